@@ -79,11 +79,8 @@ def combine(
             parts = _parts(release, numbers)
         combined = _estimate_frame(release, estimate, parts, level)
     if not np.isfinite(combined.to_numpy()).all():
-        raise QueryError(
-            "weights are so large that the combination, or its error, is beyond the range of "
-            "floats. Divide them by a power of ten, which scales all that is returned.",
-            parameter="weights",
-        )
+        rule = "weights are so large that the result is beyond the range of floats"
+        raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
     return mark_diagnosis(combined, [release], "combine")
 
 
@@ -149,41 +146,32 @@ def _estimate_frame(
 def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     """Weights in the shape of the released frame."""
     if isinstance(weights, pd.DataFrame | pd.Series) and ATTRIBUTE in weights.attrs:
-        raise QueryError(
-            "weights must be plain numbers by cell, such as {'A': 1, 'B': -1}, got a released "
-            "frame or a part of one. To compare two releases, subtract them; the variance of the "
-            "difference is the sum of the squares of their .dp.std_error.",
-            parameter="weights",
-        )
+        rule = "weights must be numbers by cell, {'A': 1, 'B': -1}, got a released frame"
+        way_out = "To compare releases, subtract them; the squares of .dp.std_error add up."
+        raise QueryError(f"{rule}. {way_out}", parameter="weights")
     table = weights if isinstance(weights, pd.DataFrame) else _column(released, weights)
     if table.index.nlevels != released.index.nlevels:
-        raise QueryError(
-            f"weights must name rows by all of {list(released.index.names)!r}, got keys of "
-            f"{table.index.nlevels} parts. For all rows of a group, give each of them its weight.",
-            parameter="weights",
-        )
+        rule = f"weights must name rows by all of {list(released.index.names)!r}"
+        way_out = "For all rows of a group, give each of them its weight."
+        text = f"{rule}, got keys of {table.index.nlevels} parts. {way_out}"
+        raise QueryError(text, parameter="weights")
     if table.empty:
-        raise QueryError(
-            "weights must name at least one cell of the release, got none.", parameter="weights"
-        )
+        rule = "weights must name at least one cell of the release, got none."
+        raise QueryError(rule, parameter="weights")
     unknown = [*table.columns.difference(released.columns, sort=False)]
     unknown += [*table.index.difference(released.index, sort=False)]
     again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
     if unknown or again:
         wrong = "is not in it" if unknown else "comes twice"
         cell = quote((unknown or again)[:5]) if isinstance(weights, Mapping) else "a label"
-        raise QueryError(
-            f"weights must name cells of the release, each once; {cell} {wrong}. Rows are named by "
-            "the keys of the release, and columns by its columns.",
-            parameter="weights",
-        )
+        rule = f"weights must name cells of the release, each once; {cell} {wrong}"
+        way_out = "Rows are named by its keys, and columns by its columns."
+        raise QueryError(f"{rule}. {way_out}", parameter="weights")
     plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes)
     numbers = (table if plain else table.map(_number)).to_numpy(np.float64)
     if not np.isfinite(numbers).all():
-        raise QueryError(
-            "weights must be finite numbers, none missing; leave out cells that do not count.",
-            parameter="weights",
-        )
+        rule = "weights must be finite numbers, none missing; leave out cells that do not count."
+        raise QueryError(rule, parameter="weights")
     known = pd.DataFrame(numbers, table.index, table.columns)
     aligned = known.reindex(index=released.index, columns=released.columns, fill_value=0.0)
     weights_of_cells: np.ndarray = aligned.to_numpy(np.float64)
@@ -200,12 +188,11 @@ def _number(value: object) -> float:
 def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float]) -> pd.DataFrame:
     """Weights of the only released column."""
     if released.shape[1] != 1 or not isinstance(weights, pd.Series | Mapping):
-        raise QueryError(
-            f"weights must be a frame by row and column, since {list(released.columns)!r} were "
-            "released; or a series or dict by row, where a single column was. For one of several, "
-            "choose it first: dpf.select(released, columns=[...]).",
-            parameter="weights",
+        rule = (
+            f"weights must be a frame by row and column: {list(released.columns)!r} were released"
         )
+        way_out = "For a dict or series by row, choose one: dpf.select(released, columns=[...])"
+        raise QueryError(f"{rule}. {way_out}.", parameter="weights")
     if not isinstance(weights, pd.Series):
         rows = _index(released.index, list(weights))
         weights = pd.Series(list(weights.values()), index=rows, dtype=object)
@@ -213,9 +200,8 @@ def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float])
 
 
 def _index(index: pd.Index, keys: list[object]) -> pd.Index:
-    if isinstance(index, pd.MultiIndex):
-        if not all(isinstance(key, tuple) and len(key) == index.nlevels for key in keys):
-            return pd.Index(keys, tupleize_cols=False)
+    whole = all(isinstance(key, tuple) and len(key) == index.nlevels for key in keys)
+    if isinstance(index, pd.MultiIndex) and whole:
         return pd.MultiIndex.from_tuples(cast(list[tuple[Hashable, ...]], keys), names=index.names)
     return pd.Index(keys, tupleize_cols=False)
 

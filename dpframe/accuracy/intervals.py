@@ -9,7 +9,6 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import border
-from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
@@ -21,9 +20,8 @@ from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.laws import GAUSSIAN, Law
-from dpframe.privacy.noise_sum import Groups, NoiseSum
+from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.strategies.dispersion import loadings_at, variances
 from dpframe.strategies.dispersion import ratio as mean_of
@@ -39,11 +37,9 @@ def check_not_selected(release: Release, what: str) -> None:
     """
     found = release.mechanism
     if isinstance(found, ThresholdPart):
-        raise QueryError(
-            f"{what} takes noisy counts that are right on average, and these are not: a group was "
-            f"published because its count reached {found.threshold}. Release counts of the groups "
-            "found, .dp.count(by=..., keys=found.index) or .dp.units, and use those."
-        )
+        why = f"a group was published because its count reached {found.threshold}"
+        way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
+        raise QueryError(f"{what} takes counts that are right on average: {why}. {way_out}")
 
 
 def selected_ends(
@@ -243,21 +239,6 @@ def _errors(released: pd.DataFrame, release: Release) -> pd.DataFrame:
     return _like(released, columns, list(released.columns[: len(columns)]))
 
 
-def interval(
-    released: pd.DataFrame,
-    level: float = 0.95,
-    *,
-    simultaneous: bool = False,
-    sampling: bool = False,
-) -> pd.DataFrame:
-    """Return confidence intervals for the noise in every released cell."""
-    level = check_level(level)
-    check_flag("simultaneous", simultaneous)
-    check_flag("sampling", sampling)
-    flags = {"simultaneous": bool(simultaneous), "sampling": bool(sampling)}
-    return intervals_of(released, verify(released), level, **flags)
-
-
 def intervals_of(
     released: pd.DataFrame,
     certificate: Certificate,
@@ -268,10 +249,8 @@ def intervals_of(
 ) -> pd.DataFrame:
     """Return the intervals of a table that was verified; see `interval`."""
     releases = certificate.releases
-    rates = [
-        isinstance(column, column_parts.RatePart) for one in releases for column in one.columns
-    ]
-    if sampling and not any(rates):
+    columns = [column for one in releases for column in one.columns]
+    if sampling and not any(isinstance(column, column_parts.RatePart) for column in columns):
         way_out = "The error of sampled rows is known for rates alone: leave it out."
         raise QueryError.about("sampling", "is for releases with rates", sampling, way_out)
     # rows and columns may have been left out since
@@ -293,7 +272,7 @@ def _bars_of(
 ) -> pd.DataFrame:
     """Return the intervals of the cells of one release."""
     mechanism = release.noise
-    groups = mechanism.drawn_together(release.query.cells)
+    noise = mechanism, mechanism.drawn_together(release.query.cells), level
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(release.columns):
@@ -302,15 +281,13 @@ def _bars_of(
         if isinstance(mechanism, ThresholdPart):
             ends = _ends_of_selected(values, column, mechanism, level)
         elif isinstance(column, column_parts.RatePart):
-            sampled = {"sampling": sampling}
-            ends = rate_interval(column.ratio, len(values), mechanism, groups, level, **sampled)
+            ends = rate_interval(column.ratio, len(values), *noise, sampling=sampling)
         elif isinstance(column, column_parts.DispersionPart):
-            root = column.root
-            ends = dispersion_interval(column.moments, mechanism, groups, level, root=root)
+            ends = dispersion_interval(column.moments, *noise, root=column.root)
         else:
-            ends = _bars(values, column, mechanism, groups, level)
+            ends = _bars(values, column, *noise)
         columns += shown_ends(ends, values, column)
-        names += [f"{released.columns[position]}_low", f"{released.columns[position]}_high"]
+        names += [f"{released.columns[position]}{end}" for end in ENDS]
     return _like(released, columns, names)
 
 
@@ -336,8 +313,7 @@ def _bars(
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
         total = described if isinstance(described, column_parts.TotalPart) else None
         noise, whole = (total.noise, total.integer) if total else (None, False)
-        loadings = described.deviations
-        width = half_width(noise, loadings, mechanism, groups, level, integer=whole)
+        width = half_width(noise, described.deviations, mechanism, groups, level, integer=whole)
         width = width + rounding(described)
         if isinstance(width, float) and whole and width.is_integer():
             width = int(width)
@@ -373,11 +349,8 @@ def covariance(released: pd.DataFrame) -> pd.DataFrame:
 
 def error_of(column: column_parts.ColumnPart) -> np.ndarray:
     """Return the standard error of a column, one number or one per row."""
-    error = np.zeros(())
     with np.errstate(over="ignore"):  # bounds can be near the largest float
-        for loading in column.deviations.values():
-            error = np.hypot(error, loading)  # squares could leave the range of floats
-    return error
+        return norm(column.deviations.values())
 
 
 def half_width(

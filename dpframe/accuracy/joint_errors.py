@@ -71,11 +71,9 @@ def errors_over_tables(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str
     for release, weights in tables:
         structure = release.mechanism
         if not isinstance(structure, MarginsPart) or not of_one_query(release, first):
-            raise QueryError(
-                "tables are combined where they are margins of one query, which were measured "
-                "together. Combine the cells of each of these by itself.",
-                parameter="released",
-            )
+            rule = "tables are combined where they are margins of one query, measured together"
+            way_out = "Combine the cells of each of these by itself."
+            raise QueryError(f"{rule}. {way_out}", parameter="released")
         columns = [grouping.column for grouping in release.query.by]
         for block, own in weights_of_blocks(release, structure, weights).items():
             described = structure.by_block[block]
@@ -146,7 +144,5 @@ def errors_of_shares(
 def check_apart(release: Release, what: str, instead: str) -> None:
     """Refuse what takes the errors of cells for independent."""
     if isinstance(release.mechanism, LayersPart):
-        raise QueryError(
-            f"{what} takes the errors of cells for independent, and those of this release were "
-            f"measured together. {instead}"
-        )
+        rule = f"{what} takes errors of cells for independent, and these were measured together"
+        raise QueryError(f"{rule}. {instead}")

@@ -19,6 +19,7 @@ from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.noise_sum import NoiseSum, norm
+from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds
 
 Parts: TypeAlias = dict[str, float | np.ndarray]
@@ -247,25 +248,8 @@ def ratio_of(
     return mark_diagnosis(estimates, [release], "ratio")
 
 
-def percent(
-    released: pd.DataFrame,
-    column: Hashable | None = None,
-    level: float = 0.95,
-    *,
-    by: Hashable | Sequence[Hashable] | None = None,
-) -> pd.DataFrame:
-    """Return every row's percentage of the total of a released column."""
-    level = check_level(level)
-    return percent_of(released, verify(released), column, level, by=by)
-
-
 def percent_of(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    column: Hashable | None,
-    level: float,
-    *,
-    by: Hashable | Sequence[Hashable] | None = None,
+    released: pd.DataFrame, certificate: Certificate, column: Hashable, level: float, by: By = None
 ) -> pd.DataFrame:
     """Return percentages of a table that was verified; see `percent`."""
     release, place = column_of_shares(released, certificate, column, "percent")
@@ -283,7 +267,7 @@ def percent_of(
     return mark_diagnosis(estimates, [release], "percent")
 
 
-def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list[int]:
+def levels_of(index: pd.Index, by: By) -> list[int]:
     """Return the positions of the levels whose keys make groups of rows; none for all rows.
 
     Parameters
@@ -304,9 +288,7 @@ def levels_of(index: pd.Index, by: Hashable | Sequence[Hashable] | None) -> list
     given = list(by) if isinstance(by, list) else [by]
     places = {at for one in given for at, name in enumerate(names) if is_one_of(one, [name])}
     if any(one is None for one in given) or not 0 < len(places) == len(given) < len(names):
-        rule = (
-            f"must name some of the levels of the index, {names!r}, each once and not all of them"
-        )
+        rule = f"must name some of the levels of the index, {names!r}, each once, and not all"
         raise QueryError.about("by", rule, by, "Name several as a list.")
     return sorted(places)
 
@@ -391,13 +373,10 @@ def _most(parts: np.ndarray, together: np.ndarray) -> np.ndarray:
 
 def _only(released: pd.DataFrame, release: Release, column: Hashable | None) -> Hashable:
     """Return the column asked for, or the only one."""
-    if column is not None:
-        return column
-    if len(release.columns) > 1:
-        labels = list(released.columns[: len(release.columns)])
+    labels = list(released.columns[: len(release.columns)])
+    if column is None and len(labels) > 1:
         raise QueryError.about("column", f"must be one of the columns released, {labels!r}", None)
-    only: Hashable = released.columns[0]
-    return only
+    return labels[0] if column is None else column
 
 
 def _place(released: pd.DataFrame, release: Release, label: Hashable, called: str) -> int:

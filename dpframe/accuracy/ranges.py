@@ -66,10 +66,8 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
     """
     structure = release.mechanism
     if not isinstance(structure, TreePart):
-        raise QueryError(
-            f"{what} takes numbers of rows in ranges, and this release has none: release "
-            'dpf.ranges(column, by=...), as in .dp.ranges("fare", by="zone", epsilon=...).'
-        )
+        rule = f"{what} takes numbers of rows in ranges, and this release has none"
+        raise QueryError(f'{rule}: release them, as dpf.ranges("fare", by="zone").')
     index = frame.index
     number = release.query.by[-1].groups
     bins = cast(pd.IntervalIndex, index[:number].get_level_values(-1))
@@ -143,9 +141,9 @@ def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
 def _describe_quantiles(found: Distribution, label: str) -> QuantilePart:
     """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
-    if isinstance(first, pd.Timestamp | pd.Timedelta):
-        return QuantilePart("quantile", label, None, None, label, _times(first, last))
-    return QuantilePart("quantile", label, None, None, label, (first, last))
+    timed = isinstance(first, pd.Timestamp | pd.Timedelta)
+    bounds = _times(first, last) if timed else (first, last)
+    return QuantilePart("quantile", label, None, None, label, bounds)
 
 
 def _times(first: Moment, last: Moment) -> TimesPart:

@@ -1,28 +1,18 @@
 """The certificate of a released table: one release, or several, and what was done afterwards."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.certificates import json_records as records
 from dpframe.certificates import parts, words
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors
 from dpframe.certificates.digest import ContentPart
-from dpframe.certificates.json_records import (
-    Digest,
-    Identifier,
-    Limits,
-    Packed,
-    Record,
-    TaggedBy,
-    places_of,
-    plain,
-    require,
-    unpack,
-)
+from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.steps import FEWER_ROWS, DenoiseStep, StepPart, UnstackedPart
 from dpframe.errors import QueryError
 from dpframe.html import pairs, section, title_html
@@ -33,15 +23,14 @@ MOST_STEPS: Final = 1_000
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
-Library: TypeAlias = Annotated[str, Limits(pattern="^dpframe( \\S+)?$")]
+Library: TypeAlias = Annotated[str, records.Limits(pattern="^dpframe( \\S+)?$")]
 Steps: TypeAlias = Annotated[
-    tuple[Annotated[StepPart, TaggedBy("step")], ...], Limits(max_length=MOST_STEPS)
+    tuple[Annotated[StepPart, records.TaggedBy("step")], ...], records.Limits(max_length=MOST_STEPS)
 ]
 _Rows: TypeAlias = np.ndarray | slice
 
 
-@dataclass(frozen=True, repr=False)
-class Release(Record):
+class Release(records.Record, repr=False):
     """What was promised about one release in a table.
 
     Parameters
@@ -80,17 +69,16 @@ class Release(Record):
     """
 
     library: Library
-    release_id: Identifier
+    release_id: records.Identifier
     released_at: Annotated[
-        str, Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$")
+        str,
+        records.Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$"),
     ]
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     query: parts.QueryPart
-    columns: Annotated[
-        tuple[Annotated[ReleasedColumn, TaggedBy("kind")], ...], Limits(min_length=1)
-    ]
-    mechanism: Annotated[parts.MechanismRecord, TaggedBy("kind")]
+    columns: records.Some[Annotated[ReleasedColumn, records.TaggedBy("kind")]]
+    mechanism: Annotated[parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
     ledger: parts.LedgerPart | None
@@ -101,15 +89,15 @@ class Release(Record):
         mechanism = self.mechanism
         found = [grouping.source == "discovered" for grouping in self.query.by]
         kinds = mechanism.dtypes if isinstance(mechanism, parts.ThresholdPart) else ()
-        require(sum(found) == len(kinds), "discovered groups have a dtype each")
-        require(all(found) or not any(found), "all groups are discovered, or none is")
+        records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
+        records.require(all(found) or not any(found), "all groups are discovered, or none is")
         quantiles = {isinstance(column, QuantilePart) for column in self.columns}
         selects = isinstance(mechanism, parts.SelectionPart)
-        require(not selects or quantiles <= {True}, "quantiles alone are selected")
+        records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
         read = selects or isinstance(mechanism, parts.TreePart)
-        require(read or True not in quantiles, "quantiles are selected, or read off a distribution")
+        records.require(read or True not in quantiles, "quantiles are selected or read off")
         if self.rows is not None:
-            places_of(self.rows)
+            records.places_of(self.rows)
 
     @property
     def noise(self) -> parts.NoiseRecord:
@@ -127,7 +115,7 @@ class Release(Record):
     @property
     def places(self) -> _Rows:
         """The positions of its rows."""
-        return slice(None) if self.rows is None else places_of(self.rows)
+        return slice(None) if self.rows is None else records.places_of(self.rows)
 
     def with_rows(self, places: np.ndarray) -> "Release":
         """Return what is said about some of its rows."""
@@ -141,7 +129,7 @@ class Release(Record):
         """Return what is said about its rows among some rows of the table."""
         if self.rows is None:
             return self.with_rows(table)
-        own = places_of(self.rows)
+        own = records.places_of(self.rows)
         known = np.full(1 + max(own.max(initial=-1), table.max(initial=-1)), -1, np.intp)
         known[own] = np.arange(len(own))
         rows = np.flatnonzero(known[table] >= 0)
@@ -183,8 +171,7 @@ class Release(Record):
         return [pairs(rows), words.columns_table(self.columns), *words.steps_tables(self.steps)]
 
 
-@dataclass(frozen=True, repr=False)
-class Certificate(Record):
+class Certificate(records.Record):
     """What was promised about a released table, of one release or of several.
 
     It answers what NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees
@@ -222,23 +209,23 @@ class Certificate(Record):
     """
 
     format: Literal[5]
-    releases: Annotated[tuple[Release, ...], Limits(min_length=1)]
+    releases: records.Some[Release]
     steps: Steps
     unstacked: UnstackedPart | None
     content: ContentPart
-    digest: Digest
+    digest: records.Digest
 
     def __post_init__(self) -> None:
         widths = {len(release.columns) for release in self.releases}
-        require(len(widths) == 1, "all releases have the same columns")
-        require(self.unstacked is None or widths == {1}, "cells of one column are unstacked")
+        records.require(len(widths) == 1, "all releases have the same columns")
+        records.require(self.unstacked is None or widths == {1}, "one column is unstacked")
         if len(self.releases) == 1:
-            require(self.releases[0].rows is None, "one release has all rows")
+            records.require(self.releases[0].rows is None, "one release has all rows")
             return
         packed = [release.rows for release in self.releases if release.rows is not None]
-        require(len(packed) == len(self.releases), "each of several releases has its rows")
-        rows = np.sort(np.concatenate([places_of(one) for one in packed]))
-        require(bool((rows == np.arange(len(rows))).all()), "each row is of one release")
+        records.require(len(packed) == len(self.releases), "each of several releases has its rows")
+        rows = np.sort(np.concatenate([records.places_of(one) for one in packed]))
+        records.require(bool((rows == np.arange(len(rows))).all()), "each row is of one release")
 
     @property
     def release(self) -> Release:
@@ -250,10 +237,8 @@ class Certificate(Record):
             If there are several.
         """
         if len(self.releases) > 1:
-            raise QueryError(
-                f"this table has {len(self.releases)} releases, and each has a promise of its own: "
-                "look at those in certificate.releases."
-            )
+            several = f"this table has {len(self.releases)} releases, each with its own promise"
+            raise QueryError(f"{several}: look at those in certificate.releases.")
         return self.releases[0]
 
     @property
@@ -303,7 +288,7 @@ class Certificate(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON."""
-        return dict(plain(self))
+        return dict(records.plain(self))
 
     @property
     def state(self) -> str:
@@ -331,25 +316,27 @@ class Certificate(Record):
         """Return the certificate of some rows, in the order of their places."""
         return replace(self, releases=tuple(one.with_rows_of(places) for one in self.releases))
 
+    @property
+    def width(self) -> int:
+        """How many columns were released."""
+        return len(self.releases[0].columns)
+
     def with_columns(self, places: Sequence[int]) -> "Certificate":
         """Return the certificate of some released columns."""
-        releases = (
-            replace(one, columns=tuple(one.columns[place] for place in places))
-            for one in self.releases
-        )
-        return replace(self, releases=tuple(releases))
+        return self._replace_columns(lambda one: (one.columns[place] for place in places))
 
     def with_each(
         self, change: Callable[[int, ReleasedColumn, _Rows], ReleasedColumn]
     ) -> "Certificate":
         """Return a certificate with each column changed, by its position and those of its rows."""
-        releases = (
-            replace(
-                one,
-                columns=tuple(change(at, col, one.places) for at, col in enumerate(one.columns)),
-            )
-            for one in self.releases
+        return self._replace_columns(
+            lambda one: (change(at, column, one.places) for at, column in enumerate(one.columns))
         )
+
+    def _replace_columns(
+        self, columns: Callable[[Release], Iterable[ReleasedColumn]]
+    ) -> "Certificate":
+        releases = (replace(one, columns=tuple(columns(one))) for one in self.releases)
         return replace(self, releases=tuple(releases))
 
     def by_release(
@@ -358,13 +345,9 @@ class Certificate(Record):
         """Compute a table of the rows of each release, and put them together again."""
         if len(self.releases) == 1:
             return compute(table, self.releases[0])
-        places = [np.arange(len(table))[one.places] for one in self.releases]
-        made = [
-            compute(table.iloc[own], one) for own, one in zip(places, self.releases, strict=True)
-        ]
-        return (
-            pd.concat(made).iloc[np.argsort(np.concatenate(places))].set_axis(table.index, axis=0)
-        )
+        made = [compute(table.iloc[one.places], one) for one in self.releases]
+        rows = np.concatenate([np.arange(len(table))[one.places] for one in self.releases])
+        return pd.concat(made).iloc[np.argsort(rows)].set_axis(table.index, axis=0)
 
     def __repr__(self) -> str:
         """Show the promise in words."""
@@ -384,11 +367,11 @@ class Certificate(Record):
         done = words.steps_tables(self.steps)
         if len(self.releases) == 1:
             return section(title_html("Privacy certificate"), *self.release.html(seal), *done)
-        each = [
+        each = (
             part
             for one in self.releases
             for part in (title_html(f"Release {one.title}"), *one.html())
-        ]
+        )
         return section(title_html("Table of several releases"), *done, pairs([seal]), *each)
 
 
@@ -417,9 +400,8 @@ def check_before(
     if not taken:
         return certificate.release
     hint = instead if type(taken[0]) in FEWER_ROWS else ""
-    raise QueryError(
-        f"{what} takes the table as it was before {taken[0].step}: call it on that one.{hint}"
-    )
+    before = f"{what} takes the table as it was before {taken[0].step}"
+    raise QueryError(f"{before}: call it on that one.{hint}")
 
 
 def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> Any:
@@ -433,7 +415,6 @@ def _change_rows(part: Any, change: Callable[[Packed], Packed]) -> Any:
         return change(part)
     if isinstance(part, Mapping):
         return {name: _change_rows(one, change) for name, one in part.items()}
-    if isinstance(part, Record):
-        fields = {name: _change_rows(one, change) for name, one in vars(part).items()}
-        return type(part)(**fields)
+    if isinstance(part, records.Record):
+        return type(part)(**_change_rows(vars(part), change))
     return part

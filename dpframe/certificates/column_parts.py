@@ -5,37 +5,25 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dpframe.certificates.json_records import (
-    AtLeastOne,
-    BlockName,
-    Limits,
-    NotNegative,
-    Packed,
-    Record,
-    pack,
-    require,
-    unpack,
-)
+from dpframe.certificates import json_records as records
+from dpframe.certificates.json_records import Packed, pack, unpack
 from dpframe.errors import QueryError
 from dpframe.queries.query import Statistic
 from dpframe.strategies.base import Moments, Ratio
 
+Loadings: TypeAlias = Mapping[int, float | np.ndarray]
 
-def packed_loadings(
-    loadings: Mapping[int, float | np.ndarray], step: float
-) -> dict[str, float | Packed]:
+
+def packed_loadings(by_block: Loadings, step: float) -> dict[str, float | Packed]:
     """Write what the noise of the blocks does to something counted in steps, in its units."""
-    return {str(block): pack(np.multiply(loading, step)) for block, loading in loadings.items()}
+    return {str(block): pack(np.multiply(own, step)) for block, own in by_block.items()}
 
 
-@dataclass(frozen=True)
-class RatioPart(Record):
+class RatioPart(records.Record):
     """What a mean was read off, so that it can be checked for bias, and denoised.
 
     Parameters
@@ -52,8 +40,8 @@ class RatioPart(Record):
 
     centered: float | Packed
     rows: float | Packed
-    of_centered: Mapping[BlockName, float | Packed]
-    of_rows: Mapping[BlockName, float | Packed]
+    of_centered: records.ByBlock[float | Packed]
+    of_rows: records.ByBlock[float | Packed]
 
 
 def ratio_part(ratio: Ratio, step: float) -> RatioPart:
@@ -66,8 +54,7 @@ def ratio_part(ratio: Ratio, step: float) -> RatioPart:
     )
 
 
-@dataclass(frozen=True)
-class MomentsPart(Record):
+class MomentsPart(records.Record):
     """What a variance or a standard deviation was read off, so that intervals can be made.
 
     Values count as y: how far they are off the middle of the bounds, in halves of their width.
@@ -93,10 +80,10 @@ class MomentsPart(Record):
     rows: Packed
     first: Packed
     rest: Packed
-    of_rows: Mapping[BlockName, float]
-    of_first: Mapping[BlockName, float]
-    of_rest: Mapping[BlockName, float]
-    half_width: NotNegative
+    of_rows: records.ByBlock[float]
+    of_first: records.ByBlock[float]
+    of_rest: records.ByBlock[float]
+    half_width: records.NotNegative
 
     @property
     def numbers(self) -> Moments:
@@ -118,12 +105,11 @@ def moments_part(moments: Moments, step: float) -> MomentsPart:
 
 WrittenBounds: TypeAlias = tuple[int | float, int | float]
 MOST_DECIMALS = 15  # floats have no more
-Decimals: TypeAlias = Annotated[int, Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
-Microseconds: TypeAlias = Annotated[int, Limits(ge=-(2**63), lt=2**63)]
+Decimals: TypeAlias = Annotated[int, records.Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
+Microseconds: TypeAlias = Annotated[int, records.Limits(ge=-(2**63), lt=2**63)]
 
 
-@dataclass(frozen=True)
-class TimesPart(Record):
+class TimesPart(records.Record):
     """WrittenBounds of a column of durations or points in time, and how it is counted.
 
     Parameters
@@ -147,8 +133,7 @@ class TimesPart(Record):
     zone: str | None
 
 
-@dataclass(frozen=True)
-class NoisePart(Record):
+class NoisePart(records.Record):
     """Noise of one measured block.
 
     Parameters
@@ -162,13 +147,12 @@ class NoisePart(Record):
         How many coordinates were drawn together with this one, itself included.
     """
 
-    scale: NotNegative
-    step: Annotated[float, Limits(gt=0)]
-    members: AtLeastOne
+    scale: records.NotNegative
+    step: Annotated[float, records.Limits(gt=0)]
+    members: records.AtLeastOne
 
 
-@dataclass(frozen=True)
-class RoundedPart(Record):
+class RoundedPart(records.Record):
     """How the values of a column were rounded after the release.
 
     Parameters
@@ -180,11 +164,10 @@ class RoundedPart(Record):
     """
 
     decimals: Decimals
-    most: NotNegative
+    most: records.NotNegative
 
 
-@dataclass(frozen=True)
-class ColumnPart(Record):
+class ColumnPart(records.Record):
     """One released column.
 
     Parameters
@@ -241,7 +224,6 @@ class ColumnPart(Record):
         raise no_errors()
 
 
-@dataclass(frozen=True)
 class ValuePart(ColumnPart):
     """One released column about the values of a private one.
 
@@ -260,7 +242,7 @@ class ValuePart(ColumnPart):
     def __post_init__(self) -> None:
         if isinstance(self.bounds, tuple):
             within = all(abs(bound) <= sys.float_info.max for bound in self.bounds)
-            require(within, "bounds are in the range of floats")
+            records.require(within, "bounds are in the range of floats")
 
     @property
     def about(self) -> str:
@@ -287,7 +269,6 @@ class ValuePart(ColumnPart):
         return None if isinstance(self.bounds, tuple) else self.bounds
 
 
-@dataclass(frozen=True)
 class NoisyPart(ColumnPart):
     """One released column with noise.
 
@@ -300,7 +281,7 @@ class NoisyPart(ColumnPart):
         numbers. Of times, in seconds.
     """
 
-    loadings: Annotated[Mapping[BlockName, float | Packed], Limits(min_length=1)]
+    loadings: records.SomeByBlock[float | Packed]
 
     @property
     def deviations(self) -> dict[str, float | np.ndarray]:
@@ -308,7 +289,6 @@ class NoisyPart(ColumnPart):
         return {block: unpack(loading) for block, loading in self.loadings.items()}
 
 
-@dataclass(frozen=True)
 class TotalPart(NoisyPart):
     """A count or a sum: a measured integer, with noise around the truth.
 
@@ -326,24 +306,21 @@ class TotalPart(NoisyPart):
 
     integer: bool
     noise: NoisePart | None
-    std_error: NotNegative | None
+    std_error: records.NotNegative | None
 
 
-@dataclass(frozen=True)
 class CountPart(TotalPart):
     """A number of rows, or of units."""
 
     kind: Literal["count"]
 
 
-@dataclass(frozen=True)
 class SumPart(ValuePart, TotalPart):
     """A sum of values."""
 
     kind: Literal["sum"]
 
 
-@dataclass(frozen=True)
 class QuotientPart(NoisyPart):
     """A ratio of two totals, which SP 800-226 would have you check for bias.
 
@@ -358,14 +335,12 @@ class QuotientPart(NoisyPart):
     ratio: RatioPart
 
 
-@dataclass(frozen=True)
 class MeanPart(ValuePart, QuotientPart):
     """A mean of values."""
 
     kind: Literal["mean"]
 
 
-@dataclass(frozen=True)
 class RatePart(QuotientPart):
     """A share of the rows.
 
@@ -384,7 +359,6 @@ class RatePart(QuotientPart):
         return self.condition
 
 
-@dataclass(frozen=True)
 class DispersionPart(ValuePart, NoisyPart):
     """A variance or a standard deviation of numbers.
 
@@ -404,24 +378,20 @@ class DispersionPart(ValuePart, NoisyPart):
         return self.kind == "std"
 
 
-@dataclass(frozen=True)
 class QuantilePart(ValuePart):
     """Quantiles, selected or read off many numbers: no noise of their own is known of them."""
 
     kind: Literal["quantile"]
 
 
-ReleasedColumn: TypeAlias = (
-    CountPart | SumPart | MeanPart | RatePart | DispersionPart | QuantilePart
-)
+_QuotientColumn: TypeAlias = MeanPart | RatePart | DispersionPart
+ReleasedColumn: TypeAlias = CountPart | SumPart | _QuotientColumn | QuantilePart
 
-PARTS: Mapping[str, Callable[..., ReleasedColumn]] = MappingProxyType(
-    {
-        kind: part
-        for part in get_args(ReleasedColumn)
-        for kind in get_args(part.__annotations__["kind"])
-    }
-)
+PARTS: Mapping[str, Callable[..., ReleasedColumn]] = {
+    kind: part
+    for part in get_args(ReleasedColumn)
+    for kind in get_args(part.__annotations__["kind"])
+}
 """The records of columns, by what these estimate."""
 
 

@@ -1,6 +1,6 @@
 """Columns computed from a release that stand beside the released ones: which belongs to which."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import pandas as pd
 
@@ -22,36 +22,28 @@ def followers(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict
     Of two released columns, one belongs to that with the longer label: `a_percent_low` to
     `a_percent`, if there is one, and to `a` otherwise.
     """
-    if certificate.unstacked is not None:
-        return {}
-    labels = list(frame.columns)
-    size = len(certificate.releases[0].columns)
-    mine = {f"{labels[place]}{suffix}": suffix for suffix in SUFFIXES}
-    longer = {
-        f"{other}{suffix}"
-        for other in labels[:size]
-        if len(str(other)) > len(str(labels[place]))
-        for suffix in SUFFIXES
-    }
-    return {
-        at: mine[label]
-        for at, label in enumerate(labels[size:], size)
-        if isinstance(label, str) and label in mine and label not in longer
-    }
+    own = str(frame.columns[place])
+    others = [str(label) for label in frame.columns[: certificate.width]]
+    longer = {f"{one}{suffix}" for one in others if len(one) > len(own) for suffix in SUFFIXES}
+    beside = _beside(frame, certificate, own, SUFFIXES)
+    return {at: suffix for at, suffix in beside.items() if frame.columns[at] not in longer}
 
 
 def ends_of(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict[int, str]:
     """Return the ends of the intervals of a column, released or computed, that stand beside it."""
-    if certificate.unstacked is not None:
+    return _beside(frame, certificate, str(frame.columns[place]), ENDS)
+
+
+def _beside(
+    frame: pd.DataFrame, certificate: Certificate, label: str, suffixes: Sequence[str]
+) -> dict[int, str]:
+    """Return the suffixes behind the label of a column, by the places of their columns."""
+    size = certificate.width
+    if certificate.unstacked is not None or size == frame.shape[1]:
         return {}
-    labels = list(frame.columns)
-    size = len(certificate.releases[0].columns)
-    mine = {f"{labels[place]}{end}": end for end in ENDS}
-    return {
-        at: mine[label]
-        for at, label in enumerate(labels[size:], size)
-        if isinstance(label, str) and label in mine
-    }
+    mine = {f"{label}{suffix}": suffix for suffix in suffixes}
+    later = enumerate(frame.columns[size:], size)
+    return {at: mine[name] for at, name in later if isinstance(name, str) and name in mine}
 
 
 def quantile_intervals(
@@ -73,18 +65,12 @@ def quantile_intervals(
     (step,) = (one for one in taken if isinstance(one, QuantilesStep))
     if level != step.level or (simultaneous and not step.simultaneous):
         at_once = ", simultaneous=True" if simultaneous else ""
-        raise QueryError(
-            f"these quantiles have intervals at level={step.level:g}: give that level, or read "
-            f"them off the release again, .dp.quantile(q, level={level:g}{at_once}).",
-            parameter="level",
-            value=level,
-        )
+        rule = f"must be that of these intervals, {step.level:g}"
+        way_out = f"Or read them off the release, .dp.quantile(q, level={level:g}{at_once})."
+        raise QueryError.about("level", rule, level, way_out)
     places = list(ends_of(frame, certificate, 0))
     if len(places) < len(ENDS):
-        raise QueryError(
-            "the intervals of these quantiles were left out by unstack or select: call it on the "
-            "table before."
-        )
+        raise QueryError("the intervals of these quantiles were left out: call it on those before.")
     ends = frame.iloc[:, places]
     return pd.DataFrame(ends.set_axis([f"{frame.columns[0]}{end}" for end in ENDS], axis=1))
 
@@ -98,13 +84,19 @@ def check_no_intervals_beside(certificate: Certificate, what: str) -> None:
         If they were.
     """
     for release in certificate.releases:
-        if isinstance(release.columns[0], QuantilePart) and isinstance(release.mechanism, TreePart):
-            low, high = (f"{release.columns[0].name}{end}" for end in ENDS)
-            raise QueryError(
-                f"{what} is not for quantiles that were read off a distribution: they have no "
-                f"standard error, and their intervals are beside them, {low!r} to {high!r}.",
-                label=release.columns[0].name,
-            )
+        column = release.columns[0]
+        if isinstance(column, QuantilePart) and isinstance(release.mechanism, TreePart):
+            ends = " to ".join(repr(f"{column.name}{end}") for end in ENDS)
+            rule = f"{what} is not for quantiles that were read off a distribution"
+            why = f"they have no standard error, and their intervals are beside them, {ends}"
+            raise QueryError(f"{rule}: {why}.", label=column.name)
+
+
+def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without its certificate; its cells are not copied."""
+    bare = pd.DataFrame(frame)
+    bare.attrs = {}
+    return bare
 
 
 def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -119,14 +111,8 @@ def put_beside(frame: pd.DataFrame, added: pd.DataFrame, what: str) -> pd.DataFr
     names = [*map(str, labels), *map(str, frame.index.names)]
     taken = [label for label in added.columns if names.count(label) > 1]
     if taken:
-        raise QueryError(
-            f"{what} would add {taken[0]!r}, which is the name of a column or level already. Call "
-            "it on the table without that, or use .dp.rename before.",
-            label=taken[0],
-        )
-    bare = [pd.DataFrame(part) for part in (frame, added)]
-    for part in bare:
-        part.attrs = {}
-    made = pd.concat(bare, axis=1)
+        rule = f"{what} would add {taken[0]!r}, which is the name of a column or level already"
+        raise QueryError(f"{rule}. Leave that out, or use .dp.rename before.", label=taken[0])
+    made = pd.concat([without_attrs(part) for part in (frame, added)], axis=1)
     made.columns = pd.Index(labels, tupleize_cols=False, name=frame.columns.name)
     return made

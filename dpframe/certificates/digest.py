@@ -9,7 +9,6 @@ several kinds: there, a kind counts where it alone tells two labels apart.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import pandas as pd
 
 from dpframe.certificates.json_records import Limits, Record
 from dpframe.columns.lookup import Remembered
+from dpframe.forks import cached_property
 
 Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
@@ -34,14 +34,10 @@ class _Values(NamedTuple):
 class Piece(_Values):
     """What kind the values of a column are of, and all of them."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> tuple[str, str, str]:
-        """See `fingerprint`; computed once, without a lock that a fork may catch."""
-        known = vars(self)
-        if "short" not in known:
-            known["short"] = fingerprint(self.kind, self.data)
-        short: tuple[str, str, str] = known["short"]
-        return short
+        """See `fingerprint`."""
+        return fingerprint(self.kind, self.data)
 
 
 _LEVELS: Remembered[pd.Index, list[Piece]] = Remembered(4)
@@ -307,7 +303,6 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-@dataclass(frozen=True)
 class SeriesPart(Record):
     """A level of the index, or a column.
 
@@ -329,7 +324,6 @@ class SeriesPart(Record):
     unordered: Short
 
 
-@dataclass(frozen=True)
 class ContentPart(Record):
     """What the frame holds, so that one can say what was changed.
 

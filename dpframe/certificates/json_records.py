@@ -1,7 +1,7 @@
 """From untrusted JSON to typed records and back: the one place that reads what others wrote.
 
-A record is a frozen dataclass that derives from `Record`. Its docstring describes its fields, for
-readers of the code and in the JSON Schema.
+A record derives from `Record`. Its docstring describes its fields, for readers of the code and in
+the JSON Schema.
 """
 
 import base64
@@ -9,12 +9,13 @@ import dataclasses
 import json
 import math
 import re
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from inspect import cleandoc
 from itertools import islice
 from types import UnionType
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -75,17 +76,17 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
 
 def _most_items(hint: Any) -> float:
     """Return how many items a list may have by what stands beside its type."""
-    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    beside = typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
     limits: list[float] = [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside]
     return min(limits, default=math.inf)
 
 
 def _forms(hint: Any) -> list[Any]:
     """Return the types that a value may have, without what else is said of them."""
-    if get_origin(hint) is Annotated:
-        return _forms(get_args(hint)[0])
-    if get_origin(hint) in (Union, UnionType):
-        return [form for one in get_args(hint) for form in _forms(one)]
+    if typing.get_origin(hint) is Annotated:
+        return _forms(typing.get_args(hint)[0])
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        return [form for one in typing.get_args(hint) for form in _forms(one)]
     return [hint]
 
 
@@ -111,8 +112,8 @@ def _check_names(forms: Sequence[Any], found: Mapping[Any, Any], place: FieldPat
 def _items_of(forms: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
     """Return the types of items of a list, or of an object."""
     for form in forms:
-        if get_origin(form) is kind:
-            return get_args(form)
+        if typing.get_origin(form) is kind:
+            return typing.get_args(form)
     raise ExcessError("something in it holds more than it may")
 
 
@@ -200,10 +201,15 @@ P = TypeVar("P", bound="Record")
 CoreSchema = dict[str, Any]
 
 
+@typing.dataclass_transform(frozen_default=True)
 class Record:
-    """A record, or a part of one, that is written as a JSON object."""
+    """A record, or a part of one, that is written as a JSON object: each is a frozen dataclass."""
 
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+
+    def __init_subclass__(cls, *, repr: bool = True) -> None:
+        dataclasses.dataclass(frozen=True, repr=repr)(cls)
 
 
 class Limits:
@@ -215,7 +221,7 @@ class Limits:
         Any of `ge`, `gt`, `lt`, `min_length`, `max_length` and `pattern`.
     """
 
-    def __init__(self, **limits: float | str) -> None:
+    def __init__(self, **limits: float | str | list[str]) -> None:
         self.limits = limits
 
     def __get_pydantic_core_schema__(
@@ -224,14 +230,11 @@ class Limits:
         return {**handler(source), **self.limits}
 
 
-class OneOf:
+class OneOf(Limits):
     """The only texts allowed; stands after `str` in `Annotated`."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names = list(names)
-
-    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
-        return {"type": "literal", "expected": self._names}
+        super().__init__(type="literal", expected=[*names])
 
 
 class TaggedBy:
@@ -258,6 +261,9 @@ Base64: TypeAlias = Annotated[
 ]
 Digest: TypeAlias = Annotated[str, Limits(pattern="^sha256:[0-9a-f]{64}$")]
 Identifier: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{32}$")]
+Some: TypeAlias = Annotated[tuple[_Item, ...], Limits(min_length=1)]
+ByBlock: TypeAlias = Mapping[BlockName, _Item]
+SomeByBlock: TypeAlias = Annotated[ByBlock[_Item], Limits(min_length=1)]
 
 
 _LONGEST_PLACE = 100  # names of fields may come from a file
@@ -392,7 +398,6 @@ def _join_lines(text: str) -> str:
 _MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
 
 
-@dataclasses.dataclass(frozen=True)
 class Packed(Record):
     """One number for each row.
 

@@ -6,33 +6,19 @@ the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefko
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from dpframe.certificates.json_records import (
-    AtLeastNone,
-    AtLeastOne,
-    BlockName,
-    Identifier,
-    Limits,
-    NotNegative,
-    OneOf,
-    Packed,
-    Record,
-    Text,
-    require,
-)
+from dpframe.certificates import json_records as records
 from dpframe.privacy.laws import LAWS, Law, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.tasks import LabelKind
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.structure import Structure
 
-Delta: TypeAlias = Annotated[float, Limits(ge=0, lt=1)]
+Delta: TypeAlias = Annotated[float, records.Limits(ge=0, lt=1)]
 
 
-@dataclass(frozen=True)
-class CapsPart(Record):
+class CapsPart(records.Record):
     """Bounded contribution: how much one unit could fill.
 
     Rows beyond were dropped at random, a bias that no error bar shows.
@@ -47,13 +33,12 @@ class CapsPart(Record):
         Most rows of one unit in one group; null: no such limit.
     """
 
-    max_rows: AtLeastOne | None
-    max_groups: AtLeastOne | None
-    max_rows_per_group: AtLeastOne | None
+    max_rows: records.AtLeastOne | None
+    max_groups: records.AtLeastOne | None
+    max_rows_per_group: records.AtLeastOne | None
 
 
-@dataclass(frozen=True)
-class UnitPart(Record):
+class UnitPart(records.Record):
     """The unit of privacy: whose data the guarantee is about.
 
     A guarantee for rows protects a person with many rows less.
@@ -73,13 +58,12 @@ class UnitPart(Record):
     def __post_init__(self) -> None:
         caps = self.caps
         limited = caps.max_rows is not None or caps.max_rows_per_group is not None
-        require(limited, "one of max_rows and max_rows_per_group is a number")
+        records.require(limited, "one of max_rows and max_rows_per_group is a number")
         alike = self.column is not None or set(vars(caps).values()) == {1}
-        require(alike, "where each row is a unit, all caps are 1")
+        records.require(alike, "where each row is a unit, all caps are 1")
 
 
-@dataclass(frozen=True)
-class GroupingPart(Record):
+class GroupingPart(records.Record):
     """One grouping column.
 
     Parameters
@@ -98,16 +82,16 @@ class GroupingPart(Record):
     """
 
     column: str
-    groups: AtLeastNone
-    source: Annotated[str, OneOf(["call", "declared", "schema", "discovered"])]
+    groups: records.AtLeastNone
+    source: Annotated[str, records.OneOf(["call", "declared", "schema", "discovered"])]
     rest: str | None
 
     def __post_init__(self) -> None:
-        require(self.groups > 0 or self.source == "discovered", "known groups are one or more")
+        known = self.source != "discovered"
+        records.require(self.groups > 0 or not known, "known groups are one or more")
 
 
-@dataclass(frozen=True)
-class KnownRowsPart(Record):
+class KnownRowsPart(records.Record):
     """Numbers of rows that were given.
 
     Parameters
@@ -118,12 +102,11 @@ class KnownRowsPart(Record):
         Variance of their error; 0: exact.
     """
 
-    rows: float | Packed
-    variance: NotNegative
+    rows: float | records.Packed
+    variance: records.NotNegative
 
 
-@dataclass(frozen=True)
-class OptionsPart(Record):
+class OptionsPart(records.Record):
     """Options of a query that shape its noise.
 
     Parameters
@@ -139,14 +122,13 @@ class OptionsPart(Record):
         were. Whether they are public is for the data holder to know.
     """
 
-    max_true: AtLeastOne | None
-    n_weight: NotNegative
+    max_true: records.AtLeastOne | None
+    n_weight: records.NotNegative
     objective: Literal["total", "worst"]
     n: KnownRowsPart | None
 
 
-@dataclass(frozen=True)
-class QueryPart(Record):
+class QueryPart(records.Record):
     """What was asked.
 
     SP 800-226 asks which question was answered, and which parts of it are public: everything here
@@ -173,20 +155,19 @@ class QueryPart(Record):
     """
 
     name: str | None
-    words: Text
+    words: records.Text
     by: tuple[GroupingPart, ...]
-    cells: AtLeastNone
-    outputs: AtLeastOne
+    cells: records.AtLeastNone
+    outputs: records.AtLeastOne
     where: str | None
     options: OptionsPart
 
     def __post_init__(self) -> None:
         found = any(grouping.source == "discovered" for grouping in self.by)
-        require(self.cells > 0 or found, "known groups have one row or more")
+        records.require(self.cells > 0 or found, "known groups have one row or more")
 
 
-@dataclass(frozen=True)
-class LossPart(Record):
+class LossPart(records.Record):
     """The privacy parameters: what the release costs.
 
     It is counted together with all tables released with it.
@@ -211,20 +192,19 @@ class LossPart(Record):
         Whether several tables share this loss, which then counts once for all of them.
     """
 
-    mu: NotNegative
-    epsilon: NotNegative | None
+    mu: records.NotNegative
+    epsilon: records.NotNegative | None
     delta: Delta | None
-    rho: NotNegative
+    rho: records.NotNegative
     extra_delta: Delta
     joint: bool
 
     def __post_init__(self) -> None:
         together = (self.epsilon is None) == (self.delta is None)
-        require(together, "epsilon and delta are given together")
+        records.require(together, "epsilon and delta are given together")
 
 
-@dataclass(frozen=True)
-class BudgetPart(Record):
+class BudgetPart(records.Record):
     """The total that was declared for everything charged to a ledger.
 
     Parameters
@@ -237,13 +217,12 @@ class BudgetPart(Record):
         The part of delta that is kept for extra deltas.
     """
 
-    epsilon: NotNegative
+    epsilon: records.NotNegative
     delta: Delta
     discovery: Delta
 
 
-@dataclass(frozen=True)
-class LedgerPart(Record):
+class LedgerPart(records.Record):
     """A budget and what is spent of it.
 
     Parameters
@@ -258,14 +237,13 @@ class LedgerPart(Record):
         Part of the budget that was used then, this release included.
     """
 
-    id: Identifier
+    id: records.Identifier
     budget: BudgetPart
-    part: NotNegative
-    used: NotNegative
+    part: records.NotNegative
+    used: records.NotNegative
 
 
-@dataclass(frozen=True)
-class MechanismPart(Record):
+class MechanismPart(records.Record):
     """The mechanism: where the noise comes from.
 
     It works on exact integers, in the hands of the trusted holder of the data (central model).
@@ -282,10 +260,9 @@ class MechanismPart(Record):
 
     kind: str
     name: str
-    title: Text
+    title: records.Text
 
 
-@dataclass(frozen=True)
 class NoisyMechanismPart(MechanismPart):
     """Noise is added to exact integers as integers.
 
@@ -298,11 +275,12 @@ class NoisyMechanismPart(MechanismPart):
         or that of a box, which is the discrete Laplace law for a block that is drawn on its own.
     """
 
-    name: Annotated[str, OneOf(MECHANISMS)]
-    law: Annotated[str, OneOf(LAWS)]
+    name: Annotated[str, records.OneOf(MECHANISMS)]
+    law: Annotated[str, records.OneOf(LAWS)]
 
     def __post_init__(self) -> None:
-        require(self.law == MECHANISMS[self.name].law.name, "the law is that of the mechanism")
+        own = MECHANISMS[self.name].law.name
+        records.require(self.law == own, "the law is that of the mechanism")
 
     @property
     def distribution(self) -> Law:
@@ -324,7 +302,6 @@ class NoisyMechanismPart(MechanismPart):
         return []
 
 
-@dataclass(frozen=True)
 class BlockNoisePart(NoisyMechanismPart):
     """Noise on rows that were measured one by one.
 
@@ -343,17 +320,17 @@ class BlockNoisePart(NoisyMechanismPart):
     """
 
     kind: Literal["noise"]
-    scales: Mapping[BlockName, NotNegative]
-    groups: tuple[tuple[BlockName, ...], ...]
+    scales: records.ByBlock[records.NotNegative]
+    groups: tuple[tuple[records.BlockName, ...], ...]
     joined: bool
-    common_blocks: tuple[BlockName, ...]
+    common_blocks: tuple[records.BlockName, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         grouped = [block for group in self.groups for block in group]
-        require(len(set(grouped)) == len(grouped), "a block is in one group")
-        require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
-        require(not self.joined or len(self.groups) == 1, "one group reaches over all rows")
+        records.require(len(set(grouped)) == len(grouped), "a block is in one group")
+        records.require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
+        records.require(not self.joined or len(self.groups) == 1, "one group reaches over all rows")
 
     @property
     def scale_by_block(self) -> Mapping[str, float]:
@@ -369,15 +346,12 @@ class BlockNoisePart(NoisyMechanismPart):
         """Return the blocks that are drawn together, each as often as it has coordinates there."""
         if not self.joined:
             return list(self.groups)
+        often = {block: 1 if block in self.common_blocks else rows for block in self.scales}
         return [
-            tuple(
-                block for block in group for _ in range(1 if block in self.common_blocks else rows)
-            )
-            for group in self.groups
+            tuple(block for block in group for _ in range(often[block])) for group in self.groups
         ]
 
 
-@dataclass(frozen=True)
 class ThresholdPart(NoisyMechanismPart):
     """Groups were found that were not known beforehand.
 
@@ -400,11 +374,11 @@ class ThresholdPart(NoisyMechanismPart):
     """
 
     kind: Literal["threshold"]
-    scales: Mapping[BlockName, NotNegative]
-    threshold: AtLeastOne
-    max_labels: AtLeastOne
+    scales: records.ByBlock[records.NotNegative]
+    threshold: records.AtLeastOne
+    max_labels: records.AtLeastOne
     dtypes: tuple[LabelKind, ...]
-    max_length: AtLeastOne
+    max_length: records.AtLeastOne
 
     @property
     def scale_by_block(self) -> Mapping[str, float]:
@@ -412,7 +386,6 @@ class ThresholdPart(NoisyMechanismPart):
         return self.scales
 
 
-@dataclass(frozen=True)
 class LayersPart(NoisyMechanismPart):
     """Noise on what was measured over many cells at once, so that errors of cells go together.
 
@@ -439,18 +412,19 @@ class LayersPart(NoisyMechanismPart):
     """
 
     kind: Literal["margins", "tree"]
-    sizes: tuple[AtLeastOne, ...]
-    layers: Annotated[tuple[tuple[AtLeastNone, ...], ...], Limits(min_length=1)]
-    tau: Annotated[Mapping[BlockName, tuple[NotNegative, ...]], Limits(min_length=1)]
-    rounding: NotNegative
+    sizes: tuple[records.AtLeastOne, ...]
+    layers: records.Some[tuple[records.AtLeastNone, ...]]
+    tau: records.SomeByBlock[tuple[records.NotNegative, ...]]
+    rounding: records.NotNegative
 
     def __post_init__(self) -> None:
         super().__post_init__()
         lengths = {len(scales) for scales in self.tau.values()}
-        require(lengths == {len(self.layers)}, "every layer has one scale per block")
-        require(len(set(self.layers)) == len(self.layers), "a layer is named once")
+        records.require(lengths == {len(self.layers)}, "every layer has one scale per block")
+        records.require(len(set(self.layers)) == len(self.layers), "a layer is named once")
         places = [place for layer in self.layers for place in layer]
-        require(all(place < self._axes for place in places), "layers are along axes that there are")
+        there = all(place < self._axes for place in places)
+        records.require(there, "layers are along axes that there are")
 
     @property
     def _axes(self) -> int:
@@ -465,7 +439,6 @@ class LayersPart(NoisyMechanismPart):
         }
 
 
-@dataclass(frozen=True)
 class MarginsPart(LayersPart):
     """Noise on one of several tables that agree.
 
@@ -475,7 +448,6 @@ class MarginsPart(LayersPart):
     kind: Literal["margins"]
 
 
-@dataclass(frozen=True)
 class TreePart(LayersPart):
     """Noise on the nodes of a tree whose leaves are bins, one tree for each group.
 
@@ -489,7 +461,6 @@ class TreePart(LayersPart):
         return len(self.sizes) + 1
 
 
-@dataclass(frozen=True)
 class SelectionPart(MechanismPart):
     """Quantiles were selected; no noise was added to them.
 
@@ -512,15 +483,15 @@ class SelectionPart(MechanismPart):
     """
 
     kind: Literal["selection"]
-    name: Annotated[str, OneOf([SELECT])]
-    law: Annotated[str, OneOf([GEOMETRIC])]
-    quantiles: Annotated[tuple[Annotated[float, Limits(gt=0, lt=1)], ...], Limits(min_length=1)]
-    bins: AtLeastOne
-    rounds: AtLeastOne
-    scales: tuple[NotNegative, ...]
+    name: Annotated[str, records.OneOf([SELECT])]
+    law: Annotated[str, records.OneOf([GEOMETRIC])]
+    quantiles: records.Some[Annotated[float, records.Limits(gt=0, lt=1)]]
+    bins: records.AtLeastOne
+    rounds: records.AtLeastOne
+    scales: tuple[records.NotNegative, ...]
 
     def __post_init__(self) -> None:
-        require(len(self.scales) == len(self.quantiles), "each quantile has a scale")
+        records.require(len(self.scales) == len(self.quantiles), "each quantile has a scale")
 
 
 NoiseRecord: TypeAlias = BlockNoisePart | ThresholdPart | MarginsPart | TreePart

@@ -5,29 +5,16 @@ do it again: post-processing of a release sees nothing but the release.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
+from dpframe.certificates import json_records as records
 from dpframe.certificates.column_parts import Decimals
-from dpframe.certificates.json_records import (
-    AtLeastNone,
-    Digest,
-    Limits,
-    NotNegative,
-    OneOf,
-    Packed,
-    Record,
-    Text,
-    places_of,
-    require,
-)
 from dpframe.denoising.methods import METHODS
 
-_Level: TypeAlias = Annotated[float, Limits(gt=0, lt=1)]
+_Level: TypeAlias = Annotated[float, records.Limits(gt=0, lt=1)]
 
 
-@dataclass(frozen=True)
-class QuantilesStep(Record):
+class QuantilesStep(records.Record):
     """Quantiles were read off the numbers of rows in bins, which they replace.
 
     A value is where the number of rows below, made non-negative and increasing by least squares,
@@ -52,14 +39,13 @@ class QuantilesStep(Record):
 
     step: Literal["quantile"]
     column: str
-    quantiles: Annotated[tuple[_Level, ...], Limits(min_length=1)]
+    quantiles: records.Some[_Level]
     level: _Level
     simultaneous: bool
-    of: Digest
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class IntervalsStep(Record):
+class IntervalsStep(records.Record):
     """The ends of intervals were put beside all released columns, `<column>_low` and `_high`.
 
     Parameters
@@ -80,11 +66,10 @@ class IntervalsStep(Record):
     level: _Level
     simultaneous: bool
     sampling: bool
-    of: Digest
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class PercentStep(Record):
+class PercentStep(records.Record):
     """Percentages of the total of a column were put beside it, `<column>_percent`, with intervals.
 
     Parameters
@@ -104,9 +89,9 @@ class PercentStep(Record):
 
     step: Literal["percent"]
     column: str
-    by: Annotated[tuple[str, ...], Limits(min_length=1)] | None
+    by: records.Some[str] | None
     level: _Level
-    of: Digest
+    of: records.Digest
 
 
 Setting: TypeAlias = str | bool | int | float | None
@@ -114,8 +99,7 @@ Suggested: TypeAlias = int | tuple[float, float]
 """What is suggested for a keyword: a cap, or bounds."""
 
 
-@dataclass(frozen=True)
-class GraphPart(Record):
+class GraphPart(records.Record):
     """Which rows were taken for neighbors.
 
     Parameters
@@ -127,12 +111,11 @@ class GraphPart(Record):
         increasing order.
     """
 
-    edges: AtLeastNone
-    digest: Digest
+    edges: records.AtLeastNone
+    digest: records.Digest
 
 
-@dataclass(frozen=True)
-class DenoiseStep(Record):
+class DenoiseStep(records.Record):
     """A column that was denoised: computed after the release, beside the released one.
 
     Parameters
@@ -171,20 +154,19 @@ class DenoiseStep(Record):
     step: Literal["denoise"]
     column: str
     into: str
-    method: Text
-    members: Annotated[tuple[Text, ...], Limits(min_length=1)]
-    asked: Annotated[str, OneOf(["auto", *METHODS])]
+    method: records.Text
+    members: records.Some[records.Text]
+    asked: Annotated[str, records.OneOf(["auto", *METHODS])]
     options: Mapping[str, Setting]
     across: Literal["rows", "columns"]
     graph: GraphPart | None
-    noise_variance: NotNegative | None
+    noise_variance: records.NotNegative | None
     chosen: Mapping[str, float | None]
     tried: Mapping[str, float | None]
-    of: Digest
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class SuggestionPart(Record):
+class SuggestionPart(records.Record):
     """One column that predicts errors of a later release, by candidates for its caps or bounds.
 
     Parameters
@@ -209,14 +191,13 @@ class SuggestionPart(Record):
     step: Literal["suggest"]
     column: str
     into: str
-    query: Text
-    planned: Annotated[Mapping[str, float], Limits(min_length=1)]
-    best: Annotated[Mapping[str, Suggested], Limits(min_length=1)]
-    of: Digest
+    query: records.Text
+    planned: Annotated[Mapping[str, float], records.Limits(min_length=1)]
+    best: Annotated[Mapping[str, Suggested], records.Limits(min_length=1)]
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class SortStep(Record):
+class SortStep(records.Record):
     """Rows were sorted; those that are alike stay in order, and missing values come last.
 
     Parameters
@@ -232,16 +213,15 @@ class SortStep(Record):
     """
 
     step: Literal["sort_values"]
-    by: Annotated[tuple[str, ...], Limits(min_length=1)]
+    by: records.Some[str]
     ascending: tuple[bool, ...]
-    of: Digest
+    of: records.Digest
 
     def __post_init__(self) -> None:
-        require(len(self.by) == len(self.ascending), "each column has a direction")
+        records.require(len(self.by) == len(self.ascending), "each column has a direction")
 
 
-@dataclass(frozen=True)
-class HeadStep(Record):
+class HeadStep(records.Record):
     """The first or last rows were kept.
 
     Parameters
@@ -255,12 +235,11 @@ class HeadStep(Record):
     """
 
     step: Literal["head", "tail"]
-    rows: AtLeastNone
-    of: Digest
+    rows: records.AtLeastNone
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class SelectStep(Record):
+class SelectStep(records.Record):
     """Some rows and columns were kept.
 
     Which ones may depend on released values: intervals then hold less often than they say for what
@@ -282,17 +261,16 @@ class SelectStep(Record):
 
     step: Literal["select"]
     where: str | None
-    rows: Packed | None
+    rows: records.Packed | None
     columns: tuple[str, ...] | None
-    of: Digest
+    of: records.Digest
 
     def __post_init__(self) -> None:
         if self.rows is not None:
-            places_of(self.rows)
+            records.places_of(self.rows)
 
 
-@dataclass(frozen=True)
-class RoundStep(Record):
+class RoundStep(records.Record):
     """Values were rounded, halves to even.
 
     Parameters
@@ -307,11 +285,10 @@ class RoundStep(Record):
 
     step: Literal["round"]
     decimals: Mapping[str, Decimals]
-    of: Digest
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class SuppressStep(Record):
+class SuppressStep(records.Record):
     """Cells were made missing that say too little. It protects nobody: the noise does.
 
     Parameters
@@ -332,17 +309,16 @@ class SuppressStep(Record):
 
     step: Literal["suppress"]
     below: float | None
-    relative_error: NotNegative | None
+    relative_error: records.NotNegative | None
     by: str | None
-    of: Digest
+    of: records.Digest
 
     def __post_init__(self) -> None:
         limited = self.below is not None or self.relative_error is not None
-        require(limited, "one of below and relative_error is a number")
+        records.require(limited, "one of below and relative_error is a number")
 
 
-@dataclass(frozen=True)
-class RenameStep(Record):
+class RenameStep(records.Record):
     """Columns or levels of the index got other names.
 
     Parameters
@@ -360,11 +336,10 @@ class RenameStep(Record):
     step: Literal["rename"]
     columns: Mapping[str, str]
     levels: Mapping[str, str]
-    of: Digest
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class UnstackStep(Record):
+class UnstackStep(records.Record):
     """The keys of a level became columns.
 
     Parameters
@@ -382,11 +357,10 @@ class UnstackStep(Record):
     step: Literal["unstack"]
     level: str
     column: str
-    of: Digest
+    of: records.Digest
 
 
-@dataclass(frozen=True)
-class ConcatStep(Record):
+class ConcatStep(records.Record):
     """Several releases were put into one table.
 
     Parameters
@@ -404,11 +378,10 @@ class ConcatStep(Record):
     step: Literal["concat"]
     name: str | None
     keys: tuple[str, ...] | None
-    of: tuple[Digest, ...]
+    of: tuple[records.Digest, ...]
 
 
-@dataclass(frozen=True)
-class UnstackedPart(Record):
+class UnstackedPart(records.Record):
     """Where the cells of a column are that stand side by side.
 
     Parameters
@@ -424,11 +397,11 @@ class UnstackedPart(Record):
 
     level: str
     column: str
-    places: Packed | None
+    places: records.Packed | None
 
     def __post_init__(self) -> None:
         if self.places is not None:
-            places_of(self.places)
+            records.places_of(self.places)
 
 
 _EditStep: TypeAlias = SortStep | HeadStep | SelectStep | RoundStep | SuppressStep | RenameStep

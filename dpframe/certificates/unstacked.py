@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from pandas.api.extensions import take
+from pandas.api.extensions import ExtensionDtype, take
 
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.json_records import places_of
@@ -65,8 +65,8 @@ def _table(values: pd.Series, order: np.ndarray, index: pd.Index, labels: pd.Ind
     """Lay out values in rows and columns."""
     if values.dtype.kind == "i" and (order < 0).any():
         values = values.astype("Int64")
-    array = values.array if isinstance(values.dtype, pd.api.extensions.ExtensionDtype) else None
-    cells: Any = values.to_numpy() if array is None else array
+    extended = isinstance(values.dtype, ExtensionDtype)
+    cells: Any = values.array if extended else values.to_numpy()
     parts = {at: take(cells, column, allow_fill=True) for at, column in enumerate(order.T)}
     return pd.DataFrame(parts, index=index).set_axis(labels, axis=1)
 
@@ -77,10 +77,8 @@ def places_in(frame: pd.DataFrame, part: UnstackedPart) -> np.ndarray:
         return np.arange(frame.size)
     places = places_of(part.places)
     if places.max(initial=0) >= frame.size:
-        raise UnreadableCertificateError(
-            "this certificate cannot be read: it names cells that the table does not have. Go back "
-            "to what was released."
-        )
+        why = "it names cells that the table does not have. Go back to what was released"
+        raise UnreadableCertificateError(f"this certificate cannot be read: {why}.")
     return places
 
 
@@ -129,9 +127,8 @@ def spread(
     order = np.full(frame.size, -1, np.intp)
     order[places_in(frame, part)] = np.arange(len(long))
     order = order.reshape(frame.shape)
-    tables = [
-        _table(long.iloc[:, at], order, frame.index, frame.columns) for at in range(long.shape[1])
-    ]
+    values = (long.iloc[:, at] for at in range(long.shape[1]))
+    tables = [_table(column, order, frame.index, frame.columns) for column in values]
     if suffixes is None:
         return tables[0]
     columns: dict[Hashable, Any] = {

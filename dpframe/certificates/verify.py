@@ -5,7 +5,7 @@ The digest over index, columns, values and the claim itself is what binds the tw
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -17,7 +17,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.changes import Change, changes
 from dpframe.certificates.diagnosis import about_computed
-from dpframe.certificates.digest import Piece, content_of, digest, pieces_of
+from dpframe.certificates.digest import content_of, digest, pieces_of
 from dpframe.certificates.json_records import read, schema_of_record
 from dpframe.certificates.steps import COMPUTED
 from dpframe.declaration.facts import kept_declaration
@@ -40,25 +40,19 @@ def check_recorded(release: Release, ledger: Ledger) -> None:
     """
     if not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
-    named = release.ledger
+    named, ours = release.ledger, f"ledger {ledger.ledger_id}"
     if named is None or named.id != ledger.ledger_id:
         charged = "no ledger" if named is None else f"ledger {named.id}"
-        raise CertificateError(
-            f"this release was charged to {charged}, not to ledger {ledger.ledger_id}."
-        )
+        raise CertificateError(f"this release was charged to {charged}, not to {ours}.")
     release_id = release.release_id
     entry = next((one for one in ledger.entries if one.release_id == release_id), None)
     if entry is None:
-        raise CertificateError(
-            f"ledger {ledger.ledger_id} was never charged for release {release_id}: it is an older "
-            "copy, or the certificate was not given for this release."
-        )
+        older = "it is an older copy, or the certificate was not given for this release"
+        raise CertificateError(f"{ours} was never charged for release {release_id}: {older}.")
     differing = [name for name, (said, kept) in _claims(release, entry).items() if said != kept]
     if differing:
-        raise CertificateError(
-            f"ledger {ledger.ledger_id} has release {release_id} with another "
-            f"{', '.join(differing)} than the certificate says."
-        )
+        another = f"another {', '.join(differing)} than the certificate says"
+        raise CertificateError(f"{ours} has release {release_id} with {another}.")
 
 
 def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
@@ -86,6 +80,16 @@ _CALLS = (
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
     "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
+)
+_DIAGNOSIS = (
+    "this frame is a diagnosis, or was made of one: it holds exact numbers of a private frame and "
+    "is not for publication. Release the query, and work on what that returns."
+)
+_LOST = (
+    "this frame carries no certificate: it was not released by dpframe, or its attrs were lost on "
+    "the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them; joins lose "
+    "them, where .dp.interval(join=True) keeps them). "
+    "What dpf.write_csv wrote is read with dpf.read_csv."
 )
 _OWN = "What else is computed from it belongs in a frame of its own."
 
@@ -140,24 +144,13 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
     if not isinstance(frame, pd.DataFrame):
         path = isinstance(frame, str | PathLike)
         hint = " Read it with dpf.read_csv or pandas.read_parquet." if path else ""
-        raise CertificateError(
-            f"a certificate is for a whole released DataFrame, got {a_type(frame)}.{hint}"
-        )
+        rule = "a certificate is for a whole released DataFrame"
+        raise CertificateError(f"{rule}, got {a_type(frame)}.{hint}")
     if is_private(frame.attrs):
-        raise CertificateError(
-            "this frame is a diagnosis, or was made of one: it holds exact numbers of a private "
-            "frame and is not for publication. Release the query, and work on what that returns."
-        )
+        raise CertificateError(_DIAGNOSIS)
     if ATTRIBUTE not in frame.attrs:
-        raise CertificateError(
-            about_computed(frame.attrs)
-            or (_PRIVATE if kept_declaration(frame) or is_marked(frame.attrs) else None)
-            or "this frame carries no certificate: it was not released by dpframe, or its attrs "
-            "were lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep "
-            "them; joins lose them, where .dp.interval(join=True) of a release keeps "
-            "them). What dpf.write_csv wrote is read with dpf.read_csv, not with "
-            "pandas.read_csv."
-        )
+        without = _PRIVATE if kept_declaration(frame) or is_marked(frame.attrs) else _LOST
+        raise CertificateError(about_computed(frame.attrs) or without)
     return read_certificate(frame.attrs[ATTRIBUTE])
 
 
@@ -172,10 +165,8 @@ def read_certificate(found: object) -> Certificate:
     version = found.get("format") if isinstance(found, Mapping) else None
     known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
     if known and version != FORMAT:
-        raise UnreadableCertificateError(
-            f"this certificate has format {version}, and this version reads {FORMAT}. Read it with "
-            "the version of dpframe that made it."
-        )
+        ours = f"this certificate has format {version}, and this version reads {FORMAT}"
+        raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
     return read(Certificate, found, "this certificate")
 
 
@@ -242,12 +233,14 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
 
 def _is_sound(frame: pd.DataFrame, certificate: Certificate) -> bool:
     """Whether a frame has the digest of its certificate, and denoising started from the release."""
-    if frame.attrs.keys() != {ATTRIBUTE} or _digest(frame, certificate) != certificate.digest:
+    unsealed = replace(certificate, digest=UNSEALED).to_dict()
+    held = digest(frame, json.dumps(unsealed, sort_keys=True))
+    if frame.attrs.keys() != {ATTRIBUTE} or held != certificate.digest:
         return False
     steps = certificate.steps
     if not steps or not {*map(type, steps)} <= COMPUTED:
         return True
-    released = frame.iloc[:, : len(certificate.columns)]
+    released = frame.iloc[:, : certificate.width]
     origin = _seal(released, replace(certificate, steps=()))[0].digest
     return {step.of for step in steps} == {origin}
 
@@ -279,15 +272,5 @@ def _seal(
     pieces = pieces_of(frame, keys)
     filled = replace(certificate, content=content_of(frame, pieces), digest=UNSEALED)
     record = filled.to_dict()
-    record["digest"] = _digest_of(frame, record, pieces)
+    record["digest"] = digest(frame, json.dumps(record, sort_keys=True), pieces)
     return replace(filled, digest=record["digest"]), record
-
-
-def _digest(frame: pd.DataFrame, certificate: Certificate) -> str:
-    """Return the digest of a frame and its certificate, whatever digest that names."""
-    return _digest_of(frame, replace(certificate, digest=UNSEALED).to_dict(), pieces_of(frame))
-
-
-def _digest_of(frame: pd.DataFrame, record: dict[str, Any], pieces: Sequence[Piece]) -> str:
-    """Return the digest of a frame and of a certificate that has none yet."""
-    return digest(frame, json.dumps(record, sort_keys=True), pieces)

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from errno import EINVAL, ENOENT
 from hashlib import sha256
 from os import PathLike, fspath
@@ -33,6 +33,12 @@ INSTEAD = (
 )
 """What to do with what has no form in a CSV file."""
 
+
+def _no_form(what: str) -> CertificateError:
+    """Make the error about what cannot be written."""
+    return CertificateError(f"{what} no form in a CSV file. {INSTEAD}")
+
+
 _KNOWN = re.compile(
     r"object|str|string(\[(python|pyarrow)\])?"
     r"|[Uu]?[Ii]nt(8|16|32|64)|[Ff]loat(32|64)|bool(ean)?"
@@ -43,7 +49,6 @@ _KNOWN = re.compile(
 """The dtypes that are read: another, from a file, may ask for any amount of memory."""
 
 
-@dataclass(frozen=True)
 class PlainKind(json_records.Record):
     """A dtype whose name says how its texts are read."""
 
@@ -54,7 +59,6 @@ class PlainKind(json_records.Record):
         json_records.require(known, "no dtype that dpf.write_csv writes")
 
 
-@dataclass(frozen=True)
 class IntervalKind(json_records.Record):
     """A dtype of intervals, by that of their ends."""
 
@@ -63,7 +67,6 @@ class IntervalKind(json_records.Record):
     ends: PlainKind
 
 
-@dataclass(frozen=True)
 class CategoryKind(json_records.Record):
     """A dtype of categories: what they are, and their texts in order."""
 
@@ -78,10 +81,10 @@ LevelKind: TypeAlias = PlainKind | IntervalKind | CategoryKind
 
 def kind_of(values: pd.Index) -> LevelKind:
     """Describe a dtype, so that its texts can be read back."""
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        of = dtype.categories
-        return CategoryKind("category", bool(dtype.ordered), _kind_of_keys(of), tuple(texts_of(of)))
+    if isinstance(values, pd.CategoricalIndex):
+        of = values.categories
+        texts = tuple(texts_of(of))
+        return CategoryKind("category", bool(values.ordered), _kind_of_keys(of), texts)
     return _kind_of_keys(values)
 
 
@@ -97,9 +100,7 @@ def _plain_kind(values: pd.Index) -> PlainKind:
     texts = not several or all(isinstance(value, str) for value in values)
     if texts and _KNOWN.fullmatch(str(dtype)):
         return PlainKind(str(dtype))
-    raise CertificateError(
-        f"keys of dtype {dtype} that are not all texts have no form in a CSV file. {INSTEAD}"
-    )
+    raise _no_form(f"keys of dtype {dtype} that are not all texts have")
 
 
 def texts_of(values: pd.Index) -> list[str]:
@@ -176,7 +177,6 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError
 _BROKEN = (csv.Error, *_FAULTS)
 
 
-@dataclass(frozen=True)
 class Sidecar(json_records.Record):
     """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
 
@@ -255,9 +255,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
         back = json_records.read(Sidecar, json.loads(beside), "the certificate")
         _table_of(table.decode(), back)
     except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
-        raise CertificateError(
-            f"a key or a label of this release has no form in a CSV file. {INSTEAD}"
-        ) from None
+        raise _no_form("a key or a label of this release has") from None
     place.write_bytes(table)
     sidecar_of(place).write_bytes(beside)
 
@@ -303,15 +301,18 @@ def read_csv(path: Place) -> pd.DataFrame:
     True
     """
     place = _check_path(path)
-    _check_is_there(place)
-    shape = _sidecar(sidecar_of(place))
+    beside = sidecar_of(place)
+    if not place.exists():
+        alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""
+        raise FileNotFoundError(ENOENT, f"There is no such file{alone}", str(place))
+    if not place.is_file():
+        raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
+    shape = _sidecar(beside)
     try:
         return _table_of(place.read_bytes().decode("utf-8-sig"), shape)
     except _BROKEN:
-        raise CertificateError(
-            f"{place.name!r} is not what was written: header, rows or values, or the "
-            f"certificate beside it, were changed. {_ANEW}"
-        ) from None
+        what = "header, rows or values, or the certificate beside it, were changed"
+        raise CertificateError(f"{place.name!r} is not what was written: {what}. {_ANEW}") from None
 
 
 def _check_path(path: Place) -> Path:
@@ -326,25 +327,13 @@ def _check_path(path: Place) -> Path:
     return place
 
 
-def _check_is_there(place: Path) -> None:
-    """Say which of the two files is missing; a pipe or a device may never end."""
-    if not place.exists():
-        beside = sidecar_of(place)
-        alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""
-        raise FileNotFoundError(ENOENT, f"There is no such file{alone}", str(place))
-    if not place.is_file():
-        raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
-
-
 def _sidecar(beside: Path) -> Sidecar:
     """Read a sidecar and check its format."""
-    if beside.exists() and not beside.is_file():
-        raise _unreadable(beside, "is a folder, a device or a pipe, not a file")
+    if not beside.exists():
+        way_out = "Keep the two files that dpf.write_csv makes together."
+        raise CertificateError(f"there is no {beside.name!r} beside the file. {way_out}")
     if not beside.is_file():
-        raise CertificateError(
-            f"there is no {beside.name!r} beside the file, so nothing says what was promised "
-            "about it. Keep the two files that dpf.write_csv makes together."
-        )
+        raise _unreadable(beside, "is a folder, a device or a pipe, not a file")
     try:
         text = beside.read_bytes()
         json_records.check_json(text)
@@ -375,10 +364,10 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
-    levels = tuple(map(_plain_label, released.index.names))
-    columns = tuple(map(_plain_label, released.columns))
-    heading = _plain_label(released.columns.name)
-    kinds = tuple(map(kind_of, _parts(released)))
+    levels, columns = (
+        tuple(map(_plain_label, labels)) for labels in (released.index.names, released.columns)
+    )
+    heading, kinds = _plain_label(released.columns.name), tuple(map(kind_of, _parts(released)))
     return Sidecar(_FORMAT, levels, columns, heading, kinds, certificate, UNSEALED).seal()
 
 
@@ -398,7 +387,7 @@ def _plain_label(label: object) -> Label:
         return label
     if isinstance(label, float) and math.isfinite(label):
         return label
-    raise CertificateError(f"the label {label!r} has no form in a CSV file. {INSTEAD}")
+    raise _no_form(f"the label {label!r} has")
 
 
 def _header(shape: Sidecar) -> list[str]:

@@ -131,32 +131,32 @@ def _is_object(dtype: Any) -> bool:
 
 def _beyond_levels(index: pd.Index) -> dict[str, tuple[Holds, str]]:
     """Say what must hold of the index that its levels do not say, with what is wrong otherwise."""
-    names, size = list(index.names), len(index)
-    named: dict[str, tuple[Holds, str]] = {
-        "names": (
-            lambda frame: list(frame.index.names) == names,
-            f"the levels of the index are not {names!r}",
-        )
-    }
+    names, size, dtypes = list(index.names), len(index), _level_dtypes(index)
+
+    def has_names(frame: pd.DataFrame) -> bool:
+        return list(frame.index.names) == names
+
+    def has_rows(frame: pd.DataFrame) -> bool:
+        return len(frame) == size and frame.index.is_unique
+
+    def has_keys(frame: pd.DataFrame) -> bool:
+        return bool(frame.index.isin(index).all())
+
+    def has_kinds(frame: pd.DataFrame) -> bool:
+        return all(map(_fits, _level_dtypes(frame.index), dtypes))
+
+    named: dict[str, tuple[Holds, str]]
+    named = {"names": (has_names, f"the levels of the index are not {names!r}")}
     if index.nlevels == 1:
         return {} if isinstance(index.name, str) else named
-    dtypes = [index.get_level_values(level).dtype for level in range(index.nlevels)]
     return {
         **named,
-        "rows": (
-            lambda frame: len(frame) == size and frame.index.is_unique,
-            f"not the {size} released rows, each once",
-        ),
+        "rows": (has_rows, f"not the {size} released rows, each once"),
         # each level has known keys, but not every combination need be one
-        "keys": (
-            lambda frame: bool(frame.index.isin(index).all()),
-            "keys that were not released together",
-        ),
-        "kinds": (
-            lambda frame: all(
-                _fits(frame.index.get_level_values(level).dtype, dtype)
-                for level, dtype in enumerate(dtypes)
-            ),
-            f"keys are not {dtypes!r}",
-        ),
+        "keys": (has_keys, "keys that were not released together"),
+        "kinds": (has_kinds, f"keys are not {dtypes!r}"),
     }
+
+
+def _level_dtypes(index: pd.Index) -> list[Any]:
+    return [index.get_level_values(level).dtype for level in range(index.nlevels)]

@@ -61,15 +61,12 @@ def _bytes_of(released: pd.DataFrame) -> bytes:
         data: bytes = _share_certificate(released).to_parquet(engine="pyarrow")
         verify(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
     except ImportError:
-        raise DPFrameError(
-            "writing Parquet files needs pyarrow: pip install 'dpframe[parquet]'. "
-            ".dp.write_csv needs no extra."
-        ) from None
+        rule = "writing Parquet files needs pyarrow: pip install 'dpframe[parquet]'"
+        raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
     except (ValueError, TypeError, NotImplementedError, CertificateError):
-        raise CertificateError(
-            "a key or a label of this release does not read back from Parquet as it is. Write it "
-            "with .dp.write_csv or pickle, or rename it in the frame before it is released."
-        ) from None
+        rule = "a key or a label of this release does not read back from Parquet as it is"
+        way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."
+        raise CertificateError(f"{rule}. {way_out}") from None
     return data
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -51,9 +52,10 @@ class Drawn:
     caption: str
 
 
-def locate(
-    released: pd.DataFrame, certificate: Certificate, column: Hashable
-) -> tuple[int, int | None]:
+_Places: TypeAlias = tuple[int, int | None]
+
+
+def locate(released: pd.DataFrame, certificate: Certificate, column: Hashable) -> _Places:
     """Return the positions of a released column, by default the first, and of its denoised values.
 
     Raises
@@ -61,7 +63,7 @@ def locate(
     UnknownColumnError
         If there is no such released column.
     """
-    size = len(certificate.releases[0].columns)
+    size = certificate.width
     raw: list[Hashable] = list(released.columns[:size])
     derived = list(released.columns[size:])
     if column is not None and not is_one_of(column, raw):
@@ -78,9 +80,10 @@ def _instead(
 ) -> str:
     """Say how to draw percentages that are in the table, or which column may be meant."""
     for place, label in enumerate(raw):
-        for later, suffix in followers(released, certificate, place).items():
-            if suffix == PERCENT and is_one_of(column, [released.columns[later]]):
-                return f" Percentages are drawn by column={label!r}, percent=True, before rows go."
+        beside = followers(released, certificate, place).items()
+        shares = [released.columns[later] for later, suffix in beside if suffix == PERCENT]
+        if is_one_of(column, shares):
+            return f" Percentages are drawn by column={label!r}, percent=True, before rows go."
     return did_you_mean(column, raw)
 
 
@@ -90,16 +93,13 @@ def gather(
     """Gather released columns, with their intervals and denoised values."""
     places = [locate(released, certificate, column) for column in columns]
     bars = intervals_of(released, certificate, check_level(level))
-    return [_of_column(released, bars, certificate, *place) for place in places]
+    return [_of_column(released, bars, certificate, place) for place in places]
 
 
 def _of_column(
-    released: pd.DataFrame,
-    bars: pd.DataFrame,
-    certificate: Certificate,
-    place: int,
-    partner: int | None,
+    released: pd.DataFrame, bars: pd.DataFrame, certificate: Certificate, places: _Places
 ) -> Drawn:
+    place, partner = places
     found = [released.iloc[:, place], bars.iloc[:, 2 * place], bars.iloc[:, 2 * place + 1]]
     parts = dict(zip(_ENDS, found, strict=True))
     if partner is not None:
@@ -156,11 +156,8 @@ def together(drawn: list[Drawn]) -> Drawn:
         raise QueryError.about("subplots", rule, False, way_out)
     names = [None, *drawn[0].parts.index.names]
     parts = [one.parts.drop(columns="denoised", errors="ignore") for one in drawn]
-    rows = [
-        (one.label, *(key if len(names) > 2 else (key,)))  # noqa: PLR2004
-        for one in drawn
-        for key in one.parts.index
-    ]
+    keys = ((one.label, key) for one in drawn for key in one.parts.index)
+    rows = [(label, *(key if names[2:] else (key,))) for label, key in keys]
     table = pd.concat(parts, ignore_index=True)
     table.index = pd.MultiIndex.from_tuples(rows, names=names)
     captions = list(dict.fromkeys(one.caption for one in drawn))
@@ -198,11 +195,9 @@ def caption_of(certificate: Certificate, places: list[int]) -> str:
     """Say what intervals are about, and what they leave out."""
     releases = certificate.releases
     columns = [one.columns[place] for one in releases for place in places]
-    left_out = ["sampling"]
-    if any(isinstance(column, ValuePart) for column in columns):
-        left_out.append("clipping")
-    if any(one.privacy_unit.column is not None for one in releases):
-        left_out.append("rows beyond caps")
+    clipped = any(isinstance(column, ValuePart) for column in columns)
+    capped = any(one.privacy_unit.column is not None for one in releases)
+    left_out = ["sampling", *["clipping"] * clipped, *["rows beyond caps"] * capped]
     found = any(isinstance(one.mechanism, ThresholdPart) for one in releases)
     about = "noise of groups that were found" if found else "noise only"
     listed = ", ".join(left_out[:-1]) + " or " * (len(left_out) > 1) + left_out[-1]
@@ -211,10 +206,10 @@ def caption_of(certificate: Certificate, places: list[int]) -> str:
 
 def is_distribution(certificate: Certificate) -> bool:
     """Whether a table holds numbers of rows in ranges, as they were released."""
-    if len(certificate.releases) > 1 or certificate.unstacked is not None:
-        return False
+    first, *others = certificate.releases
     untouched = {*map(type, certificate.steps)} <= ADDED_OR_RENAMED
-    return isinstance(certificate.mechanism, TreePart) and untouched
+    alone = not others and certificate.unstacked is None
+    return isinstance(first.mechanism, TreePart) and untouched and alone
 
 
 def gather_distribution(released: pd.DataFrame, certificate: Certificate, level: float) -> Drawn:
@@ -225,16 +220,12 @@ def gather_distribution(released: pd.DataFrame, certificate: Certificate, level:
     below, rising = below_edges(found.rows), risen(below_edges(found.rows))
     errors = deviations(found.known, len(found.bins), [0.0])
     width = release.noise.distribution.quantile(level) * errors + ENDS_OF_ROUNDING
-    numbers = {
-        "value": rising,
-        "low": np.minimum(below - width, rising),
-        "high": np.maximum(below + width, rising),
-    }
-    numbers = {name: part.ravel() for name, part in numbers.items()}
+    low, high = np.minimum(below - width, rising), np.maximum(below + width, rising)
+    numbers = dict(zip(_ENDS, map(np.ravel, (rising, low, high)), strict=True))
     parts = pd.DataFrame(numbers, index=_index(found, released.index.names))
     label: Hashable = released.columns[0]
-    name = f"{text(label)} below"
-    return Drawn(label, name, parts, NUMBERS, caption_of(certificate, [0]))
+    caption = caption_of(certificate, [0])
+    return Drawn(label, f"{text(label)} below", parts, NUMBERS, caption)
 
 
 def _index(found: Distribution, names: list[Hashable]) -> pd.Index:

@@ -172,11 +172,8 @@ def _draw_endless(
 
 def _alone(values: np.ndarray) -> np.ndarray:
     """Whether a value has none beside it."""
-    there = np.isfinite(values)
-    beside = np.zeros_like(there)
-    beside[1:] |= there[:-1]
-    beside[:-1] |= there[1:]
-    return np.asarray(there & ~beside)
+    there = np.pad(np.isfinite(values), 1)
+    return np.asarray(there[1:-1] & ~(there[:-2] | there[2:]))
 
 
 _MOST_LABELS = 40

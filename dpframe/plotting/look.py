@@ -28,6 +28,7 @@ _MARKERS = "os^Dv"
 _DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 _QUIET = {"fontsize": "small", "alpha": 0.75, **PLAIN}
 _LONG = 24  # characters of an entry that is too wide to stand to the right
+_ONE_PANEL = "choose one column with column=, or draw all groups in one panel with panels=False"
 _PER_CHARACTER = 0.085  # inches of an entry of a legend
 
 
@@ -117,10 +118,9 @@ def tune(axis: Any, **parameters: Any) -> None:
 def check_figsize(figsize: object) -> None:
     """Check the size of a figure: matplotlib would show what is none."""
     sizes = figsize if isinstance(figsize, tuple | list) else ()
-    numbers = [
-        one for one in sizes if isinstance(one, int | float | np.number) and 0 < one < math.inf
-    ]
-    if figsize is not None and (len(sizes) != 2 or len(numbers) != 2):  # noqa: PLR2004
+    numbers = [one for one in sizes if isinstance(one, int | float | np.number)]
+    known = len(sizes) == len(numbers) == 2 and all(0 < one < math.inf for one in numbers)  # noqa: PLR2004
+    if figsize is not None and not known:
         rule = "must be a width and a height in inches"
         raise QueryError.about("figsize", rule, figsize, "For instance figsize=(8, 4).")
 
@@ -134,7 +134,9 @@ def listed_axes(ax: object) -> np.ndarray:
     return panels if all(hasattr(one, "transAxes") for one in panels) else panels[:0]
 
 
-def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> Any:
+def given_panels(
+    count: int, ax: Any, figsize: tuple[float, float] | None, way_out: str = _ONE_PANEL
+) -> Any:
     """Return the axes that are given, in a figure of the size asked for.
 
     Raises
@@ -145,8 +147,7 @@ def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> An
     panels = listed_axes(ax)
     if len(panels) != count:
         rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}"
-        way = "choose one column with column=, or draw all groups in one panel with panels=False"
-        raise QueryError(f"{rule}; {way}.", parameter="ax")
+        raise QueryError(f"{rule}; {way_out}.", parameter="ax")
     if figsize is not None:
         panels[0].get_figure(root=True).set_size_inches(*figsize)
     return panels
@@ -216,9 +217,9 @@ def add_caption(panels: Any, caption: str, *, own: bool) -> None:
     if own:
         figure.supxlabel(caption, gid=CAPTION, **_QUIET)
         return
-    for axes in panels[-1:]:
-        for other in [other for other in axes.texts if other.get_gid() == CAPTION]:
-            other.remove()  # that of what was drawn on the same axes before
-        below = {"xycoords": axes.xaxis.label, "textcoords": "offset points"}
-        look = {"ha": "center", "va": "top", "annotation_clip": False, "gid": CAPTION, **_QUIET}
-        axes.annotate(caption, (0.5, 0), (0, -3), **below, **look)
+    axes = panels[-1]
+    for other in [other for other in axes.texts if other.get_gid() == CAPTION]:
+        other.remove()  # that of what was drawn on the same axes before
+    below = {"xycoords": axes.xaxis.label, "textcoords": "offset points"}
+    look = {"ha": "center", "va": "top", "annotation_clip": False, "gid": CAPTION, **_QUIET}
+    axes.annotate(caption, (0.5, 0), (0, -3), **below, **look)

@@ -13,7 +13,7 @@ from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.plotting.cells import Drawn, gather, locate
-from dpframe.plotting.look import PLAIN, listed_axes, pyplot
+from dpframe.plotting.look import PLAIN, given_panels, pyplot
 from dpframe.plotting.positions import Scale, text
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
@@ -101,12 +101,13 @@ def plot_map(
     for axes, heat in zip(panels, values, strict=True):
         nodes = _draw(axes, spots, heat, lines, norm)
         axes.set_aspect(stretch)
-    if len(places) > 1:
+    several = len(places) > 1
+    if several:
         for axes, place in zip(panels, places, strict=True):
             axes.set_title(text(released.columns[place]), **PLAIN)
-    name = text(released.columns[raw if len(places) > 1 else places[0]])
+    name = text(released.columns[raw if several else places[0]])
     _add_bar(panels, nodes, drawn.scale, drawn.scale.with_unit(name), _ticks(norm))
-    return panels if len(places) > 1 else panels[0]
+    return panels if several else panels[0]
 
 
 def _positions(
@@ -162,9 +163,8 @@ def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
     """Return the segments of the edges: edge, end, coordinate."""
     if not isinstance(edges, pd.DataFrame) or edges.shape[1] < 2:  # noqa: PLR2004
         raise QueryError.about("edges", "must be a frame whose first two columns hold keys", edges)
-    ends = [
-        _spots(points, list(edges.iloc[:, end]), "ends of edges", known=False) for end in (0, 1)
-    ]
+    columns = (list(edges.iloc[:, end]) for end in (0, 1))
+    ends = [_spots(points, keys, "ends of edges", known=False) for keys in columns]
     return np.stack(ends, axis=1)
 
 
@@ -209,7 +209,7 @@ def _ticks(norm: Any) -> Any:
     return ticks[(ticks == 0) | (np.abs(ticks) >= norm.linthresh / 2)]
 
 
-def _panels(ax: Any, count: int, spots: np.ndarray) -> np.ndarray:
+def _panels(ax: Any, count: int, spots: np.ndarray) -> Any:
     """Return the axes given, or new ones in the proportions of the places."""
     if ax is None:
         width, height = np.ptp(spots, axis=0)
@@ -218,12 +218,7 @@ def _panels(ax: Any, count: int, spots: np.ndarray) -> np.ndarray:
         size = (count * (area * ratio) ** 0.5 + 1, (area / ratio) ** 0.5)  # an inch for the bar
         figure = pyplot().figure(figsize=size, layout="constrained")
         ax = [figure.add_subplot(1, count, panel + 1) for panel in range(count)]
-    panels = listed_axes(ax)
-    if len(panels) != count:
-        rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}"
-        way = "choose one panel with denoised=True or denoised=False"
-        raise QueryError(f"{rule}; {way}.", parameter="ax")
-    return panels
+    return given_panels(count, ax, None, "choose one panel with denoised=True or denoised=False")
 
 
 def _draw(

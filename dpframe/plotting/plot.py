@@ -1,6 +1,6 @@
 """Figures of released frames. Matplotlib is imported when a figure is asked for."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -23,7 +23,7 @@ _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", 
 
 
 def draw_errors(
-    released: pd.DataFrame, new_axes: Callable[[], Any], title: str | None = None
+    released: pd.DataFrame, ax: Any, figsize: tuple[float, float] | None, title: str | None
 ) -> Any:
     """Draw what is cut off, the noise, and both together, and mark the best candidate.
 
@@ -42,7 +42,10 @@ def draw_errors(
         If the frame is no suggestion.
     """
     ((name, found),) = best(released).items()
-    axes = new_axes()
+    if ax is None:
+        axes = pyplot().subplots(layout="constrained", figsize=figsize)[1]
+    else:
+        (axes,) = given_panels(1, ax, figsize)
     if isinstance(found, tuple):
         _draw_bounds(axes, released, found)
     else:
@@ -68,11 +71,10 @@ def _draw_caps(axes: Any, released: pd.DataFrame, name: str, found: int) -> None
 def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) -> None:
     """Draw the errors of lower and of upper bounds beside the best other one, and mark the best."""
     bins = cast(pd.IntervalIndex, released.index)
-    ends = {"as_low": bins.left, "as_high": bins.right}
-    for column, bound, color in zip(ends, found, ("C0", "C1"), strict=True):
-        errors = pd.Series(released[column].to_numpy(), ends[column])
+    sides = (("as_low", "lower bound", bins.left), ("as_high", "upper bound", bins.right))
+    for (column, label, ends), bound, color in zip(sides, found, ("C0", "C1"), strict=True):
+        errors = pd.Series(released[column].to_numpy(), ends)
         errors = errors[np.isfinite(errors) & np.isfinite(errors.index)]
-        label = {"as_low": "lower bound", "as_high": "upper bound"}[column]
         axes.plot(errors.index, errors, color=color, label=label)
         axes.plot([bound], [errors[bound]], "o", color=color, label=f"best: {bound:g}")
     sizes = np.abs(bins.left[1:])
@@ -202,7 +204,7 @@ def plot(
     alone = column is None and per is None and not percent
     certificate = verify(released)
     if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
-        return draw_errors(released, lambda: _axes(ax, figsize), title)
+        return draw_errors(released, ax, figsize, title)
     if kind == "denoised" and (per is not None or percent or not subplots):
         way_out = "Leave out per=, percent= and subplots=."
         raise QueryError.about("kind", "draws released columns, each in a panel", kind, way_out)
@@ -227,21 +229,13 @@ def plot(
         arranged = _color_columns(arranged, [one.label for one in drawn], color)
     marks = "bands" if arranged[0].kind in ("line", "histogram") else "error bars"
     caption = max((one.caption for one in drawn), key=len)
-    return draw_figure(
-        Figure(arranged, f"{100 * level:.10g}% {marks}: {caption}", title, legend, ax, figsize)
-    )
+    text = f"{100 * level:.10g}% {marks}: {caption}"
+    return draw_figure(Figure(arranged, text, title, legend, ax, figsize))
 
 
 def _has_panels(index: pd.Index) -> bool:
     """Whether all groups can have panels."""
     return _group_count(index) <= _MOST_PANELS
-
-
-def _axes(ax: Any, figsize: tuple[float, float] | None) -> Any:
-    """Return the axes given, or new ones."""
-    if ax is not None:
-        return given_panels(1, ax, figsize)[0]
-    return pyplot().subplots(layout="constrained", figsize=figsize)[1]
 
 
 def _gather(
@@ -254,11 +248,9 @@ def _gather(
     percent: bool,
 ) -> list[cells.Drawn]:
     """Gather what is asked for: columns, a quotient of two of them, or percentages."""
-    size = len(certificate.releases[0].columns)
     if per is None and not percent:
-        several = column if isinstance(column, list) else [column]
-        if column is None:
-            several = list(released.columns[:size])
+        own = list(released.columns[: certificate.width]) if column is None else [column]
+        several = column if isinstance(column, list) else own
         if not 0 < len(several) <= _MOST_PANELS:
             rule = f"must be 1 to {_MOST_PANELS} columns"
             raise QueryError.about("column", rule, column, "Choose some with column=[...].")
@@ -311,10 +303,9 @@ def _arrange(one: cells.Drawn, kind: Kind, panels: bool | None, color: Any) -> l
     panel = Panel(kind, "", places, series, key, one.name, one.scale, legend)
     if not apart:
         return [panel]
-    titles = [_title(outer, positions.text(group)) for group in groups]
-    return [
-        replace(panel, title=name, series=[only]) for name, only in zip(titles, series, strict=True)
-    ]
+    titles = (_title(outer, positions.text(group)) for group in groups)
+    pairs = zip(titles, series, strict=True)
+    return [replace(panel, title=name, series=[only]) for name, only in pairs]
 
 
 def _title(names: str, group: str) -> str:

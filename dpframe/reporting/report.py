@@ -12,6 +12,7 @@ from itertools import accumulate
 from os import PathLike
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
@@ -147,14 +148,12 @@ def report(
 
 def _name_frames(released: object) -> list[tuple[str | None, pd.DataFrame]]:
     """Return frames with the names they were given, if any."""
-    if isinstance(released, pd.DataFrame):
-        named: list[tuple[str | None, Any]] = [(None, released)]
-    elif isinstance(released, Mapping):
+    named: list[tuple[str | None, Any]] = []
+    if isinstance(released, Mapping):
         named = [(str(name), frame) for name, frame in released.items()]
-    elif isinstance(released, Sequence) and not isinstance(released, str):
-        named = [(None, frame) for frame in released]
-    else:
-        named = []
+    elif isinstance(released, Sequence | pd.DataFrame) and not isinstance(released, str):
+        frames = [released] if isinstance(released, pd.DataFrame) else released
+        named = [(None, frame) for frame in frames]
     if not named or not all(isinstance(frame, pd.DataFrame) for _, frame in named):
         rule = "must be a released frame, or a list or dict of one or more of them"
         raise QueryError.about("released", rule, released)
@@ -291,9 +290,7 @@ def _steps(used: Sequence[float]) -> str:
     kept = [*used[:-1:every], used[-1]]
     x = [wide * place / max(len(kept) - 1, 1) for place in range(len(kept))]
     y = [high * (1 - min(max(part, 0.0), 1.0)) for part in kept]
-    corners = [(x[0], y[0])]
-    for place in range(1, len(kept)):
-        corners += [(x[place], y[place - 1]), (x[place], y[place])]
+    corners = zip(np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1], strict=True)
     return " ".join(f"{left:.2f},{top:.2f}" for left, top in corners)
 
 

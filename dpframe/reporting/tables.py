@@ -1,34 +1,29 @@
 """What a report shows of one released table: stamp, numbers with bars, and what was left out."""
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import intervals_of
 from dpframe.accuracy.quotients import percent_of
-from dpframe.certificates import words
+from dpframe.certificates import steps, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
 from dpframe.certificates.parts import GroupingPart, SelectionPart, TreePart
-from dpframe.certificates.steps import (
-    IntervalsStep,
-    PercentStep,
-    QuantilesStep,
-    RenameStep,
-    StepPart,
-)
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import certificate_of, verify
 from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
 from dpframe.ledger.ledger import Ledger
-from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
+from dpframe.queries.timescale import in_seconds
 
 
-def facts_of(release: Release, steps: Sequence[StepPart]) -> list[tuple[str, list[str]]]:
+def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
     query, caps = release.query, release.privacy_unit.caps
     named, inner = _split(release)
@@ -56,15 +51,10 @@ def facts_of(release: Release, steps: Sequence[StepPart]) -> list[tuple[str, lis
         for part in release.columns
         if part.declared is not None
     ]
-    left_out = [
-        f"{grouping.column} is none of the groups" for grouping in named if grouping.rest is None
-    ]
-    if inner is not None:
-        selects = isinstance(release.mechanism, SelectionPart)
-        binned = release.columns[0].about if selects else inner.column
-        left_out.append(f"{binned} is missing")
-    if unit is not None:
-        left_out.append(f"{unit} is missing")
+    left_out = [f"{one.column} is none of the groups" for one in named if one.rest is None]
+    selects = isinstance(release.mechanism, SelectionPart)
+    binned = release.columns[0].about if selects else inner and inner.column
+    left_out += [f"{column} is missing" for column in (binned, unit) if column is not None]
     facts = [
         ("question", [query.words]),
         ("groups", groups),
@@ -73,7 +63,7 @@ def facts_of(release: Release, steps: Sequence[StepPart]) -> list[tuple[str, lis
         ("clipped values", list(dict.fromkeys(clipped))),
         ("groups found", words.groups_lines(release.mechanism)),
         ("rows left out where", left_out),
-        ("computed afterwards", [words.about_step(step) for step in steps]),
+        ("computed afterwards", [words.about_step(step) for step in taken]),
     ]
     return [(name, lines) for name, lines in facts if lines]
 
@@ -98,7 +88,7 @@ def _about_rest(rest: str | None) -> str:
     return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
 
 
-_WITH_ENDS = IntervalsStep | QuantilesStep
+_WITH_ENDS = steps.IntervalsStep | steps.QuantilesStep
 
 
 @dataclass(frozen=True)
@@ -137,13 +127,13 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
         That of its release.
     """
     ends, percent = {}, {}
-    steps = _percent_steps(certificate)
+    shares = _percent_steps(certificate)
     for at in range(len(certificate.columns)):
         there = {suffix: later for later, suffix in followers(released, certificate, at).items()}
         if {*ENDS} <= there.keys():
             ends[at] = [there[end] for end in ENDS]
         wanted = [f"{PERCENT}{end}" for end in ("", *ENDS)]
-        step = steps.get(str(released.columns[at]))
+        step = shares.get(str(released.columns[at]))
         if there.keys() >= {*wanted} and step is not None:
             within = "" if step.by is None else f" by {', '.join(step.by)}"
             said = f"of the total{within}", f"{100 * step.level:g} %"
@@ -155,13 +145,13 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
     return Beside(ends, f"{100 * found.level:g} %{at_once}", percent)
 
 
-def _percent_steps(certificate: Certificate) -> dict[str, PercentStep]:
+def _percent_steps(certificate: Certificate) -> dict[str, steps.PercentStep]:
     """Return the steps that added percentages, by what their columns are called now."""
-    found: dict[str, PercentStep] = {}
+    found: dict[str, steps.PercentStep] = {}
     for step in certificate.steps:
-        if isinstance(step, PercentStep):
+        if isinstance(step, steps.PercentStep):
             found[step.column] = step
-        if isinstance(step, RenameStep):
+        if isinstance(step, steps.RenameStep):
             found = {
                 step.columns.get(name, name): _rename_columns(one, step)
                 for name, one in found.items()
@@ -169,9 +159,133 @@ def _percent_steps(certificate: Certificate) -> dict[str, PercentStep]:
     return found
 
 
-def _rename_columns(step: PercentStep, names: RenameStep) -> PercentStep:
+def _rename_columns(step: steps.PercentStep, names: steps.RenameStep) -> steps.PercentStep:
     by = None if step.by is None else tuple(names.levels.get(name, name) for name in step.by)
     return replace(step, by=by)
+
+
+MOST_ROWS = 200
+"""Rows of a table that are shown."""
+
+_PLACES = 6  # digits after the point, at most
+_HUGE = 1e15  # numbers from here on are shown with an exponent
+_WIDTH = 100.0
+_ALL = 100  # an interval of percentages that says nothing
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A value and its interval as places on a line of width 100.
+
+    Parameters
+    ----------
+    zero, value, low, high
+        The places.
+    """
+
+    zero: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def start(self) -> float:
+        """Where the bar begins."""
+        return min(self.zero, self.value)
+
+    @property
+    def width(self) -> float:
+        """How wide the bar is."""
+        return abs(self.value - self.zero)
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One released number.
+
+    Parameters
+    ----------
+    value
+        The number; empty where it is missing.
+    interval
+        Its interval; empty where there is none.
+    bar
+        Both as a drawing, if there is an interval.
+    drowned
+        Whether the noise may be as large as the number.
+    percent
+        Its percentage of the total, with an interval; empty where that was not asked for.
+    """
+
+    value: str
+    interval: str = ""
+    bar: Bar | None = None
+    drowned: bool = False
+    percent: str = ""
+
+
+def cells_of(
+    values: pd.Series, ends: pd.DataFrame | None, origin: int | None, percents: Sequence[str] | None
+) -> list[CellView]:
+    """Return the cells of a released column."""
+    shown = values.iloc[:MOST_ROWS]
+    percents = [""] * len(shown) if percents is None else percents
+    if ends is None:
+        pairs = zip(shown, percents, strict=True)
+        return [CellView(number_text(value, None), percent=share) for value, share in pairs]
+    low, high = (ends.iloc[:MOST_ROWS, side] for side in (0, 1))
+    numbers = np.array([in_seconds(part, origin) for part in (shown, low, high)], np.float64)
+    cells = []
+    rows = zip(shown, low, high, strict=True)
+    for texts, number, bar, share in zip(rows, numbers.T, _bars(numbers), percents, strict=True):
+        width = (number[2] - number[1]) / 2
+        value, lowest, highest = (number_text(text, width) for text in texts)
+        within = f"{lowest} to {highest}" if value and lowest else ""
+        drowned = origin is None and bool(width >= abs(number[0]))
+        cells.append(CellView(value, within, bar, drowned, share))
+    return cells
+
+
+def percent_texts(of_total: pd.DataFrame) -> list[str]:
+    """Show percentages with their intervals; nothing where a cell is left out."""
+    shown = of_total.iloc[:MOST_ROWS].astype("Float64").to_numpy(np.float64, na_value=np.nan)
+    return [_percent_text(*row) for row in shown[:, -3:]]
+
+
+def _percent_text(estimate: float, low: float, high: float) -> str:
+    if math.isnan(estimate):
+        return ""
+    if not high - low < _ALL:
+        return "unknown"
+    return f"{estimate:.1f} % ({low:.1f} to {high:.1f})"
+
+
+def _bars(numbers: np.ndarray) -> list[Bar | None]:
+    """Return drawings of values and intervals on one scale, which holds 0."""
+    finite = numbers[np.isfinite(numbers)]
+    least, most = min(finite.min(initial=0.0), 0.0), max(finite.max(initial=0.0), 0.0)
+    if not 0 < most - least < math.inf:
+        return [None] * numbers.shape[1]
+    places = _WIDTH * (numbers - least) / (most - least)
+    zero = _WIDTH * -least / (most - least)
+    return [Bar(zero, *place.round(2)) if np.isfinite(place).all() else None for place in places.T]
+
+
+def number_text(value: object, half_width: float | None) -> str:
+    """Show a number with as many digits as its error leaves, or whatever else it is."""
+    if value is None or value is pd.NaT or value is pd.NA or value != value:  # noqa: PLR0124
+        return ""
+    if not isinstance(value, int | float | np.number):
+        return str(value)
+    number = float(value)
+    if not math.isfinite(number) or abs(number) >= _HUGE:
+        return f"{number:.6g}"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    if half_width is None or not 0 < half_width < math.inf:
+        return f"{number:,.6g}"
+    places = min(max(1 - math.floor(math.log10(half_width)), 0), _PLACES)
+    return f"{number:,.{places}f}"
 
 
 _MOST_NAMES = 5
@@ -319,8 +433,8 @@ def _releases(
     """Take a table of several releases apart; what was done with all is said of each."""
     tables = []
     for one in carried.releases:
-        alone, steps = replace(one, rows=None, steps=()), one.steps + carried.steps
-        own = replace(carried, releases=(alone,), steps=steps)
+        alone, taken = replace(one, rows=None, steps=()), one.steps + carried.steps
+        own = replace(carried, releases=(alone,), steps=taken)
         tables.append((released.iloc[one.places], own))
     return tables
 

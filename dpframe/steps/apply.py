@@ -51,18 +51,11 @@ def certified_after(
     return made, attach(made, replace(described, steps=(*certificate.steps, step)))
 
 
-def in_rows(frame: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
-    """Return a table with its cells in rows, as they were released."""
-    return frame if certificate.unstacked is None else stack_table(frame, certificate)
-
-
 def cell_by_cell(action: Action) -> Action:
     """Let an action that knows columns of a release do so where keys are columns, too."""
 
     @wraps(action)
     def on_cells(frame: pd.DataFrame, certificate: Certificate, step: StepPart) -> Outcome:
-        if certificate.unstacked is None:  # pandas copies all attrs for each column
-            return action(pd.DataFrame(frame), certificate, step)
         long, described = action(stack_table(frame, certificate), certificate, step)
         return spread(long, frame, certificate), described
 
@@ -73,11 +66,8 @@ def label_place(frame: pd.DataFrame, name: str) -> int:
     """Return the position of the column that a step names."""
     places = [place for place, label in enumerate(frame.columns) if str(label) == name]
     if len(places) != 1:
-        raise QueryError(
-            f"{name[:MOST_SHOWN]!r} names {len(places)} columns of this table. Release them under "
-            "other names.",
-            label=name,
-        )
+        rule = f"{name[:MOST_SHOWN]!r} names {len(places)} columns of this table"
+        raise QueryError(f"{rule}. Release them under other names.", label=name)
     return places[0]
 
 
@@ -105,9 +95,8 @@ def keep_cells(
     places = places_in(frame, part)
     known[places] = np.arange(len(places))
     order = known.reshape(frame.shape)[np.ix_(rows, columns)].ravel()
-    return frame.iloc[rows, columns], unstack_certificate(
-        certificate, order, part.level, part.column
-    )
+    kept = unstack_certificate(certificate, order, part.level, part.column)
+    return frame.iloc[rows, columns], kept
 
 
 def unstack_certificate(
@@ -123,6 +112,4 @@ def unstack_certificate(
 def put_columns(frame: pd.DataFrame, columns: Mapping[int, pd.Series]) -> pd.DataFrame:
     """Return a frame with some columns exchanged, by position."""
     parts = {at: columns.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])}
-    made = pd.DataFrame(parts, index=frame.index)
-    made.columns = frame.columns
-    return made
+    return pd.DataFrame(parts, index=frame.index).set_axis(frame.columns, axis=1)

@@ -10,6 +10,7 @@ import pandas as pd
 from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.companion_columns import without_attrs
 from dpframe.certificates.digest import NOTHING
 from dpframe.certificates.json_records import Packed
 from dpframe.certificates.steps import ConcatStep
@@ -68,9 +69,7 @@ def concat(
     """
     if isinstance(releases, Mapping):
         if keys is not None:
-            raise QueryError(
-                "keys are those of the dict of releases already. Leave them out.", parameter="keys"
-            )
+            raise QueryError.about("keys", "are those of the dict already", keys, "Leave them out.")
         keys, releases = list(releases), list(releases.values())
     frames = [*releases] if isinstance(releases, list | tuple) else []
     if not frames:
@@ -85,10 +84,8 @@ def concat(
         raise QueryError.about("name", "is for a level of keys", name, "Give keys=, too.")
     made = _join_frames(frames, labels, name)
     if not made.index.is_unique:
-        raise QueryError(
-            "keys come twice in these releases. Tell them apart: keys=[...], name=...",
-            parameter="releases",
-        )
+        way_out = "Tell them apart: keys=[...], name=..."
+        raise QueryError(f"keys come twice in these releases. {way_out}", parameter="releases")
     rows = np.split(np.arange(len(made)), np.cumsum([len(frame) for frame in frames[:-1]]))
     if len(parts) > 1:
         pairs = zip(parts, rows, strict=True)
@@ -103,14 +100,11 @@ def _of_one(frame: pd.DataFrame) -> Certificate:
     """Return the certificate of one release, in rows."""
     certificate = verify(frame)
     if any(isinstance(step, ConcatStep) for step in certificate.steps):
-        raise QueryError(
-            "releases were put together before: give all of them in one call.", parameter="releases"
-        )
+        rule = "releases were put together before: give all of them in one call."
+        raise QueryError(rule, parameter="releases")
     if certificate.unstacked is not None:
-        raise QueryError(
-            "concat takes the table as it was before unstack: unstack what it returns.",
-            parameter="releases",
-        )
+        rule = "concat takes the table as it was before unstack: unstack what it returns."
+        raise QueryError(rule, parameter="releases")
     return certificate
 
 
@@ -118,26 +112,20 @@ def _check_alike(
     frame: pd.DataFrame, release: Release, model: pd.DataFrame, first: Release
 ) -> None:
     """Check that two releases have columns and levels of the same names and kinds."""
-    if list(frame.columns) != list(model.columns) or list(frame.index.names) != list(
-        model.index.names
-    ):
-        raise QueryError(
-            f"releases must have the same columns and levels: {quote(list(model.columns))} by "
-            f"{list(model.index.names)!r}, and {quote(list(frame.columns))} by "
-            f"{list(frame.index.names)!r}. Use .dp.rename or .dp.select(columns=...) before.",
-            parameter="releases",
-        )
+    here, there = ([list(one.columns), list(one.index.names)] for one in (frame, model))
+    if here != there:
+        listed = f"{quote(there[0])} by {there[1]!r}, and {quote(here[0])} by {here[1]!r}"
+        way_out = "Use .dp.rename or .dp.select(columns=...) before."
+        rule = f"releases must have the same columns and levels: {listed}. {way_out}"
+        raise QueryError(rule, parameter="releases")
     own, wanted = (
         [(one.kind, one.times and (one.times.origin, one.times.zone)) for one in part.columns]
         for part in (release, first)
     )
     if own != wanted:
-        raise QueryError(
-            "releases must have columns of the same kinds, and these are "
-            f"{quote([kind for kind, _ in wanted])} and {quote([kind for kind, _ in own])}, or "
-            "count times from different bounds.",
-            parameter="releases",
-        )
+        kinds = " and ".join(quote([kind for kind, _ in part]) for part in (wanted, own))
+        rule = f"releases must have columns of the same kinds, and these are {kinds}"
+        raise QueryError(f"{rule}, or count times from different bounds.", parameter="releases")
 
 
 def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]) -> None:
@@ -145,12 +133,9 @@ def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]
     for (at, one), (later, other) in combinations(enumerate(releases), 2):
         same = (one.release_id, one.query.name) == (other.release_id, other.query.name)
         if same and _of(one) & _of(other) and frames[at].index.isin(frames[later].index).any():
-            raise QueryError(
-                f"releases {at + 1} and {later + 1} have cells of one release, {one.release_id}, "
-                "whose noise was drawn once. Give each cell once: leave one of the two out, or "
-                "choose other rows of it with .dp.select.",
-                parameter="releases",
-            )
+            rule = f"releases {at + 1} and {later + 1} have cells of one release, {one.release_id}"
+            way_out = "whose noise was drawn once. Leave one out, or .dp.select other rows of it"
+            raise QueryError(f"{rule}, {way_out}.", parameter="releases")
 
 
 def _of(release: Release) -> set[tuple[str | None, ...]]:
@@ -177,17 +162,13 @@ def _join_frames(
     frames: Sequence[pd.DataFrame], keys: list[Hashable] | None, name: str | None
 ) -> pd.DataFrame:
     """Put tables under each other."""
-    bare = [pd.DataFrame(frame) for frame in frames]
-    for frame in bare:
-        frame.attrs = {}
-    joined = pd.concat(bare)
+    joined = pd.concat([without_attrs(frame) for frame in frames])
     if keys is None:
         return joined
-    outer = pd.Index(keys, tupleize_cols=False).repeat([len(frame) for frame in bare])
+    outer = pd.Index(keys, tupleize_cols=False).repeat([len(frame) for frame in frames])
     index = joined.index
     if index.names == [None] and index.nlevels == 1:  # totals have no keys
         return joined.set_axis(outer.rename(name), axis=0)
     levels = [index.get_level_values(at) for at in range(index.nlevels)]
-    return joined.set_axis(
-        pd.MultiIndex.from_arrays([outer, *levels], names=[name, *index.names]), axis=0
-    )
+    keyed = pd.MultiIndex.from_arrays([outer, *levels], names=[name, *index.names])
+    return joined.set_axis(keyed, axis=0)

@@ -16,7 +16,7 @@ from dpframe.certificates.steps import DenoiseStep
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
-from dpframe.steps.denoise_checks import Described, describe, label_of
+from dpframe.steps.denoise_checks import Described, describe, label_of, names_taken
 
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
 """Tables of one query by their columns, as `release` returns them."""
@@ -63,17 +63,13 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
     (True, True)
     """
     if not isinstance(tables, Mapping) or not tables:
-        raise QueryError(
-            f"tables must be the dict of margins that a release returned, got {a_type(tables)}.",
-            parameter="tables",
-        )
+        rule = f"tables must be the dict of margins that a release returned, got {a_type(tables)}."
+        raise QueryError(rule, parameter="tables")
     certificates = {columns: _as_released(verify(table)) for columns, table in tables.items()}
     first = next(iter(certificates.values()))
     if any(not of_one_query(one.release, first.release) for one in certificates.values()):
-        raise QueryError(
-            "tables must be margins of one query, as a release of dpframe.margins returned them.",
-            parameter="tables",
-        )
+        rule = "tables must be margins of one query, as a release of dpframe.margins returned them."
+        raise QueryError(rule, parameter="tables")
     names = next(iter(tables.values())).columns
     sets = [_columns(one) for one in certificates.values()]
     check_margins(sets, describe(first.columns, names))
@@ -97,27 +93,17 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
     """
     if not can_be_consistent([tuple(range(len(columns))) for columns in sets]):
         largest = max(sets, key=len)
-        raise QueryError(
-            'denoise="consistent" is for margins of at most two columns, and there is one of '
-            f"{list(largest)!r}: whole numbers that add up are not to be had there. Release with "
-            "ways=2, or leave denoise= out.",
-            parameter="denoise",
-        )
+        rule = f"is for margins of at most two columns, not {list(largest)!r}"
+        way_out = "Release with ways=2, or leave it out."
+        raise QueryError.about("denoise", rule, _METHOD, way_out)
     counts = [column.name for column in columns if column.kind == "count"]
     if not counts:
-        raise QueryError(
-            'denoise="consistent" is for counts, and there are none among the outputs. Add '
-            "count=dpf.count(), or leave denoise= out.",
-            parameter="denoise",
-        )
+        way_out = "Add count=dpf.count(), or leave it out."
+        raise QueryError.about("denoise", "is for counts, and there are none", _METHOD, way_out)
     taken = {column.name for column in columns} | {label for one in sets for label in one}
     again = [label_of(name) for name in counts if is_one_of(label_of(name), list(taken))]
     if again:
-        raise QueryError(
-            f"the denoised columns would have names that are taken: {again[:1]!r}. Release the "
-            "columns under other names.",
-            label=again[0],
-        )
+        raise names_taken(again[0])
 
 
 def made_consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
@@ -133,7 +119,8 @@ def _add_columns(
     made = {columns: table.copy() for columns, table in tables.items()}
     steps: dict[tuple[Hashable, ...], dict[str, DenoiseStep]] = {name: {} for name in tables}
     first, labels = next(iter(certificates.values())), next(iter(tables.values())).columns
-    for at in (at for at, column in enumerate(first.columns) if isinstance(column, CountPart)):
+    counts = (at for at, column in enumerate(first.columns) if isinstance(column, CountPart))
+    for at in counts:
         label = label_of(labels[at])
         for name, numbers in _whole(tables, certificates, at).items():
             made[name][label] = numbers

@@ -18,13 +18,7 @@ from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release, check_before
-from dpframe.certificates.column_parts import (
-    ColumnPart,
-    QuotientPart,
-    RatioPart,
-    ReleasedColumn,
-    TotalPart,
-)
+from dpframe.certificates.column_parts import ColumnPart, QuotientPart, ReleasedColumn, TotalPart
 from dpframe.certificates.json_records import unpack
 from dpframe.certificates.steps import COMPUTED, DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.certificates.verify import attach, verify
@@ -156,7 +150,7 @@ def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
     values = in_seconds(released, column.origin)
     found, raw_risk = Denoised(values, math.nan, {}), math.nan
     if isinstance(column, QuotientPart) and np.isfinite(values).all():
-        found, raw_risk = shrunken_means(values, _noisy_ratio(column.ratio, column, len(values)))
+        found, raw_risk = shrunken_means(values, _noisy_ratio(column, len(values)))
     tried = {MEANS: found} if found.chosen else {}
     moved = found.chosen.get("moved", 0) > 0
     kept = Choice((), Denoised(values, raw_risk, {}), tried)
@@ -167,8 +161,9 @@ def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
     return (times_like(released, found.values, column.origin) if moved else released.array), step
 
 
-def _noisy_ratio(ratio: RatioPart, column: ColumnPart, rows: int) -> NoisyRatio:
+def _noisy_ratio(column: QuotientPart, rows: int) -> NoisyRatio:
     """Read from the certificate what means were read off, and the noise in it."""
+    ratio = column.ratio
     of_sum, of_rows = (
         {block: float(np.max(unpack(of))) for block, of in loadings.items()}
         for loadings in (ratio.of_centered, ratio.of_rows)

@@ -66,29 +66,22 @@ def _pairs(graph: Any, index: pd.Index) -> np.ndarray:
         return _by_order(graph, index)
     if isinstance(graph, pd.DataFrame):
         if graph.shape[1] < 2:  # noqa: PLR2004
-            raise QueryError(
-                "graph as a frame must have two columns with the keys that an edge joins, got "
-                f"{graph.shape[1]}.",
-                parameter="graph",
-            )
+            rule = "graph as a frame must have two columns with the keys that an edge joins"
+            raise QueryError(f"{rule}, got {graph.shape[1]}.", parameter="graph")
         return np.column_stack([_positions_of_graphs(graph.iloc[:, end], index) for end in (0, 1)])
     if hasattr(graph, "tocoo"):
         return _of_adjacency(graph, len(index))
     if hasattr(graph, "edges") and hasattr(graph, "nodes"):
-        ends = [edge[:2] for edge in graph.edges]
-        return np.column_stack(
-            [_positions_of_graphs([edge[end] for edge in ends], index) for end in (0, 1)]
-        )
+        edges = list(graph.edges)
+        ends = ([edge[end] for edge in edges] for end in (0, 1))
+        return np.column_stack([_positions_of_graphs(keys, index) for keys in ends])
     raise QueryError.about("graph", f"must be {_FORMS}", graph)
 
 
 def _of_adjacency(graph: Any, n: int) -> np.ndarray:
     if tuple(graph.shape) != (n, n):
-        raise QueryError(
-            f"graph as an adjacency matrix must have one row and one column for each of the {n} "
-            f"rows of the release, in their order; got shape {tuple(graph.shape)}.",
-            parameter="graph",
-        )
+        rule = f"graph as a matrix must have a row and a column for each of the {n} rows released"
+        raise QueryError(f"{rule}, got shape {tuple(graph.shape)}.", parameter="graph")
     found = graph.tocoo()
     kept = np.asarray(found.data) != 0
     return np.column_stack([np.asarray(found.row)[kept], np.asarray(found.col)[kept]])
@@ -101,11 +94,10 @@ def _positions_of_graphs(keys: Iterable[object], index: pd.Index) -> np.ndarray:
     found = np.array([_place(places, key) for key in wanted], np.intp)
     unknown = np.flatnonzero(found < 0)
     if len(unknown):
-        raise QueryError(
-            f"graph joins keys that are not rows of the release: {len(unknown)} of {len(wanted)} "
-            "ends. Leave out the edges that lead there, or declare these keys.",
-            parameter="graph",
-        )
+        ends = f"{len(unknown)} of {len(wanted)} ends"
+        rule = f"graph joins keys that are not rows of the release: {ends}"
+        way_out = "Leave out the edges that lead there, or declare these keys."
+        raise QueryError(f"{rule}. {way_out}", parameter="graph")
     return found
 
 
@@ -121,12 +113,8 @@ def _by_order(graph: str, index: pd.Index) -> np.ndarray:
         return _along(index, 1)
     if graph == "grid":
         if index.nlevels < 2:  # noqa: PLR2004
-            raise QueryError(
-                'graph="grid" needs a release by two ordered keys; this one is by '
-                f'{list(index.names)!r}. Use graph="ordered" for one.',
-                parameter="graph",
-                value=graph,
-            )
+            rule = f"needs a release by two ordered keys; this one is by {list(index.names)!r}"
+            raise QueryError.about("graph", rule, graph, 'Use graph="ordered" for one.')
         return np.concatenate([_along(index, 1), _along(index, 2)])
     raise QueryError.about("graph", f"must be {_FORMS}", graph)
 
@@ -202,9 +190,10 @@ class Denoising:
 
 def describe(columns: Sequence[ReleasedColumn], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
-    errors = (column.std_error if isinstance(column, TotalPart) else None for column in columns)
-    triples = zip(names, columns, errors, strict=False)
-    return [Described(name, column.kind, error) for name, column, error in triples]
+    return [
+        Described(name, column.kind, column.std_error if isinstance(column, TotalPart) else None)
+        for name, column in zip(names, columns, strict=False)
+    ]
 
 
 def check_denoising(
@@ -251,11 +240,9 @@ def check_denoising(
         if is_data(value) and name != _BY_ROW:
             raise QueryError.about(name, "must be one value for all rows", value)
         if isinstance(value, pd.Series) and not value.index.equals(index):
-            raise QueryError(
-                f"{name} must have a value for each row in the order of the release; the index of "
-                f"the series given is another. Use {name}=series.reindex(released.index).",
-                parameter=name,
-            )
+            rule = f"{name} must have a value for each row, in the order of the release"
+            way_out = f"Use {name}=series.reindex(released.index)."
+            raise QueryError(f"{rule}. {way_out}", parameter=name)
     edges = _edges(method, index, graph)
     return Denoising(method, given, chosen, means, edges, across)
 
@@ -281,28 +268,22 @@ def _positions(
     means = tuple(position for position in chosen if released[position].is_mean)
     apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]
     if apart:
-        raise QueryError(
-            f"variances and standard deviations are not denoised, and columns names {apart[0]!r}. "
-            "Leave it out.",
-            parameter="columns",
-            label=apart[0],
-        )
+        rule = f"variances and standard deviations are not denoised, and columns names {apart[0]!r}"
+        raise QueryError(f"{rule}. Leave it out.", parameter="columns", label=apart[0])
     if not chosen or (means and method != "auto"):
-        raise QueryError(
-            f"method={quote(method)} is for counts and sums, and there are none among the "
-            'columns to denoise, or means beside them. Means are denoised by "auto" alone.',
-            parameter="method",
-            value=method,
-        )
+        rule = "is for counts and sums, and there are none in columns, or means beside them"
+        raise QueryError.about("method", rule, method, 'Means are denoised by "auto" alone.')
     labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
     taken = [name for name in labels if labels.count(name) > 1]
     if taken:
-        raise QueryError(
-            f"the denoised columns would have names that are taken: {taken[0]!r}. Release the "
-            "columns under other names.",
-            label=taken[0],
-        )
+        raise names_taken(taken[0])
     return tuple(position for position in chosen if position not in means), means
+
+
+def names_taken(label: Hashable) -> QueryError:
+    """Make the error about a denoised column that would be called as another."""
+    rule = f"the denoised columns would have names that are taken: {label!r}"
+    return QueryError(f"{rule}. Release the columns under other names.", label=label)
 
 
 def label_of(name: Hashable) -> str:
@@ -320,36 +301,28 @@ def _most_alike(released: Sequence[Described], chosen: tuple[int, ...]) -> tuple
 
 def _check_no_means(chosen: Sequence[int], means: Sequence[int]) -> None:
     if means or not chosen:
-        raise QueryError(
-            "the columns of a row are denoised together only if they are counts and sums: means "
-            'are denoised beside those of other rows. Leave them out, or use across="rows".',
-            parameter="across",
-            value="columns",
-        )
+        rule = "is for counts and sums: means are denoised beside those of other rows"
+        way_out = 'Leave them out, or use across="rows".'
+        raise QueryError.about("across", rule, "columns", way_out)
 
 
 def _check_same_noise(released: Sequence[Described]) -> None:
     errors = [column.std_error or 0.0 for column in released]
     if max(errors) - min(errors) > _SAME * max(errors):
-        raise QueryError(
-            "columns of a row can be denoised together only where their noise is of the same size; "
-            f"the standard errors are {errors[:5]!r}. Name those that are alike: columns=[...].",
-            parameter="columns",
-        )
+        rule = "columns of a row are denoised together where their noise is of the same size"
+        sizes = f"the standard errors are {errors[:5]!r}. Name those that are alike"
+        raise QueryError(f"{rule}; {sizes}: columns=[...].", parameter="columns")
 
 
 def _check_options(method: str, options: Mapping[str, Any]) -> None:
-    allowed = METHODS[method].options if method != "auto" else frozenset()
-    required = METHODS[method].required if method != "auto" else frozenset()
+    known = METHODS.get(method)  # none of "auto"
+    allowed, required = (known.options, known.required) if known else (frozenset(), frozenset())
     unknown = sorted(options.keys() - allowed)
     if unknown:
         if nearest(unknown[0], _KEYWORDS):
             raise no_such_keyword("denoise", unknown[0], _KEYWORDS)
-        raise QueryError(
-            f"{quote(unknown[0])} is not an option of method={quote(method)}, which takes "
-            f"{sorted(allowed)!r}.",
-            parameter=unknown[0],
-        )
+        rule = f"{quote(unknown[0])} is not an option of method={quote(method)}"
+        raise QueryError(f"{rule}, which takes {sorted(allowed)!r}.", parameter=unknown[0])
     missing = sorted(required - options.keys())
     if missing:
         raise QueryError(f"method={quote(method)} needs {missing[0]}=.", parameter=missing[0])
@@ -358,17 +331,12 @@ def _check_options(method: str, options: Mapping[str, Any]) -> None:
 def _edges(method: str, index: pd.Index, graph: object) -> np.ndarray | None:
     if graph is None and method == "auto" and is_ordered(index):
         graph = "ordered"
-    if graph is not None:
-        if method != "auto" and not METHODS[method].needs_graph:
-            raise QueryError(
-                f"method={quote(method)} takes no graph. Leave it out, or use 'auto'.",
-                parameter="graph",
-            )
-        return edges_of(graph, index)
-    if method != "auto" and METHODS[method].needs_graph:
-        raise QueryError(
-            f"method={quote(method)} needs to know which rows are neighbors: give graph=, for "
-            'instance "ordered" where the keys follow each other.',
-            parameter="graph",
-        )
-    return None
+    needed = method != "auto" and METHODS[method].needs_graph
+    if graph is None and needed:
+        rule = f"method={quote(method)} needs to know which rows are neighbors"
+        way_out = 'give graph=, for instance "ordered" where the keys follow each other'
+        raise QueryError(f"{rule}: {way_out}.", parameter="graph")
+    if graph is not None and method != "auto" and not needed:
+        rule = f"method={quote(method)} takes no graph. Leave it out, or use 'auto'."
+        raise QueryError(rule, parameter="graph")
+    return None if graph is None else edges_of(graph, index)

@@ -78,22 +78,18 @@ def interval(
     >>> list(table.columns), dpf.verify(table).state
     (['count', 'count_low', 'count_high'], 'post-processed')
     """
-    check_flag("join", join)
-    if not join:
-        flags = {"simultaneous": simultaneous, "sampling": sampling}
-        return intervals.interval(released, level, **flags)
     level = check_level(level)
-    check_flag("simultaneous", simultaneous)
-    check_flag("sampling", sampling)
+    flags = {"simultaneous": simultaneous, "sampling": sampling}
+    for name, flag in (("join", join), *flags.items()):
+        check_flag(name, flag)
     certificate = verify(released)
+    if not join:
+        return intervals.intervals_of(released, certificate, level, **flags)
     companions.check_no_intervals_beside(certificate, "interval with join=True")
     if certificate.unstacked is not None:
-        raise QueryError(
-            "join=True takes the table as it was before unstack: call it on that one, or use "
-            ".dp.interval() of this one, a frame of its own.",
-            parameter="join",
-            value=True,
-        )
+        before = "join=True takes the table as it was before unstack"
+        way_out = "call it on that one, or use .dp.interval() of this one"
+        raise QueryError(f"{before}: {way_out}.", parameter="join", value=True)
     step = IntervalsStep("interval", level, bool(simultaneous), bool(sampling), certificate.digest)
     return after(released, certificate, step, apply_intervals)
 
@@ -156,10 +152,10 @@ def percent(
     ['count', 'count_percent', 'count_percent_low', 'count_percent_high']
     """
     check_flag("join", join)
-    if not join:
-        return quotients.percent(released, column, level, by=by)
     level = check_level(level)
     certificate = verify(released)
+    if not join:
+        return quotients.percent_of(released, certificate, column, level, by)
     _, place = quotients.column_of_shares(released, certificate, column, "percent")
     levels = quotients.levels_of(released.index, by)
     within = tuple(str(released.index.names[at]) for at in levels) or None
@@ -179,9 +175,7 @@ def apply_percent(frame: pd.DataFrame, certificate: Certificate, step: PercentSt
     """Add percentages and their intervals."""
     label = frame.columns[label_place(frame, step.column)]
     levels = [name for name in frame.index.names if str(name) in (step.by or ())]
-    shares = quotients.percent_of(frame, certificate, label, step.level, by=levels or None)
-    shares = shares[["estimate", "low", "high"]]
-    shares.columns = pd.Index(
-        [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
-    )
+    shares = quotients.percent_of(frame, certificate, label, step.level, levels or None)
+    labels = [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
+    shares = shares[["estimate", "low", "high"]].set_axis(labels, axis=1)
     return companions.put_beside(frame, shares, step.step), certificate

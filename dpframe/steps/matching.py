@@ -59,12 +59,10 @@ def check_condition(
             whole = isinstance(constant, float) and constant.is_integer()
             written = int(constant) if whole else constant
             what = f"the {'keys' if label in levels else 'values'} of {label!r}"
-            raise QueryError(
-                f"where: {quote(written)} is {_one(constant)}, and {what} are {_many(present)}: "
-                f"no row can match. {_way_out(label, written, present, label in levels)}",
-                parameter="where",
-                label=label,
-            )
+            rule = f"{quote(written)} is {_one(constant)}, and {what} are {_many(present)}"
+            way_out = _way_out(label, written, present, label in levels)
+            text = f"where: {rule}: no row can match. {way_out}"
+            raise QueryError(text, parameter="where", label=label)
 
 
 def constants_compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
@@ -119,28 +117,17 @@ def check_keys(
     QueryError
         If one is not. The message says of what kind it is, where keys are of another.
     """
-    found = set(known)
+    found, rule = set(known), "keys must be among those of this table, and"
     for key in wanted:
         if is_label(key) and key in found:
             continue
         if called is not None:
-            raise QueryError(
-                f"keys must be among those of this table, and {called} is not.", parameter="keys"
-            )
+            raise QueryError(f"{rule} {called} is not.", parameter="keys")
         if isinstance(known, pd.MultiIndex):
-            raise QueryError(
-                f"keys must be among those of this table, and {quote(key)} is no key of "
-                f"{list(known.names)!r}. {_by_level(known, wanted)}",
-                parameter="keys",
-                value=key,
-            )
-        raise QueryError(
-            f"keys must be among those of this table, and {quote(key)} is no key of {of!r}"
-            f"{_other_kind(key, known.to_series())}.",
-            parameter="keys",
-            label=of,
-            value=key,
-        )
+            why = f"{quote(key)} is no key of {list(known.names)!r}. {_by_level(known, wanted)}"
+            raise QueryError(f"{rule} {why}", parameter="keys", value=key)
+        why = f"{quote(key)} is no key of {of!r}{_other_kind(key, known.to_series())}"
+        raise QueryError(f"{rule} {why}.", parameter="keys", label=of, value=key)
 
 
 def _by_level(known: pd.MultiIndex, wanted: Sequence[object]) -> str:

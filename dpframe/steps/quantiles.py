@@ -133,11 +133,8 @@ def quantile(
     level, simultaneous = options.pop("level"), options.pop("simultaneous")
     wrong = [name for name, value in {"by": by, **options}.items() if value is not None]
     if wrong:
-        raise QueryError(
-            f"this frame was released: quantiles are read off it for nothing, without {wrong[0]}=, "
-            "as in .dp.quantile([0.25, 0.5, 0.75]).",
-            parameter=wrong[0],
-        )
+        rule = f"this frame was released: quantiles are read off it for nothing, not by {wrong[0]}="
+        raise QueryError(f"{rule}, as in .dp.quantile([0.25, 0.75]).", parameter=wrong[0])
     return quantiles_of(column, q, level, simultaneous=simultaneous)
 
 
@@ -154,19 +151,13 @@ def quantiles_of(
     column, others = str(released.index.names[-1]), list(released.index.names[:-1])
     ends = {f"{column}{end}" for end in ENDS}
     if ends.intersection(map(str, others)):
-        raise QueryError(
-            f"a level of the index is called as an end of an interval would be, {min(ends)!r} or "
-            f"{max(ends)!r}. Use .dp.rename(levels={{...}}) before.",
-            label=column,
-        )
+        rule = f"a level is called as ends of an interval would be, {min(ends)!r} or {max(ends)!r}"
+        raise QueryError(f"{rule}. Use .dp.rename(levels={{...}}) before.", label=column)
     if LEVEL in others:
-        raise QueryError(
-            f"a level of the index is called {LEVEL!r}, as the one is that says which quantile a "
-            "row is about. Use .dp.rename(levels={...}) before.",
-            label=LEVEL,
-        )
-    how = column, found, level, bool(simultaneous)
-    step = QuantilesStep("quantile", *how, certificate.digest)
+        rule = f"a level is called {LEVEL!r}, as the one that says which quantile a row is about"
+        raise QueryError(f"{rule}. Use .dp.rename(levels={{...}}) before.", label=LEVEL)
+    at_once = bool(simultaneous)
+    step = QuantilesStep("quantile", column, found, level, at_once, certificate.digest)
     return after(released, certificate, step, with_quantiles)
 
 

@@ -63,9 +63,10 @@ def rename(
     _check_columns(released, certificate, renamed)
     _check_levels(released, relabeled)
     _check_no_exchange({**renamed, **relabeled})
-    columns_by_text = {str(old): new for old, new in renamed.items()}
-    levels_by_text = {str(old): new for old, new in relabeled.items()}
-    step = RenameStep("rename", columns_by_text, levels_by_text, certificate.digest)
+    by_text, levels_by_text = (
+        {str(old): new for old, new in given.items()} for given in (renamed, relabeled)
+    )
+    step = RenameStep("rename", by_text, levels_by_text, certificate.digest)
     return after(released, certificate, step, apply_rename)
 
 
@@ -86,27 +87,20 @@ def _check_columns(released: pd.DataFrame, certificate: Certificate, renamed: _L
     places = [place_of(released, label, "columns") for label in renamed]
     if certificate.unstacked is not None:
         return
-    own = len(certificate.releases[0].columns)
+    own = certificate.width
     for label, place in zip(renamed, places, strict=True):
         if place >= own:
-            raise QueryError(
-                f"column {quote(label)} has the label of what it was computed from. Rename that.",
-                parameter="columns",
-                label=label,
-            )
+            rule = f"column {quote(label)} has the label of what it was computed from. Rename that."
+            raise QueryError(rule, parameter="columns", label=label)
     beside = [followers(released, certificate, at) for at in range(own)]
     computed = [released.columns[place] for places in beside for place in places]
     bases = {renamed.get(label, label) for label in released.columns[:own]}
     for label, new in renamed.items():
         read_as = {f"{base}{suffix}" for base in {*bases} - {new} for suffix in SUFFIXES}
         if computed and label != new and (new in computed or new in read_as):
-            raise QueryError(
-                f"{quote(new)} would read as a column that was computed from another, as "
-                f"{computed[0]!r} is. Take another label.",
-                parameter="columns",
-                label=label,
-                value=new,
-            )
+            rule = f"{quote(new)} would read as a column that was computed from another"
+            text = f"{rule}, as {computed[0]!r} is. Take another label."
+            raise QueryError(text, parameter="columns", label=label, value=new)
 
 
 def _check_levels(released: pd.DataFrame, renamed: _Labels) -> None:
@@ -125,37 +119,28 @@ def _check_no_exchange(labels: _Labels) -> None:
             seen.append(label)
             label = labels[label]
         if label == first and len(seen) > 1:
-            raise QueryError(
-                f"rename exchanges {' and '.join(map(repr, seen))} for each other, which would "
-                "relabel them and move nothing. Columns are put in another order by "
-                ".dp.select(columns=[...]); levels stay in the order of by=.",
-                parameter="columns",
-                label=first,
-            )
+            rule = f"rename exchanges {' and '.join(map(repr, seen))} with each other"
+            way_out = "which would move nothing. To move columns, use .dp.select(columns=[...])"
+            raise QueryError(f"{rule}, {way_out}.", parameter="columns", label=first)
 
 
 def apply_rename(frame: pd.DataFrame, certificate: Certificate, step: RenameStep) -> Outcome:
     """Give columns and levels other names."""
     labels: list[Any] = list(frame.columns)
-    names = {}
-    for old, new in step.columns.items():
-        place = label_place(frame, old)
-        names[place] = new
+    names = {label_place(frame, old): new for old, new in step.columns.items()}
+    for place, new in names.items():
         labels[place] = new
         for later, suffix in followers(frame, certificate, place).items():
             labels[later] = f"{new}{suffix}"
     levels = [step.levels.get(str(name), name) for name in frame.index.names]
     taken = [label for label in labels + levels if (labels + levels).count(label) > 1]
     if taken:
-        raise QueryError(
-            f"{taken[0]!r} would be the name of two columns or levels. Take another.",
-            label=taken[0],
-        )
+        rule = f"{taken[0]!r} would be the name of two columns or levels. Take another."
+        raise QueryError(rule, label=taken[0])
     renamed = frame.set_axis(pd.Index(labels, tupleize_cols=False, name=frame.columns.name), axis=1)
     renamed.index = frame.index.set_names(levels)
     if certificate.unstacked is not None:
         return renamed, certificate
-    described = certificate.with_each(
+    return renamed, certificate.with_each(
         lambda at, column, _: replace(column, name=names.get(at, column.name))
     )
-    return renamed, described

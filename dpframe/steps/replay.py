@@ -57,11 +57,9 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
             break
         frame, certificate = certified_after(frame, certificate, step, _ACTIONS[type(step)])
     if certificate != wanted:
-        raise CertificateError(
-            "the steps in the certificate do not lead from this release to this table. Give the "
-            "release that it was made from, with its denoised columns if there are any.",
-            parameter="released",
-        )
+        rule = "the steps in the certificate do not lead from this release to this table"
+        way_out = "Give the release that it was made from, with its denoised columns"
+        raise CertificateError(f"{rule}. {way_out}.", parameter="released")
     return frame
 
 
@@ -69,11 +67,9 @@ def _check_of_one(step: steps.StepPart, certificate: Certificate) -> None:
     """Refuse to do again what was done with several tables."""
     together = isinstance(certificate.releases[0].mechanism, MarginsPart)
     if together and isinstance(step, steps.DenoiseStep) and step.of == certificate.digest:
-        raise QueryError(
-            "the whole numbers in this table were made from several together: give the one that "
-            "dpframe.consistent(tables) of all of them returns, and later steps are done again.",
-            parameter="released",
-        )
+        rule = "the whole numbers in this table were made from several together"
+        way_out = "give the one that dpframe.consistent(tables) of all of them returns"
+        raise QueryError(f"{rule}: {way_out}.", parameter="released")
 
 
 _ACTIONS: dict[type[Any], Callable[..., Outcome]] = {

@@ -12,17 +12,10 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import MOST_DECIMALS, ReleasedColumn, RoundedPart
 from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.steps import RoundStep
+from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.steps.apply import (
-    Outcome,
-    after,
-    cell_by_cell,
-    in_rows,
-    label_place,
-    place_of,
-    put_columns,
-)
+from dpframe.steps import apply
 
 
 @with_keywords
@@ -58,12 +51,14 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     [150, 140, 160]
     """
     certificate = verify(released)
-    cells = in_rows(released, certificate)
+    cells = stack_table(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
-    ends = {end: at for at in numbers for end in _ends_of(cells, certificate, at)}
+    ends = {end: at for at in numbers for end in ends_of(cells, certificate, at)}
     if isinstance(decimals, Mapping):
-        given = {place_of(cells, label, "decimals"): count for label, count in decimals.items()}
+        given = {
+            apply.place_of(cells, label, "decimals"): count for label, count in decimals.items()
+        }
     else:
         given = {at: decimals for at in numbers if at not in ends}
     for at, count in given.items():
@@ -71,46 +66,32 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
             rule = f"must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}"
             raise QueryError.about("decimals", rule, count)
         if at in ends:
-            raise QueryError(
-                f"decimals name {cells.columns[at]!r}, which is rounded to the outside with "
-                f"{cells.columns[ends[at]]!r}. Leave it out.",
-                parameter="decimals",
-                label=cells.columns[at],
-            )
-        if at not in numbers:
-            raise QueryError(
-                f"decimals name {cells.columns[at]!r}, no column of numbers. Leave it out.",
-                parameter="decimals",
-                label=cells.columns[at],
-            )
+            why = f"which is rounded to the outside with {cells.columns[ends[at]]!r}"
+        elif at not in numbers:
+            why = "no column of numbers"
+        else:
+            continue
+        rule = f"decimals name {cells.columns[at]!r}, {why}. Leave it out."
+        raise QueryError(rule, parameter="decimals", label=cells.columns[at])
     if not given:
-        raise QueryError(
-            "there are no numbers to round in this release, or decimals name none.",
-            parameter="decimals",
-        )
+        rule = "there are no numbers to round in this release, or decimals name none."
+        raise QueryError(rule, parameter="decimals")
     by_name = {str(cells.columns[at]): count for at, count in given.items()}
     step = RoundStep("round", by_name, certificate.digest)
-    return after(released, certificate, step, apply_round)
+    return apply.after(released, certificate, step, apply_round)
 
 
-@cell_by_cell
-def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) -> Outcome:
+@apply.cell_by_cell
+def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) -> apply.Outcome:
     """Round columns, and the ends of their intervals outward."""
-    decimals = {label_place(frame, name): count for name, count in step.decimals.items()}
+    decimals = {apply.label_place(frame, name): count for name, count in step.decimals.items()}
     columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
     for at, count in decimals.items():
-        for end, suffix in _ends_of(frame, certificate, at).items():
+        for end, suffix in ends_of(frame, certificate, at).items():
             columns[end] = _round_outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
-    described = certificate.with_each(
+    return apply.put_columns(frame, columns), certificate.with_each(
         lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at))
     )
-    return put_columns(frame, columns), described
-
-
-def _ends_of(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict[int, str]:
-    """Return the ends of intervals beside a column, where anything stands beside the release."""
-    alone = frame.shape[1] == len(certificate.releases[0].columns)
-    return {} if alone else ends_of(frame, certificate, place)
 
 
 def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:

@@ -71,17 +71,16 @@ def select(
     if where is None and keys is None and columns is None:
         raise QueryError("select needs a condition, keys= or columns=, and got none of them.")
     chosen = np.ones(len(released), bool)
-    text = None
-    if where is not None:
-        condition = Condition.parse(where)
+    condition = None if where is None else Condition.parse(where)
+    if condition is not None:
         chosen &= _where(released, condition)
-        text = condition.text
     if keys is not None:
         chosen &= _with_keys(released.index, keys)
     if len(released) and not chosen.any():
         warn("select: no row is left, because no row satisfies all that was asked for.")
     names = None if columns is None else _names_of_columns(released, certificate, columns)
     rows = None if where is None and keys is None else Packed.of(np.flatnonzero(chosen))
+    text = None if condition is None else condition.text
     step = SelectStep("select", text, rows, names, certificate.digest)
     return after(released, certificate, step, apply_select)
 
@@ -89,22 +88,17 @@ def select(
 def _where(released: pd.DataFrame, condition: Condition) -> np.ndarray:
     """Tell which rows satisfy a condition on columns and levels."""
     released = pd.DataFrame(released)  # pandas copies all attrs for each column
-    levels = {
-        name: released.index.get_level_values(at) for at, name in enumerate(released.index.names)
-    }
-    named = {
-        **{label: released.iloc[:, at] for at, label in enumerate(released.columns)},
-        **{name: keys.to_series() for name, keys in levels.items() if name is not None},
-    }
+    levels = list(released.index.names)
+    named = dict(released.items())
+    for at, name in enumerate(levels):
+        if name is not None:
+            named[name] = released.index.get_level_values(at).to_series()
     unknown = [label for label in condition.columns if label not in named]
     if unknown:
-        raise UnknownColumnError(
-            f"where names {unknown[0]!r}, and it can name {quote(list(named))}: columns and levels "
-            "of this table.",
-            parameter="where",
-            label=unknown[0],
-        )
-    check_condition(condition, named, list(levels))
+        known = f"columns and levels of this table, {quote(list(named))}"
+        rule = f"where names {unknown[0]!r}, and it can name {known}."
+        raise UnknownColumnError(rule, parameter="where", label=unknown[0])
+    check_condition(condition, named, levels)
     table = {label: named[label].reset_index(drop=True) for label in condition.columns}
     return keep(condition, pd.DataFrame(table, index=range(len(released))))
 
@@ -142,24 +136,16 @@ def _names_of_columns(
     places = [place_of(released, label, "columns") for label in labels]
     if not labels or len(set(places)) < len(places):
         raise QueryError.about("columns", "must name some columns, each once", labels)
-    sources = {
-        later: at
-        for at in range(len(certificate.releases[0].columns))
-        for later in followers(released, certificate, at)
-    }
+    own = range(certificate.width)
+    sources = {later: at for at in own for later in followers(released, certificate, at)}
     for label, place in zip(labels, places, strict=True):
         if sources.get(place, place) not in places:
-            raise QueryError(
-                f"columns name {label!r} without {released.columns[sources[place]]!r}, which it "
-                "was computed from. Name both.",
-                parameter="columns",
-                label=label,
-            )
-    if certificate.unstacked is None and min(places) >= len(certificate.releases[0].columns):
-        raise QueryError(
-            "columns must name one of those released, beside what was computed of it.",
-            parameter="columns",
-        )
+            source = released.columns[sources[place]]
+            rule = f"columns name {label!r} without {source!r}, which it was computed from"
+            raise QueryError(f"{rule}. Name both.", parameter="columns", label=label)
+    if certificate.unstacked is None and min(places) >= certificate.width:
+        rule = "columns must name one of those released, beside what was computed of it."
+        raise QueryError(rule, parameter="columns")
     return tuple(map(str, labels))
 
 
@@ -172,7 +158,6 @@ def apply_select(frame: pd.DataFrame, certificate: Certificate, step: SelectStep
     kept = [label_place(frame, name) for name in step.columns]
     if certificate.unstacked is not None:
         return keep_cells(frame, certificate, np.arange(len(frame)), np.array(kept, np.intp))
-    first = len(certificate.releases[0].columns)
-    released = [place for place in kept if place < first]
-    later = [place for place in kept if place >= first]
+    released = [place for place in kept if place < certificate.width]
+    later = [place for place in kept if place >= certificate.width]
     return frame.iloc[:, released + later], certificate.with_columns(released)

@@ -81,11 +81,8 @@ def apply_sort(frame: pd.DataFrame, certificate: Certificate, step: SortStep) ->
         order = table.sort_values(list(columns), ascending=list(step.ascending), kind="stable")
     except (TypeError, ValueError):
         names = ", ".join(map(repr, step.by))[:MOST_SHOWN]
-        raise QueryError(
-            f"by names {names}, whose values have no order: they are of several kinds. Sort by "
-            "another column or level.",
-            parameter="by",
-        ) from None
+        rule = f"by names {names}, whose values have no order: they are of several kinds"
+        raise QueryError(f"{rule}. Sort by another.", parameter="by") from None
     return keep_rows(frame, certificate, order.index.to_numpy())
 
 

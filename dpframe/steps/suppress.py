@@ -12,20 +12,13 @@ from dpframe.certificates.certificate import Certificate, without_cells
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
 from dpframe.certificates.steps import SuppressStep
+from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import in_seconds
-from dpframe.steps.apply import (
-    Outcome,
-    after,
-    cell_by_cell,
-    in_rows,
-    label_place,
-    place_of,
-    put_columns,
-)
+from dpframe.steps import apply
 
 
 @with_keywords
@@ -79,9 +72,8 @@ def suppress(
     least = None if below is None else _limit("below", below)
     most = None if relative_error is None else _limit("relative_error", relative_error)
     if least is None and most is None:
-        raise QueryError(
-            "suppress needs below= or relative_error=, and got none of them.", parameter="below"
-        )
+        rule = "suppress needs below= or relative_error=, and got none of them."
+        raise QueryError(rule, parameter="below")
     if most is not None:
         check_no_intervals_beside(certificate, "relative_error=")
     if most is not None and most < 0:
@@ -91,11 +83,11 @@ def suppress(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    cells = in_rows(released, certificate)
+    cells = stack_table(released, certificate)
     _check_judges(cells, certificate, by, least, most)
     name = None if by is None else str(by)
     step = SuppressStep("suppress", least, most, name, certificate.digest)
-    return after(released, certificate, step, apply_suppress)
+    return apply.after(released, certificate, step, apply_suppress)
 
 
 def _check_judges(
@@ -107,19 +99,17 @@ def _check_judges(
 ) -> None:
     """Check that the columns that decide which cells are suppressed can."""
     known = certificate.releases[0].columns
-    places = range(len(known)) if by is None else [place_of(cells, by, "by")]
+    places = range(len(known)) if by is None else [apply.place_of(cells, by, "by")]
     if most is not None and max(places) >= len(known):
         way_out = "Take the released column."
         raise QueryError.about("by", "was computed, and has no standard error", by, way_out)
     for place in (place for place in places if place < len(known)):
         own = low is not None and by is None and not isinstance(known[place], TotalPart)
         if own or known[place].times is not None:
-            raise QueryError(
-                f"column {cells.columns[place]!r} cannot say by its size which cells are to be "
-                "suppressed. Give the column that can, a count: by=...",
-                parameter="by",
-                label=cells.columns[place],
-            )
+            label = cells.columns[place]
+            rule = f"column {label!r} cannot say by its size which cells are to be suppressed"
+            way_out = "Give the column that can, a count: by=..."
+            raise QueryError(f"{rule}. {way_out}", parameter="by", label=label)
 
 
 def _limit(name: str, given: object) -> float:
@@ -133,23 +123,23 @@ def _limit(name: str, given: object) -> float:
     return limit
 
 
-@cell_by_cell
-def apply_suppress(frame: pd.DataFrame, certificate: Certificate, step: SuppressStep) -> Outcome:
+@apply.cell_by_cell
+def apply_suppress(
+    frame: pd.DataFrame, certificate: Certificate, step: SuppressStep
+) -> apply.Outcome:
     """Leave out cells."""
-    count = len(certificate.releases[0].columns)
-    if step.by is None:
-        hidden = [_says_little(frame, certificate, at, step) for at in range(count)]
-    else:
-        hidden = [_says_little(frame, certificate, label_place(frame, step.by), step)] * count
+    own = range(certificate.width)
+    judges = own if step.by is None else [apply.label_place(frame, step.by)] * len(own)
+    says_little = {at: _says_little(frame, certificate, at, step) for at in {*judges}}
+    hidden = [says_little[at] for at in judges]
     columns = {}
     for at, cells in enumerate(hidden):
         columns[at] = _without_cells(frame.iloc[:, at], cells)
         for place in followers(frame, certificate, at):
             columns[place] = _without_cells(frame.iloc[:, place], cells)
-    described = certificate.with_each(
+    return apply.put_columns(frame, columns), certificate.with_each(
         lambda at, column, rows: without_cells(column, hidden[at][rows])
     )
-    return put_columns(frame, columns), described
 
 
 def _says_little(

@@ -57,19 +57,15 @@ def unstack(
         raise QueryError("unstack takes the table as it was before unstack: call it on that one.")
     names = list(released.index.names)
     if len(names) == 1:
-        raise QueryError(
-            f"unstack needs two levels of keys or more, and there is {names!r}.", parameter="level"
-        )
+        rule = f"unstack needs two levels of keys or more, and there is {names!r}."
+        raise QueryError(rule, parameter="level")
     position = names.index(level) if is_one_of(level, names) else level
     if type(position) is not int or not -len(names) <= position < len(names):
         raise QueryError.about("level", f"must be among {names!r}, or a position", level)
     if list(map(str, names)).count(str(names[position])) > 1:
-        raise QueryError(
-            f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...).",
-            parameter="level",
-            value=level,
-        )
-    own = list(released.columns[: len(certificate.releases[0].columns)])
+        rule = f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...)."
+        raise QueryError(rule, parameter="level", value=level)
+    own = list(released.columns[: certificate.width])
     if column is None and len(own) == 1:
         column = own[0]
     if not is_one_of(column, own):
@@ -82,19 +78,13 @@ def unstack(
 
 def _check_alone(released: pd.DataFrame, certificate: Certificate, place: int) -> None:
     """Check that no intervals or percentages stand beside a column that is to be unstacked."""
-    beside = [
-        released.columns[at]
-        for at, suffix in followers(released, certificate, place).items()
-        if suffix != DENOISED
-    ]
+    added = followers(released, certificate, place).items()
+    beside = [repr(released.columns[at]) for at, suffix in added if suffix != DENOISED]
     if beside:
         label = released.columns[place]
-        raise QueryError(
-            f"unstack takes {label!r} without {', '.join(map(repr, beside))} beside it: use "
-            f".dp.select(columns={label!r}) before, and .dp.interval() of what unstack returns.",
-            parameter="column",
-            label=label,
-        )
+        rule = f"unstack takes {label!r} without {', '.join(beside)} beside it"
+        way_out = f"use .dp.select(columns={label!r}) before, and .dp.interval() afterwards"
+        raise QueryError(f"{rule}: {way_out}.", parameter="column", label=label)
 
 
 def apply_unstack(frame: pd.DataFrame, certificate: Certificate, step: UnstackStep) -> Outcome:

@@ -102,7 +102,7 @@ def test_previews_and_post_processing_are_the_functions(frame):
     made = frame.dp.count("zone", epsilon=1)
     assert made.dp.certificate == dpf.verify(made)
     pd.testing.assert_frame_equal(made.dp.std_error, intervals.std_error(made))
-    pd.testing.assert_frame_equal(made.dp.interval(0.8), intervals.interval(made, 0.8))
+    pd.testing.assert_frame_equal(made.dp.interval(0.8), dpf.interval(made, 0.8))
 
 
 def test_the_budget_is_that_of_the_ledger(frame):
