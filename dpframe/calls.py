@@ -161,10 +161,8 @@ class _Call:
         by_position = self.order[: len(args)]
         twice = [name for name in by_position if name in keywords and name in self.either]
         if twice:
-            raise CallError(
-                f"{self.name}() has {twice[0]} twice, by position and by keyword. Give it once.",
-                parameter=twice[0],
-            )
+            why = f"{self.name}() has {twice[0]} twice, by position and by keyword. Give it once."
+            raise CallError(why, parameter=twice[0])
         missing = self.needed - keywords.keys() - {*by_position}
         if missing:
             names = [name for name in self.known if name in missing]
@@ -227,11 +225,9 @@ def refuse_private(name: str, value: object) -> None:
     origin = origin_of(value)
     if origin is not None:
         way_out = _WAYS_OUT.get(name, "Write down a value that does not depend on the data.")
-        raise errors.DeclarationError(
-            f"{name} must be public, and was taken from {origin}: what it holds is private, and "
-            f"would be published. {way_out}",
-            parameter=name,
-        )
+        why = f"{name} must be public, and was taken from {origin}:"
+        way = f"what it holds is private, and would be published. {way_out}"
+        raise errors.DeclarationError(f"{why} {way}", parameter=name)
 
 
 def _refuse_data(name: str, value: object) -> None:

@@ -313,11 +313,9 @@ class PrivateAccessor:
         """The ledger that releases of this frame are charged to."""
         ledger = declaration_of(self._frame).ledger
         if ledger is None:
-            raise DeclarationError(
-                "no budget is declared for this frame. Declare one: .dp.declare(..., "
-                "budget=dpf.Budget(epsilon=1, delta=1e-6)).",
-                parameter="budget",
-            )
+            why = "no budget is declared for this frame."
+            way = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+            raise DeclarationError(f"{why} {way}", parameter="budget")
         return ledger
 
     @property

@@ -40,25 +40,17 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
         numbers = [_as_number(bound) for bound in ends]
         lower, upper = numbers
     except (TypeError, ValueError, OverflowError):
-        raise _wrong_bounds(
-            label,
-            value,
-            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)",
-        ) from None
+        rule = (
+            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)"
+        )
+        raise _wrong_bounds(label, value, rule) from None
     if not all(math.isfinite(bound) for bound in numbers):
-        raise _wrong_bounds(
-            label,
-            value,
-            "must be finite",
-            "Choose what a value can reasonably be: values beyond the bounds are clipped.",
-        )
+        way = "Choose what a value can reasonably be: values beyond the bounds are clipped."
+        raise _wrong_bounds(label, value, "must be finite", way)
     if max(map(abs, numbers)) > MOST:
-        raise _wrong_bounds(
-            label,
-            value,
-            f"must be at most {MOST:g} in size, so that sums and their noise stay finite",
-            "Choose what a value can reasonably be, or measure the column in a larger unit.",
-        )
+        rule = f"must be at most {MOST:g} in size, so that sums and their noise stay finite"
+        way = "Choose what a value can reasonably be, or measure the column in a larger unit."
+        raise _wrong_bounds(label, value, rule, way)
     return _increasing(label, value, lower, upper)
 
 
@@ -109,22 +101,15 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
 def check_keys(label: Hashable, value: object) -> pd.Index:
     """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise DeclarationError.about(
-            "keys",
-            "must be a list of groups",
-            value,
-            f"For instance keys={{{label!r}: ['A', 'B']}}.",
-            label=label,
-        )
+        way = f"For instance keys={{{label!r}: ['A', 'B']}}."
+        raise DeclarationError.about("keys", "must be a list of groups", value, way, label=label)
     if isinstance(value, set | frozenset):
         raise _wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
-        raise _wrong_keys(
-            label,
-            f"must be one list of groups, got {a_type(value)}. "
-            "Combinations of several columns are given in the call: keys=frame.",
-        )
+        why = f"must be one list of groups, got {a_type(value)}."
+        way = "Combinations of several columns are given in the call: keys=frame."
+        raise _wrong_keys(label, f"{why} {way}")
     try:
         keys = _as_index(value, label)
         "".join(key for key in keys if isinstance(key, str)).encode()
@@ -140,20 +125,16 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     except TypeError:
         raise _wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
-        raise _wrong_keys(
-            label,
-            "must not be missing; rows with a missing key are left out. "
-            "Fill them in the frame first, to count them as a group of their own.",
-        )
+        why = "must not be missing; rows with a missing key are left out."
+        way = "Fill them in the frame first, to count them as a group of their own."
+        raise _wrong_keys(label, f"{why} {way}")
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         plain = isinstance(value, list | tuple)
         got = f"{quote(again[:5])} more than once" if plain else quote(value)
-        raise _wrong_keys(
-            label,
-            f"must be unique (1, 1.0 and True are the same key), got {got}. Name "
-            "every group there can be once, whatever the data hold.",
-        )
+        why = f"must be unique (1, 1.0 and True are the same key), got {got}."
+        way = "Name every group there can be once, whatever the data hold."
+        raise _wrong_keys(label, f"{why} {way}")
     return keys
 
 

@@ -82,12 +82,9 @@ def _column(label: Hashable, column: Any) -> Column:
     if numbers:
         lower, upper = max(lower, min(numbers)), min(upper, max(numbers))
     if lower > upper and "bounds" not in own:
-        raise DeclarationError(
-            f"checks of {label!r} contradict each other: none of its values can be >= {lower} and "
-            f"<= {upper}. Correct the schema.",
-            parameter="schema",
-            label=label,
-        )
+        why = f"checks of {label!r} contradict each other:"
+        way = f"none of its values can be >= {lower} and <= {upper}. Correct the schema."
+        raise DeclarationError(f"{why} {way}", parameter="schema", label=label)
     # a check may say no more than that a number is finite
     usable = abs(lower) <= MOST and abs(upper) <= MOST
     bounds = own.get("bounds", (lower, upper) if usable else _moments(column.checks))

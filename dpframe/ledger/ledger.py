@@ -35,12 +35,9 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
     first = None if name is None else seen.log.with_name(name)
     if first is not None:
-        raise errors.AlreadyReleasedError(
-            f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
-            "nothing was charged. If this is another release, give it another name.",
-            parameter="name",
-            value=name,
-        )
+        why = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}:"
+        way = "nothing was charged. If this is another release, give it another name."
+        raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=name)
 
 
 def refuse_recorded(release_id: str, seen: Chain) -> None:
@@ -285,11 +282,9 @@ class Ledger:
             If the disk failed when the entry was on it, or may have been: it counts as spent.
         """
         if not isinstance(entry, Entry):
-            raise DeclarationError(
-                f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}. Releases "
-                "charge the ledger of their frame by themselves.",
-                parameter="entry",
-            )
+            why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
+            way = "Releases charge the ledger of their frame by themselves."
+            raise DeclarationError(f"{why} {way}", parameter="entry")
         try:
             self._append(lambda seen: self._decide(seen, entry))
         except errors.LedgerDiskError as error:
@@ -465,11 +460,9 @@ def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | N
 
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
-        raise DeclarationError(
-            f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
-            "dpf.Budget(epsilon=1, delta=1e-6).",
-            parameter="budget",
-        )
+        why = f"budget must be a dpf.Budget, got {type(budget).__name__};"
+        way = "for instance dpf.Budget(epsilon=1, delta=1e-6)."
+        raise DeclarationError(f"{why} {way}", parameter="budget")
 
 
 def _checked_path(path: object) -> Path:

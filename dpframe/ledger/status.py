@@ -270,11 +270,8 @@ def _exceeded(
         way = "Nothing is left: less than a billionth of a budget counts as nothing."
     for last in repeated:
         way = f"Was the cell run twice? Released last: {last.what:.40}, {last.released_at}."
-    return BudgetExceededError(
-        f"{needed} does not fit in what is left of {left.budget}. Left: {_fits(left, 6)}. {way}",
-        parameter=kind,
-        value=amount,
-    )
+    why = f"{needed} does not fit in what is left of {left.budget}. Left: {_fits(left, 6)}. {way}"
+    return BudgetExceededError(why, parameter=kind, value=amount)
 
 
 def describe(loss: PrivacyLoss) -> str:

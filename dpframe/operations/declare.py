@@ -168,12 +168,9 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
 
 def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
     if not is_label(privacy_unit):
-        raise DeclarationError.about(
-            "privacy_unit",
-            "must be the label of one column",
-            privacy_unit,
-            "Where several columns name a person, combine them into one first.",
-        )
+        rule = "must be the label of one column"
+        way = "Where several columns name a person, combine them into one first."
+        raise DeclarationError.about("privacy_unit", rule, privacy_unit, way)
     rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
     if rows_alone and caps != Caps():
         raise DeclarationError(
@@ -182,22 +179,15 @@ def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
             parameter="privacy_unit",
         )
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
-        raise DeclarationError.about(
-            "privacy_unit",
-            "needs a cap on its rows",
-            privacy_unit,
-            "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less).",
-        )
+        way = "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less)."
+        raise DeclarationError.about("privacy_unit", "needs a cap on its rows", privacy_unit, way)
     return caps
 
 
 def _check_ledger(budget: Budget | None, ledger: object) -> None:
     if budget is not None and ledger is not None:
-        raise DeclarationError(
-            "declare budget= or ledger=, not both: a ledger has a budget of its own.",
-            parameter="budget",
-            value=budget,
-        )
+        why = "declare budget= or ledger=, not both: a ledger has a budget of its own."
+        raise DeclarationError(why, parameter="budget", value=budget)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
 
@@ -212,12 +202,9 @@ def _kept_or_new(
     if ledger is None:
         return None
     if budget is not None and budget != ledger.budget:
-        raise DeclarationError(
-            f"this frame has a ledger of {ledger.budget} already, got budget={budget}. To start "
-            "anew on purpose, pass ledger=dpf.Ledger(budget=...).",
-            parameter="budget",
-            value=budget,
-        )
+        why = f"this frame has a ledger of {ledger.budget} already, got budget={budget}."
+        way = "To start anew on purpose, pass ledger=dpf.Ledger(budget=...)."
+        raise DeclarationError(f"{why} {way}", parameter="budget", value=budget)
     ledger.protect(protected)
     return ledger
 

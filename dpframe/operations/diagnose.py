@@ -259,11 +259,9 @@ def diagnose(
 def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagnosis:
     """Show what is declared, each grouping column by itself."""
     if groups:
-        raise QueryError(
-            "groups=True needs a query that says which: .dp.diagnose(dpf.count(by=...), "
-            "groups=True).",
-            parameter="query",
-        )
+        why = "groups=True needs a query that says which:"
+        way = ".dp.diagnose(dpf.count(by=...), groups=True)."
+        raise QueryError(f"{why} {way}", parameter="query")
     engine = engine_for(frame)
     labels = [label for label in declaration.columns if label in engine.columns(frame)]
     keyed = [label for label in labels if declaration.column(label).keys is not None]

@@ -72,12 +72,8 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
         """Denoise what is released, too; most kinds cannot."""
         if method is None and graph is None:
             return self
-        raise QueryError.about(
-            "denoise",
-            f"is for noise in tables of known groups, not for {self.plan.words!r:.80}",
-            method,
-            "Leave denoise= and graph= out.",
-        )
+        rule = f"is for noise in tables of known groups, not for {self.plan.words!r:.80}"
+        raise QueryError.about("denoise", rule, method, "Leave denoise= and graph= out.")
 
 
 def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry) -> Any:
@@ -182,11 +178,9 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     if (check_release_name(name), check_note(note)) == (None, None):
         return
     if ledger is None:
-        raise DeclarationError(
-            "name= and note= are kept in a ledger, and no budget is declared for this frame. "
-            "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6)).",
-            parameter="note" if name is None else "name",
-        )
+        why = "name= and note= are kept in a ledger, and no budget is declared for this frame."
+        way = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+        raise DeclarationError(f"{why} {way}", parameter="note" if name is None else "name")
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 

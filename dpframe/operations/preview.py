@@ -294,11 +294,9 @@ def _excess(limits: Wanted, measure: str, show: _Show) -> Callable[[Plan], float
         called = measure.removesuffix("_95")
         largest = _limits(limits, called, outputs, tables=in_tables(plan))
         if any(outputs[label]["per"] == PER_ROWS for label in largest):
-            raise QueryError(
-                "the error of a mean depends on the number of rows of its cell: give rows=, for "
-                "instance rows=100.",
-                parameter="rows",
-            )
+            why = "the error of a mean depends on the number of rows of its cell:"
+            way = "give rows=, for instance rows=100."
+            raise QueryError(f"{why} {way}", parameter="rows")
         return max(float(outputs[label][measure]) / limit for label, limit in largest.items())
 
     return excess

@@ -46,12 +46,9 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     if query.binned:
         cells = with_inner(cells, _bins_of(query, declaration))
     if cells.size > MOST_GROUPS:
-        raise QueryError.about(
-            "by",
-            f"must make at most {MOST_GROUPS:,} cells, and makes {cells.size:,}",
-            list(query.by),
-            "Name the combinations wanted: keys=frame with one column per name in by.",
-        )
+        rule = f"must make at most {MOST_GROUPS:,} cells, and makes {cells.size:,}"
+        way = "Name the combinations wanted: keys=frame with one column per name in by."
+        raise QueryError.about("by", rule, list(query.by), way)
     return cells
 
 
@@ -69,11 +66,8 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
     if isinstance(given, Mapping):
         unknown = [label for label in given if label not in by]
         if unknown:
-            raise QueryError(
-                f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by.",
-                parameter="keys",
-                label=unknown[0],
-            )
+            why = f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by."
+            raise QueryError(why, parameter="keys", label=unknown[0])
         return declaration.with_facts(keys=given, source="call")
     if len(by) != 1:
         raise QueryError(
@@ -87,12 +81,9 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
 def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
     axis = query.axis(label, declaration.column(label).keys)
     if axis is None:
-        raise DeclarationError(
-            f"no public keys for {label!r}: the groups present in the data would leak. "
-            f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}}).",
-            parameter="keys",
-            label=label,
-        )
+        why = f"no public keys for {label!r}: the groups present in the data would leak."
+        way = f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
+        raise DeclarationError(f"{why} {way}", parameter="keys", label=label)
     return axis
 
 
@@ -114,16 +105,12 @@ def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
     codes = [_positions(frame[axis.column], axis.keys) for axis in axes]
     if math.prod(len(axis) for axis in axes) >= 2**62:
-        raise QueryError(
-            "keys has too many distinct values to be combined; use fewer columns in by=.",
-            parameter="keys",
-        )
+        why = "keys has too many distinct values to be combined; use fewer columns in by=."
+        raise QueryError(why, parameter="keys")
     chosen = np.ravel_multi_index(codes, [len(axis) for axis in axes]).astype(np.int64)
     if len(np.unique(chosen)) != len(chosen):
-        raise QueryError(
-            "keys must not name a combination of groups twice; drop duplicates first.",
-            parameter="keys",
-        )
+        why = "keys must not name a combination of groups twice; drop duplicates first."
+        raise QueryError(why, parameter="keys")
     return Cells(axes, chosen)
 
 

@@ -190,12 +190,9 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         )
     grid = _grid(label, facts, facts.bounds, bits)
     if asked.statistic in ("var", "std") and grid.ticks is not None:
-        raise QueryError(
-            f"{asked.statistic} is of numbers, and {label!r} has bounds that are times. Make it a "
-            "column of numbers, such as hours, with bounds that are numbers.",
-            parameter="columns",
-            label=label,
-        )
+        why = f"{asked.statistic} is of numbers, and {label!r} has bounds that are times."
+        way = "Make it a column of numbers, such as hours, with bounds that are numbers."
+        raise QueryError(f"{why} {way}", parameter="columns", label=label)
     return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
 
 

@@ -132,24 +132,17 @@ def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[
     names = [name for name in candidates(mechanism, spend, declaration) if name in _SINGLE]
     if names or mechanism == "auto":
         return names or list(_SINGLE)
-    raise CalibrationError.about(
-        "mechanism",
-        'must be "auto", "laplace" or "gaussian" to find labels',
-        mechanism,
-        "Each count has noise of its own.",
-    )
+    rule = 'must be "auto", "laplace" or "gaussian" to find labels'
+    raise CalibrationError.about("mechanism", rule, mechanism, "Each count has noise of its own.")
 
 
 def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
     """Return for how many labels a unit counts."""
     if declaration.unit_column is None:
         if wanted.max_groups not in (None, 1):
-            raise DeclarationError.about(
-                "max_groups",
-                "is a cap on the labels of one privacy unit, and none is declared",
-                wanted.max_groups,
-                "A row has one label. Declare privacy_unit=, or leave it out.",
-            )
+            rule = "is a cap on the labels of one privacy unit, and none is declared"
+            way = "A row has one label. Declare privacy_unit=, or leave it out."
+            raise DeclarationError.about("max_groups", rule, wanted.max_groups, way)
         return 1
     most = wanted.most(declaration.caps)
     if most is None:
@@ -169,22 +162,17 @@ def _most_extra(ledger: Ledger | None, asked: Fraction | None) -> Fraction | Non
     if left <= 0:
         raise _nothing_kept(ledger.budget)
     if asked is not None and asked > left:
-        raise BudgetExceededError.about(
-            "discovery",
-            f"must fit in what is left for extra deltas of {ledger.budget}",
-            float(asked),
-            f"Give at most discovery={below(left):.6g}.",
-        )
+        rule = f"must fit in what is left for extra deltas of {ledger.budget}"
+        way = f"Give at most discovery={below(left):.6g}."
+        raise BudgetExceededError.about("discovery", rule, float(asked), way)
     return left if asked is None else asked
 
 
 def _nothing_kept(budget: Budget) -> BudgetExceededError:
     if budget.discovery:
-        return BudgetExceededError(
-            f"nothing is left for extra deltas of {budget}, which finding labels needs. Give "
-            "earlier ones a part of it, discovery=..., or declare a larger budget.",
-            parameter="discovery",
-        )
+        why = f"nothing is left for extra deltas of {budget}, which finding labels needs."
+        way = "Give earlier ones a part of it, discovery=..., or declare a larger budget."
+        return BudgetExceededError(f"{why} {way}", parameter="discovery")
     delta = f"{budget.delta or 1e-6:g}"
     return BudgetExceededError(
         "finding labels needs an extra delta, and no part of delta is kept for such in "

@@ -256,12 +256,9 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
         )
     if spend.kind == "share":
         if ledger is None:
-            raise CalibrationError(
-                "share= is a part of a budget and none is declared. Declare "
-                "budget=dpf.Budget(...), or spend epsilon=, mu= or rho=.",
-                parameter="share",
-                value=float(amount),
-            )
+            why = "share= is a part of a budget and none is declared."
+            way = "Declare budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
+            raise CalibrationError(f"{why} {way}", parameter="share", value=float(amount))
         now = ledger.glance().share(amount)
         return Allowance(now.mu_squared, now.epsilon)
     least = min(amount, Fraction(float(amount)))
@@ -279,12 +276,9 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
         return spend.delta
     delta = 0.0 if budget is None else below(budget.noise_delta)
     if spend.amount == 0 and delta:
-        raise CalibrationError.about(
-            "epsilon",
-            f"must be > 0 where delta is that of the budget, delta={delta:g}",
-            0,
-            "Give epsilon > 0, or give delta= in the call to spend a delta alone.",
-        )
+        rule = f"must be > 0 where delta is that of the budget, delta={delta:g}"
+        way = "Give epsilon > 0, or give delta= in the call to spend a delta alone."
+        raise CalibrationError.about("epsilon", rule, 0, way)
     return delta
 
 
@@ -335,11 +329,8 @@ def _allowed_movement(how: Mechanism, spend: Spend, allowance: Allowance) -> Fra
     if not how.classical:
         return how.law.movement_allowed(allowance)
     if spend.kind != "epsilon" or allowance.delta is None:
-        raise CalibrationError(
-            f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.',
-            parameter="mechanism",
-            value="classical",
-        )
+        why = f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
+        raise CalibrationError(why, parameter="mechanism", value="classical")
     return Fraction(classical_mu(float(spend.amount), allowance.delta)) ** 2
 
 

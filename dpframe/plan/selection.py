@@ -184,34 +184,24 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
             parameter="share",
             value=float(spend.amount),
         )
-    raise CalibrationError.about(
-        "epsilon",
-        "must be > 0 to select quantiles, which cost no delta",
-        float(spend.amount),
-        "Give epsilon > 0.",
-    )
+    rule = "must be > 0 to select quantiles, which cost no delta"
+    raise CalibrationError.about("epsilon", rule, float(spend.amount), "Give epsilon > 0.")
 
 
 def _check_size(groups: int, bins: int) -> None:
     """Refuse more numbers of rows than fit in memory."""
     if groups * bins > MOST_GROUPS:
-        raise QueryError(
-            f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows. "
-            f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups.",
-            parameter="bins",
-            value=bins,
-        )
+        why = f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows."
+        way = f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups."
+        raise QueryError(f"{why} {way}", parameter="bins", value=bins)
 
 
 def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     """Cut what is between the bounds into bins of equal width; of integers, of whole numbers."""
     if column.grid is None or column.bounds is None or column.ticks is not None:
-        raise QueryError(
-            f"quantile is of numbers, and {column.column!r} has bounds that are times. Make it a "
-            "column of numbers, such as hours, with bounds that are numbers.",
-            parameter="column",
-            label=column.column,
-        )
+        why = f"quantile is of numbers, and {column.column!r} has bounds that are times."
+        way = "Make it a column of numbers, such as hours, with bounds that are numbers."
+        raise QueryError(f"{why} {way}", parameter="column", label=column.column)
     wanted = query.bins if isinstance(query.bins, int) else MOST_BINS
     grid = Grid.for_bounds(*column.bounds, integer=integer, bits=_BITS_OF_INTEGERS)
     if integer and grid.exponent == 0:

@@ -82,12 +82,9 @@ def _check_outputs(table: Table) -> None:
         )
     other = [out.kind for out in table.outputs if out.kind not in _CAPPED]
     if other:
-        raise QueryError(
-            f"query must be of counts, sums or units, got one of kind {other[0]!r}: no histogram "
-            f"of rows says by how much a cap moves it. {_SAME_GROUPS}",
-            parameter="query",
-            value=other[0],
-        )
+        why = f"query must be of counts, sums or units, got one of kind {other[0]!r}:"
+        way = f"no histogram of rows says by how much a cap moves it. {_SAME_GROUPS}"
+        raise QueryError(f"{why} {way}", parameter="query", value=other[0])
 
 
 def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
@@ -160,12 +157,9 @@ def _plan_later(
     try:
         return plan_release(declaration, {None: query}, Spend.of(**amounts)).tables[None]
     except CalibrationError as error:
-        raise CalibrationError(
-            f"with {cap}planned={quote(amounts)}, the query cannot be released: {error} "
-            f"Say what it may spend with planned={hint}.",
-            parameter="planned",
-            value=amounts,
-        ) from None
+        why = f"with {cap}planned={quote(amounts)}, the query cannot be released:"
+        way = f"{error} Say what it may spend with planned={hint}."
+        raise CalibrationError(f"{why} {way}", parameter="planned", value=amounts) from None
 
 
 def _mean_error(planned: TablePlan) -> float:
@@ -210,12 +204,9 @@ def plan_bounds(
     """
     facts, later = declaration.column(search.column), search.query
     if facts.bounds is not None and isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta):
-        raise QueryError.about(
-            "column",
-            "must be of numbers, and is declared with bounds that are times",
-            search.column,
-            "Make it a column of numbers, such as hours.",
-        )
+        rule = "must be of numbers, and is declared with bounds that are times"
+        way = "Make it a column of numbers, such as hours."
+        raise QueryError.about("column", rule, search.column, way)
     ends = search.ends(integer=facts.integer)
     amounts = _amounts(search.planned, spend, declaration)
     powers = search.within is None

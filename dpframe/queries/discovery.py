@@ -156,11 +156,8 @@ def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
     )
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):
-        raise QueryError.about(
-            "dtype",
-            f"must be one of {_kinds()} for all columns, or a dict with each column of by",
-            dtype,
-        )
+        rule = f"must be one of {_kinds()} for all columns, or a dict with each column of by"
+        raise QueryError.about("dtype", rule, dtype)
     axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
     groups = Caps(groups=options["max_groups"]).groups
     return Discovery(axes, asked.where, groups, _extra_delta(options["discovery"]))

@@ -324,11 +324,8 @@ def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     named = _by_column("keys", by, given)
     binned = [column for column in named if column in bins]
     if binned:
-        raise QueryError(
-            f"keys and bins both name {quote(binned)}; give one of them.",
-            parameter="keys",
-            label=binned[0],
-        )
+        why = f"keys and bins both name {quote(binned)}; give one of them."
+        raise QueryError(why, parameter="keys", label=binned[0])
     return {column: materialized_keys(cast(Keys, keys)) for column, keys in named.items()} or None
 
 
@@ -401,9 +398,6 @@ def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, obj
         raise QueryError.about(name, rule, given)
     unknown = [column for column in given if column not in by]
     if unknown:
-        raise QueryError(
-            f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}.",
-            parameter=name,
-            label=unknown[0],
-        )
+        why = f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}."
+        raise QueryError(why, parameter=name, label=unknown[0])
     return given

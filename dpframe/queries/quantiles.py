@@ -153,11 +153,8 @@ def quantile(
 
 
 def _taken_label(label: Hashable, what: str) -> QueryError:
-    return QueryError(
-        f"by names a column {label!r}, which is what {what} is called. Rename it in the frame.",
-        parameter="by",
-        label=label,
-    )
+    why = f"by names a column {label!r}, which is what {what} is called. Rename it in the frame."
+    return QueryError(why, parameter="by", label=label)
 
 
 def read_quantiles(given: object) -> tuple[Fraction, ...]:

@@ -122,11 +122,8 @@ def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds
     named = bounds if isinstance(bounds, Mapping) else ()
     unknown = [label for label in named if label not in columns]
     if unknown:
-        raise QueryError(
-            f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}.",
-            parameter="bounds",
-            label=unknown[0],
-        )
+        why = f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}."
+        raise QueryError(why, parameter="bounds", label=unknown[0])
     return bounds
 
 
