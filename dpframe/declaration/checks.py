@@ -23,7 +23,8 @@ def _wrong_bounds(label: Hashable, value: object, rule: str, way_out: str = "") 
     return DeclarationError.about("bounds", rule, value, way_out, label=label)
 
 
-def _wrong_keys(label: Hashable, rule: str) -> DeclarationError:
+def wrong_keys(label: Hashable, rule: str) -> DeclarationError:
+    """Make the error about the keys of a column."""
     return DeclarationError(f"keys of {label!r} {rule}", parameter="keys", label=label)
 
 
@@ -104,37 +105,37 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         way = f"For instance keys={{{label!r}: ['A', 'B']}}."
         raise DeclarationError.about("keys", "must be a list of groups", value, way, label=label)
     if isinstance(value, set | frozenset):
-        raise _wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
+        raise wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
         why = f"must be one list of groups, got {a_type(value)}."
         way = "Combinations of several columns are given in the call: keys=frame."
-        raise _wrong_keys(label, f"{why} {way}")
+        raise wrong_keys(label, f"{why} {way}")
     try:
         keys = _as_index(value, label)
         "".join(key for key in keys if isinstance(key, str)).encode()
     except UnicodeEncodeError:
-        raise _wrong_keys(label, "must be valid Unicode texts.") from None
+        raise wrong_keys(label, "must be valid Unicode texts.") from None
     except OverflowError:
-        raise _wrong_keys(label, "must fit in 64 bits where they are numbers.") from None
+        raise wrong_keys(label, "must fit in 64 bits where they are numbers.") from None
     check_nesting(label, keys)
     if not len(keys):
-        raise _wrong_keys(label, "must name at least one group, got none.")
+        raise wrong_keys(label, "must name at least one group, got none.")
     try:
         distinct = len(set(keys))
     except TypeError:
-        raise _wrong_keys(label, "must be hashable.") from None
+        raise wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
         why = "must not be missing; rows with a missing key are left out."
         way = "Fill them in the frame first, to count them as a group of their own."
-        raise _wrong_keys(label, f"{why} {way}")
+        raise wrong_keys(label, f"{why} {way}")
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         plain = isinstance(value, list | tuple)
         got = f"{quote(again[:5])} more than once" if plain else quote(value)
         why = f"must be unique (1, 1.0 and True are the same key), got {got}."
         way = "Name every group there can be once, whatever the data hold."
-        raise _wrong_keys(label, f"{why} {way}")
+        raise wrong_keys(label, f"{why} {way}")
     return keys
 
 
@@ -143,7 +144,7 @@ def check_nesting(label: Hashable, keys: pd.Index | pd.Series) -> None:
     if keys.dtype != object:
         return
     if any(not isinstance(key, str | int | float) and nests_deeply(key) for key in keys):
-        raise _wrong_keys(
+        raise wrong_keys(
             label,
             "must not be nested in more than 16 layers, nor hold more than "
             "65,536 values in one of them. Number the groups, and declare the numbers.",

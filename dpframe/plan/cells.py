@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.declaration.checks import check_keys, check_nesting
+from dpframe.declaration.checks import check_keys, check_nesting, wrong_keys
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
+from dpframe.plan.columns import no_bounds
 from dpframe.queries.binned import bins_of, bounds_of_bins
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
@@ -70,11 +71,9 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
             raise QueryError(why, parameter="keys", label=unknown[0])
         return declaration.with_facts(keys=given, source="call")
     if len(by) != 1:
-        raise QueryError(
-            "keys must be a dict from column to groups, or a frame of combinations, "
-            f"where by={quote(list(by))} does not name a single column.",
-            parameter="keys",
-        )
+        rule = "keys must be a dict from column to groups, or a frame of combinations,"
+        why = f"where by={quote(list(by))} does not name a single column."
+        raise QueryError(f"{rule} {why}", parameter="keys")
     return declaration.with_facts(keys={by[0]: given}, source="call")
 
 
@@ -97,11 +96,8 @@ def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
 def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
-        raise QueryError(
-            f"keys must have exactly the columns of by={quote(list(by))}, got "
-            f"{quote(list(frame.columns))}.",
-            parameter="keys",
-        )
+        rule = f"keys must have exactly the columns of by={quote(list(by))}"
+        raise QueryError(f"{rule}, got {quote(list(frame.columns))}.", parameter="keys")
     axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
     codes = [_positions(frame[axis.column], axis.keys) for axis in axes]
     if math.prod(len(axis) for axis in axes) >= 2**62:
@@ -120,9 +116,7 @@ def _distinct(column: pd.Series) -> pd.Index:
     try:
         return pd.Index(column.drop_duplicates(), dtype=column.dtype)
     except TypeError:
-        raise DeclarationError(
-            f"keys of {column.name!r} must be hashable.", parameter="keys", label=column.name
-        ) from None
+        raise wrong_keys(column.name, "must be hashable.") from None
 
 
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
@@ -144,13 +138,7 @@ def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
     facts = declaration.with_facts(bounds=given, source="call").column(label)
     found = bins_of(query, facts.bounds, integer=facts.integer)
     if found is None:
-        raise DeclarationError(
-            f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
-            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}}), or give "
-            "edges: bins=[...].",
-            parameter="bounds",
-            label=label,
-        )
+        raise no_bounds(label, ", or give edges: bins=[...]")
     return found
 
 

@@ -196,13 +196,10 @@ def _used_up(
         return None
     if ledger is None or not ledger.budget.noise_delta or ledger.status().pots.is_untouched:
         return None
-    return BudgetExceededError(
-        f"no Gaussian noise fits any more in what is left of {ledger.budget}: "
-        f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise. Use "
-        'mechanism="laplace".',
-        parameter="share",
-        value=float(spend.amount),
-    )
+    wrong = f"no Gaussian noise fits any more in what is left of {ledger.budget}:"
+    why = f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise."
+    way = 'Use mechanism="laplace".'
+    return BudgetExceededError(f"{wrong} {why} {way}", parameter="share", value=float(spend.amount))
 
 
 def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
@@ -302,7 +299,7 @@ def _plan_with(
         reason = f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
         return Refusal(CalibrationError(reason, parameter="mechanism", value=name))
     measured = {
-        names: Measurement(table, found)
+        names: Measurement(table, *found)
         for (names, table), found in zip(joint.items(), made, strict=True)
     }
     noisy = any(scale for one in measured.values() for scale in one.scales)
@@ -352,4 +349,4 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
 
 def _score(plan: Plan) -> float:
     """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
-    return sum(measured.calibrated.variance for measured in plan.measurements)
+    return sum(measured.variance for measured in plan.measurements)

@@ -13,7 +13,7 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError
 from dpframe.plan.cells import cells_of, with_inner
-from dpframe.plan.columns import OutputColumn, output_of
+from dpframe.plan.columns import OutputColumn, no_numbers, output_of
 from dpframe.plan.plan import allowance_of
 from dpframe.plan.tables import caps_of, reach_in
 from dpframe.privacy.amounts import PrivacyLoss, Spend
@@ -178,12 +178,11 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
     if allowed:
         return allowed
     if spend.kind == "share" and declaration.ledger is not None:
-        raise BudgetExceededError(
-            f"nothing is left for pure epsilon of {declaration.ledger.budget}, which selecting "
-            "quantiles needs. Read them off numbers of rows: leave mechanism= out.",
-            parameter="share",
-            value=float(spend.amount),
+        left = f"nothing is left for pure epsilon of {declaration.ledger.budget}"
+        way = (
+            "which selecting quantiles needs. Read them off numbers of rows: leave mechanism= out."
         )
+        raise BudgetExceededError(f"{left}, {way}", parameter="share", value=float(spend.amount))
     rule = "must be > 0 to select quantiles, which cost no delta"
     raise CalibrationError.about("epsilon", rule, float(spend.amount), "Give epsilon > 0.")
 
@@ -199,9 +198,7 @@ def _check_size(groups: int, bins: int) -> None:
 def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     """Cut what is between the bounds into bins of equal width; of integers, of whole numbers."""
     if column.grid is None or column.bounds is None or column.ticks is not None:
-        why = f"quantile is of numbers, and {column.column!r} has bounds that are times."
-        way = "Make it a column of numbers, such as hours, with bounds that are numbers."
-        raise QueryError(f"{why} {way}", parameter="column", label=column.column)
+        raise no_numbers("quantile", "column", column.column)
     wanted = query.bins if isinstance(query.bins, int) else MOST_BINS
     grid = Grid.for_bounds(*column.bounds, integer=integer, bits=_BITS_OF_INTEGERS)
     if integer and grid.exponent == 0:

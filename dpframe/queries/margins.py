@@ -284,12 +284,10 @@ def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
 def _check_layers(layers: int) -> None:
     """Refuse so many tables that planning them would take very long."""
     if layers > _MOST_LAYERS:
-        raise QueryError(
-            f"these are too many tables, or tables by too many columns: the sum of 2**columns over "
-            f"all tables may be {_MOST_LAYERS:,} at most. Use fewer ways=, or list the tables that "
-            "are wanted.",
-            parameter="ways",
-        )
+        wrong = "these are too many tables, or tables by too many columns:"
+        why = f"the sum of 2**columns over all tables may be {_MOST_LAYERS:,} at most."
+        way = "Use fewer ways=, or list the tables that are wanted."
+        raise QueryError(f"{wrong} {why} {way}", parameter="ways")
 
 
 def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
@@ -305,12 +303,10 @@ def _check_part(name: str, query: object, by: ColumnSet) -> None:
         )
     check_part(name, query, by, "margins")
     if not isinstance(query, MarginPart):
-        raise QueryError(
-            f"{name}= is of a kind that margins do not have: they are counts, sums, means and "
-            f"rates. Release it beside them: release({{'margins': dpf.margins(...), {name!r}: "
-            "dpf.aggregate(by=..., ...)}).",
-            parameter=name,
-        )
+        wrong = f"{name}= is of a kind that margins do not have:"
+        why = "they are counts, sums, means and rates. Release it beside them:"
+        way = f"release({{'margins': dpf.margins(...), {name!r}: dpf.aggregate(by=..., ...)}})."
+        raise QueryError(f"{wrong} {why} {way}", parameter=name)
 
 
 def _bins(by: ColumnSet, given: object) -> dict[Hashable, pd.IntervalIndex]:
