@@ -90,12 +90,9 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DeclarationError(
-            f"missing[{label!r}] must be a finite number, a time or a duration that replaces "
-            f"missing values, got {quote(value)}.",
-            parameter="missing",
-            value=value,
-        )
+        rule = "must be a finite number, a time or a duration that replaces missing values"
+        text = f"missing[{label!r}] {rule}, got {quote(value)}."
+        raise DeclarationError(text, parameter="missing", value=value)
     return number
 
 

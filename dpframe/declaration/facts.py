@@ -157,13 +157,10 @@ class Declaration:
             way = "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...)."
             raise DeclarationError.about("privacy_unit", rule, given, way)
         if self.unit_column is not None:
-            raise DeclarationError(
-                f"this frame is declared with privacy_unit={self.unit_column!r}, got "
-                "privacy_unit=dpf.EACH_ROW in a call. Leave it out: all rows of one unit are "
-                "protected together.",
-                parameter="privacy_unit",
-                value=EACH_ROW,
-            )
+            unit = f"this frame is declared with privacy_unit={self.unit_column!r}"
+            way = "Leave it out: all rows of one unit are protected together."
+            text = f"{unit}, got privacy_unit=dpf.EACH_ROW in a call. {way}"
+            raise DeclarationError(text, parameter="privacy_unit", value=EACH_ROW)
         return replace(self, privacy_unit=EACH_ROW)
 
     def __repr__(self) -> str:

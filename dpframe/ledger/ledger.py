@@ -35,32 +35,30 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
     first = None if name is None else seen.log.with_name(name)
     if first is not None:
-        why = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}:"
+        wrong = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}"
         way = "nothing was charged. If this is another release, give it another name."
-        raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=name)
+        raise errors.AlreadyReleasedError(f"{wrong}: {way}", parameter="name", value=name)
 
 
 def refuse_recorded(release_id: str, seen: Chain) -> None:
     """Refuse the identifier of an earlier release: certificates are looked up by it."""
     first = seen.log.with_id(release_id)
     if first is not None:
+        wrong = f"release_id={release_id!r} was charged already, at {first.released_at}:"
+        rule = "nothing was charged. Give each release an identifier of its own,"
+        way = f"{rule} uuid.uuid4().hex for instance."
         raise errors.AlreadyReleasedError(
-            f"release_id={release_id!r} was charged already, at {first.released_at}: nothing was "
-            "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance.",
-            parameter="release_id",
-            value=release_id,
+            f"{wrong} {way}", parameter="release_id", value=release_id
         )
 
 
 def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
     """Refuse a share that others made smaller after it was planned."""
     if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
-        raise BudgetExceededError(
-            f"what share={float(entry.spend.amount):.6g} stands for became less while this release "
-            "was planned, for another one was charged: nothing was charged. Ask again.",
-            parameter="share",
-            value=entry.spend.amount,
-        )
+        amount = float(entry.spend.amount)
+        why = f"what share={amount:.6g} stands for became less while this release was planned,"
+        way = "for another one was charged: nothing was charged. Ask again."
+        raise BudgetExceededError(f"{why} {way}", parameter="share", value=entry.spend.amount)
 
 
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:

@@ -140,12 +140,10 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.", parameter="schema")
         if not isinstance(frame, pd.DataFrame):
-            raise DeclarationError(
-                "validate=True runs a schema on a pandas.DataFrame in memory, got a "
-                f"{type(frame).__name__}. Validate its parts first, with pandera.",
-                parameter="validate",
-                value=True,
-            )
+            rule = "runs a schema on a pandas.DataFrame in memory"
+            way = "Validate its parts first, with pandera."
+            text = f"validate=True {rule}, got a {type(frame).__name__}. {way}"
+            raise DeclarationError(text, parameter="validate", value=True)
         from_pandera.validate(schema, frame)
     protected = Protected.of(column, declaration.neighboring, options["unit"])
     _check_ledger(budget, ledger)
@@ -173,11 +171,9 @@ def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
         raise DeclarationError.about("privacy_unit", rule, privacy_unit, way)
     rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
     if rows_alone and caps != Caps():
-        raise DeclarationError(
-            "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared: "
-            "name its column with privacy_unit=.",
-            parameter="privacy_unit",
-        )
+        why = "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared"
+        way = "name its column with privacy_unit=."
+        raise DeclarationError(f"{why}: {way}", parameter="privacy_unit")
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
         way = "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less)."
         raise DeclarationError.about("privacy_unit", "needs a cap on its rows", privacy_unit, way)

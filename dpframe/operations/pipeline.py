@@ -82,21 +82,16 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     ledger = declaration.ledger
 
     def make() -> Any:
-        noisy = add_noise(operation, operation.measure(frame))
-        return certify(noisy, ledger_of(ledger, entry))
+        # the only place where private integers meet noise
+        return certify(operation.draw(operation.measure(frame)), ledger_of(ledger, entry))
 
     warn_of_release(frame, declaration, operation.plan.spend)
     if ledger is not None:
         ledger.charge(entry)
-        log_charge(entry, ledger)
+        _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
     made = after_charge(make)
-    log_release(entry)
+    _log(entry, lambda loss: ("released", f"cost: {loss}"))
     return made
-
-
-def add_noise(operation: Operation[Any, Exact, Noisy], exact: Exact) -> Noisy:
-    """Hide private integers: this is the only place where they meet noise."""
-    return operation.draw(exact)
 
 
 class RecordOptions(TypedDict, total=False):
@@ -107,16 +102,6 @@ class RecordOptions(TypedDict, total=False):
 
 
 _LOGGER = logging.getLogger("dpframe")
-
-
-def log_charge(entry: Entry, ledger: Ledger) -> None:
-    """Log what a ledger was charged with, and what is left."""
-    _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
-
-
-def log_release(entry: Entry) -> None:
-    """Log that a release was made."""
-    _log(entry, lambda loss: ("released", f"cost: {loss}"))
 
 
 def _log(entry: Entry, words: Callable[[str], tuple[str, str]]) -> None:

@@ -110,13 +110,10 @@ def _check_margins_alone(
 ) -> None:
     """Refuse what has no meaning where margins are made whole."""
     if others:
-        raise QueryError(
-            f'denoise="consistent" is for margins, and {others[0]!r} is released beside them. '
-            "Release margins on their own, or leave denoise= out and call "
-            f"dpf.consistent(tables[{margins[0]!r}]) afterwards.",
-            parameter="denoise",
-            value=_CONSISTENT,
-        )
+        wrong = f'denoise="consistent" is for margins, and {others[0]!r} is released beside them.'
+        call = f"dpf.consistent(tables[{margins[0]!r}])"
+        way = f"Release margins on their own, or leave denoise= out and call {call} afterwards."
+        raise QueryError(f"{wrong} {way}", parameter="denoise", value=_CONSISTENT)
     if graph is not None:
         why = 'graph= has no meaning for denoise="consistent" of margins:'
         way = "no groups are neighbors there. Leave it out."

@@ -114,13 +114,10 @@ def plan_discovery(
         if one is not None
     ]
     if not plans:
-        raise CalibrationError(
-            "epsilon and delta must both be > 0 to find labels: the one that the noise needs is 0. "
-            'Give both; mechanism="laplace" needs an epsilon, "gaussian" a delta beside the '
-            "threshold's.",
-            parameter=spend.kind,
-            value=float(spend.amount),
-        )
+        rule = "epsilon and delta must both be > 0 to find labels"
+        why = f"{rule}: the one that the noise needs is 0. Give both;"
+        way = 'mechanism="laplace" needs an epsilon, "gaussian" a delta beside the threshold\'s.'
+        raise CalibrationError(f"{why} {way}", parameter=spend.kind, value=float(spend.amount))
     pots = None if declaration.ledger is None else declaration.ledger.glance().pots
     fitting = [plan for plan in plans if pots is None or pots.fits(plan.loss)]
     best = min(fitting or plans, key=lambda plan: (plan.threshold.least, plan.threshold.scale))
@@ -146,11 +143,10 @@ def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
         return 1
     most = wanted.most(declaration.caps)
     if most is None:
-        raise DeclarationError(
-            "max_groups must say for how many labels one privacy unit counts: without a cap, all "
-            "labels of one person could be published. Declare max_groups=, or give it in the call.",
-            parameter="max_groups",
-        )
+        rule = "max_groups must say for how many labels one privacy unit counts: without a cap,"
+        why = "all labels of one person could be published."
+        way = "Declare max_groups=, or give it in the call."
+        raise DeclarationError(f"{rule} {why} {way}", parameter="max_groups")
     return most
 
 
@@ -174,12 +170,10 @@ def _nothing_kept(budget: Budget) -> BudgetExceededError:
         way = "Give earlier ones a part of it, discovery=..., or declare a larger budget."
         return BudgetExceededError(f"{why} {way}", parameter="discovery")
     delta = f"{budget.delta or 1e-6:g}"
-    return BudgetExceededError(
-        "finding labels needs an extra delta, and no part of delta is kept for such in "
-        f"{budget}. Keep a tenth when it is declared, discovery=delta/10: "
-        f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10).",
-        parameter="discovery",
-    )
+    wrong = "finding labels needs an extra delta, and no part of delta is kept for such in"
+    kept = f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10)"
+    way = f"Keep a tenth when it is declared, discovery=delta/10: {kept}."
+    return BudgetExceededError(f"{wrong} {budget}. {way}", parameter="discovery")
 
 
 def _threshold(
@@ -201,12 +195,11 @@ def _threshold(
             law, spend.amount, total, labels=labels, neighboring=neighboring, most=most
         )
     if most is None:
-        raise CalibrationError(
-            "say how much delta finding labels may use: delta= beside epsilon=, or discovery= "
-            "beside mu= or rho=; or declare a budget with discovery=delta/10. With about that "
-            "probability, a label is published that one unit alone has.",
-            parameter="delta",
-        )
+        ways = "delta= beside epsilon=, or discovery= beside mu= or rho=;"
+        way = f"{ways} or declare a budget with discovery=delta/10."
+        why = "With about that probability, a label is published that one unit alone has."
+        text = f"say how much delta finding labels may use: {way} {why}"
+        raise CalibrationError(text, parameter="delta")
     if spend.delta is not None:
         allowance = allowance_of(_rest(spend, spend.delta, most), declaration)
     allowed = law.movement_allowed(allowance)

@@ -220,12 +220,9 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
-        raise CalibrationError.about(
-            "mechanism",
-            f"must be one of {known} (of quantiles alone)",
-            mechanism,
-            did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip(),
-        )
+        way = did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip()
+        rule = f"must be one of {known} (of quantiles alone)"
+        raise CalibrationError.about("mechanism", rule, mechanism, way)
     if mechanism != "auto":
         return [mechanism]
     ledger = declaration.ledger if spend.kind == "share" else None

@@ -17,8 +17,7 @@ from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
 from dpframe.queries import sizes
-from dpframe.queries.binned import Histogram
-from dpframe.queries.bins import check_bins
+from dpframe.queries.binned import Histogram, check_bins
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.queries.tasks import SizeKind
@@ -126,13 +125,10 @@ def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
         left = declaration.ledger.status().largest_share - float(spend.amount)
         amount = min(amount, left)
         if amount <= 0:
-            raise CalibrationError(
-                f"share={float(spend.amount):g} leaves no share for the query that is "
-                "to be released later. Spend less on asking, or say what it will spend: planned="
-                "{'epsilon': 0.9}.",
-                parameter="share",
-                value=float(spend.amount),
-            )
+            share = float(spend.amount)
+            wrong = f"share={share:g} leaves no share for the query that is to be released later."
+            way = "Spend less on asking, or say what it will spend: planned={'epsilon': 0.9}."
+            raise CalibrationError(f"{wrong} {way}", parameter="share", value=share)
     delta = {} if spend.delta is None else {"delta": spend.delta}
     return {spend.kind: amount, **delta}
 

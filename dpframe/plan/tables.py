@@ -75,12 +75,9 @@ def _number(what: str, value: object) -> float:
     """Read a number that is not too large; the variance must not be negative."""
     number = as_float(value)
     if not abs(number) <= _MOST or (what != "n" and number < 0):
-        raise QueryError(
-            f"{what} must be a number of at most {_MOST:g} in size, not negative for a variance; "
-            "n= takes a number, a series by group, or a pair of it and its variance. "
-            f"Got {a_type(value)}.",
-            parameter="n",
-        )
+        rule = f"must be a number of at most {_MOST:g} in size, not negative for a variance;"
+        way = "n= takes a number, a series by group, or a pair of it and its variance."
+        raise QueryError(f"{what} {rule} {way} Got {a_type(value)}.", parameter="n")
     return number
 
 

@@ -218,12 +218,9 @@ def check_part(
     if not is_unicode(name):
         raise QueryError.about("name", "of an output must be a valid Unicode text", name)
     if isinstance(query, UnitCount):
-        raise QueryError(
-            f"{name}= counts units, and the outputs of {called} add up rows that caps may drop. "
-            f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
-            f"dpf.{called}(...)}}).",
-            parameter=name,
-        )
+        why = f"counts units, and the outputs of {called} add up rows that caps may drop."
+        both = f"release({{{name!r}: dpf.units(by=...), 'rows': dpf.{called}(...)}})"
+        raise QueryError(f"{name}= {why} Ask for both at once: {both}.", parameter=name)
     if name == "bounds" and not isinstance(query, Query):
         why = f"bounds= goes to each output of {called}:"
         way = "dpf.mean('column', bounds=(low, high)); or declare the bounds, for all queries."

@@ -169,13 +169,9 @@ def _extra_delta(given: Amount | None) -> Fraction | None:
         return None
     number = read_amount("discovery", given)
     if not 0 < number < 1:
-        raise CalibrationError.about(
-            "discovery",
-            "must be > 0 and below 1",
-            given,
-            "Labels that one unit alone has are published with a probability of at most that. Give "
-            "a tenth of delta, for instance.",
-        )
+        why = "Labels that one unit alone has are published with a probability of at most that."
+        way = f"{why} Give a tenth of delta, for instance."
+        raise CalibrationError.about("discovery", "must be > 0 and below 1", given, way)
     return exact(below(exact(number)))
 
 
@@ -183,13 +179,9 @@ def _kind(given: Any) -> LabelKind:
     for kind in get_args(LabelKind):
         if isinstance(given, str) and given == kind:
             return kind  # type: ignore[no-any-return]
-    raise QueryError.about(
-        "dtype",
-        f"must be one of {_kinds()}",
-        given,
-        "It is what labels are: values of other kinds are left out, since the dtype of the frame "
-        "may depend on private values.",
-    )
+    why = "It is what labels are: values of other kinds are left out,"
+    way = f"{why} since the dtype of the frame may depend on private values."
+    raise QueryError.about("dtype", f"must be one of {_kinds()}", given, way)
 
 
 def _kinds() -> str:

@@ -112,12 +112,9 @@ def check_selectable(query: Quantile) -> None:
         If it is so.
     """
     if len(query.quantiles) > _MOST_QUANTILES:
-        raise QueryError(
-            f"q must be at most {_MOST_QUANTILES} quantiles to be selected, got "
-            f"{len(query.quantiles):,}: leave mechanism out, or release dpf.ranges(...) and read "
-            "them off that.",
-            parameter="q",
-        )
+        rule = f"must be at most {_MOST_QUANTILES} quantiles to be selected"
+        way = "leave mechanism out, or release dpf.ranges(...) and read them off that."
+        raise QueryError(f"q {rule}, got {len(query.quantiles):,}: {way}", parameter="q")
     if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
         rule = "must have at most six decimals to be selected, or be fractions of few parts"
         raise QueryError.about("q", rule, list(map(float, query.quantiles)))

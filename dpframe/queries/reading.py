@@ -153,12 +153,9 @@ def check_query(query: object, name: Hashable = None) -> Query:
         return query
     called = "" if name is None else f" under {name!r}"
     if isinstance(query, Search):
-        raise QueryError(
-            "what dpf.discover(...), dpf.suggest_caps(...) and dpf.suggest_bounds(...) look for is "
-            f"released on its own, in a call of .dp.release(...); got one{called}.",
-            parameter="queries",
-            label=name,
-        )
+        what = "what dpf.discover(...), dpf.suggest_caps(...) and dpf.suggest_bounds(...) look for"
+        way = f"is released on its own, in a call of .dp.release(...); got one{called}."
+        raise QueryError(f"{what} {way}", parameter="queries", label=name)
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
         "dpf.std(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), dpf.units(...), "

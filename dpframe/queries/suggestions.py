@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
 
 from dpframe.calls import with_keywords
@@ -17,10 +16,8 @@ from dpframe.queries.tasks import SizeKind
 
 OfValues = Literal["sum", "mean"]
 
-_CAPS: Mapping[str, SizeKind] = MappingProxyType(
-    {f"max_{kind}": kind for kind in get_args(SizeKind)}
-)
-_MAKERS: Mapping[str, Callable[..., Sum | Mean]] = MappingProxyType({"sum": sum, "mean": mean})
+_CAPS: dict[str, SizeKind] = {f"max_{kind}": kind for kind in get_args(SizeKind)}
+_MAKERS: dict[str, Callable[..., Sum | Mean]] = {"sum": sum, "mean": mean}
 _SMALLEST, _LARGEST = 2.0**-10, 2.0**32
 
 
