@@ -171,8 +171,9 @@ class _Call:
         for name, value in (*zip(by_position, args, strict=False), *keywords.items()):
             if name not in _FRAMES and not _is_plain(type(value)):  # type: ignore[arg-type]  # mypy
                 refuse_private(name, value)
-                if name not in _TAKE_DATA:
-                    _refuse_data(name, value)
+                if name not in _TAKE_DATA and any(map(is_data, parts_of(value))):
+                    # its cells may be private
+                    raise QueryError.about(name, "must be a plain value, no array or frame", value)
 
 
 def _shorten(error: DPFrameError) -> DPFrameError:
@@ -228,12 +229,6 @@ def refuse_private(name: str, value: object) -> None:
         why = f"{name} must be public, and was taken from {origin}:"
         way = f"what it holds is private, and would be published. {way_out}"
         raise errors.DeclarationError(f"{why} {way}", parameter=name)
-
-
-def _refuse_data(name: str, value: object) -> None:
-    """Refuse an array or a frame where none is taken: its cells may be private."""
-    if any(map(is_data, parts_of(value))):
-        raise QueryError.about(name, "must be a plain value, no array or frame", value)
 
 
 def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:

@@ -1,6 +1,7 @@
 """What `.dp` shows of itself and of its frame: public facts alone, and what can be done with it."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from textwrap import fill
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -11,7 +12,6 @@ from pandas.api.typing import DataFrameGroupBy
 from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
 from dpframe.calls import nearest
-from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.parts import LayersPart, NoisyMechanismPart, ThresholdPart, TreePart
@@ -247,12 +247,9 @@ def _of_released(frame: pd.DataFrame) -> list[str]:
         releases = certificate_of(frame).releases
     except CertificateError:
         return ["  its certificate cannot be read"]
-    return [f"  {visible(line)}" for one in releases for line in _of_release(one)]
-
-
-def _of_release(release: Release) -> tuple[str, str]:
-    noise = f"{release.mechanism.title} noise, released at {release.released_at}"
-    return release.query.words, noise
+    noises = (f"{one.mechanism.title} noise, released at {one.released_at}" for one in releases)
+    asked = (one.query.words for one in releases)
+    return [f"  {visible(line)}" for line in chain(*zip(asked, noises, strict=True))]
 
 
 def no_such_name(accessor: Any, name: str) -> NoSuchNameError:

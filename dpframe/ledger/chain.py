@@ -149,9 +149,13 @@ class Chain:
 
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
         """Append an entry."""
-        body = _canonical(_json_of(entry))
-        row = Row(self.log.rows, body, _hash(self.log.head, body))
+        row = self._row(_json_of(entry))
         return self._grown([row.hash], [entry]), row
+
+    def _row(self, content: dict[str, Any]) -> Row:
+        """Make the row that follows."""
+        body = _canonical(content)
+        return Row(self.log.rows, body, _hash(self.log.head, body))
 
     def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
@@ -165,8 +169,7 @@ class Chain:
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
         """Append whom the ledger protects, which nothing said before."""
-        body = _canonical(protected.row())
-        row = Row(self.log.rows, body, _hash(self.log.head, body))
+        row = self._row(protected.row())
         seen = self._protecting(protected, row.number)
         return replace(seen, log=self.log.plus([row.hash], [])), row
 

@@ -280,7 +280,7 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
             lines += [replace(line, part=f"rows by {label}") for line in own[before:]]
         for out in whole.outputs:  # caps differ with the groups
             lines += _lines_of_source(found, out, declaration, found.grouped)
-        return Diagnosis.of(_as_frame(lines))
+        return _as_frame(lines)
 
     return _look_at_rows(engine, frame, [whole, *tables.values()], look)
 
@@ -319,12 +319,11 @@ def _follow_rows(rows: pd.DataFrame, table: Table) -> RowTrace:
 
 
 def _by_step(found: RowTrace, table: Table, declaration: Declaration) -> Diagnosis:
-    lines = [*_lines_of_rows(found, table, declaration)]
-    lines += _lines_of_values(found, table, declaration)
-    return Diagnosis.of(_as_frame(lines))
+    of_rows = _lines_of_rows(found, table, declaration)
+    return _as_frame([*of_rows, *_lines_of_values(found, table, declaration)])
 
 
-def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
+def _as_frame(lines: Sequence[_Line]) -> Diagnosis:
     pairs = [(line.part, line.step) for line in lines]
     index = pd.MultiIndex.from_tuples(pairs, names=["part", "step"])
     columns = {
@@ -334,7 +333,7 @@ def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
         "units_left": pd.array([line.units_left for line in lines], "Int64"),
         "hint": [line.hint for line in lines],
     }
-    return pd.DataFrame(columns, index=index)
+    return Diagnosis.of(pd.DataFrame(columns, index=index))
 
 
 def _by_group(found: RowTrace, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:

@@ -162,9 +162,9 @@ def plan_release(
         If the queries do not fit what is declared.
     """
     names = candidates(mechanism, spend, declaration)
-    tables, joint = resolve(declaration, queries) if resolved is None else resolved
+    resolved = resolve(declaration, queries) if resolved is None else resolved
     allowance = allowance_of(spend, declaration)
-    found = [_plan_with(name, tables, joint, spend, allowance) for name in names]
+    found = [_plan_with(name, resolved, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         refusals = [one for one in found if isinstance(one, Refusal)]
@@ -276,15 +276,9 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
     return delta
 
 
-def _plan_with(
-    name: str,
-    tables: Mapping[Hashable, Table],
-    joint: Mapping[tuple[Hashable, ...], Table],
-    spend: Spend,
-    allowance: Allowance,
-) -> Plan | Refusal:
+def _plan_with(name: str, resolved: Resolved, spend: Spend, allowance: Allowance) -> Plan | Refusal:
     """Plan with one mechanism, or say why it cannot."""
-    how = MECHANISMS[name]
+    how, (tables, joint) = MECHANISMS[name], resolved
     try:
         allowed = _allowed_movement(how, spend, allowance)
         if allowed == 0:

@@ -166,7 +166,12 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
     epsilon = _allowed_epsilon(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
     bins = _bins(column, query, integer=declaration.column(query.column).integer)
-    _check_size(groups.size, len(bins.axis))
+    number = len(bins.axis)
+    if groups.size * number > MOST_GROUPS:
+        most = f"more than {MOST_GROUPS:,} numbers of rows"
+        way = f"Ask for fewer bins, bins={max(MOST_GROUPS // groups.size, 2)}, or for fewer groups."
+        text = f"{groups.size:,} groups with {number:,} bins are {most}. {way}"
+        raise QueryError(text, parameter="bins", value=number)
     unit = declaration.unit_column
     loss = PrivacyLoss(epsilon=epsilon)
     return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
@@ -185,14 +190,6 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
         raise BudgetExceededError(f"{left}, {way}", parameter="share", value=float(spend.amount))
     rule = "must be > 0 to select quantiles, which cost no delta"
     raise CalibrationError.about("epsilon", rule, float(spend.amount), "Give epsilon > 0.")
-
-
-def _check_size(groups: int, bins: int) -> None:
-    """Refuse more numbers of rows than fit in memory."""
-    if groups * bins > MOST_GROUPS:
-        why = f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows."
-        way = f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups."
-        raise QueryError(f"{why} {way}", parameter="bins", value=bins)
 
 
 def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:

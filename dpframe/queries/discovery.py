@@ -3,8 +3,9 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import Annotated, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 
+from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.privacy.amounts import Amount, below, exact, read_amount
@@ -175,10 +176,9 @@ def _extra_delta(given: Amount | None) -> Fraction | None:
     return exact(below(exact(number)))
 
 
-def _kind(given: Any) -> LabelKind:
-    for kind in get_args(LabelKind):
-        if isinstance(given, str) and given == kind:
-            return kind  # type: ignore[no-any-return]
+def _kind(given: object) -> LabelKind:
+    if is_one_of(given, get_args(LabelKind)):
+        return cast(LabelKind, given)
     why = "It is what labels are: values of other kinds are left out,"
     way = f"{why} since the dtype of the frame may depend on private values."
     raise QueryError.about("dtype", f"must be one of {_kinds()}", given, way)

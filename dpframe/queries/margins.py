@@ -23,6 +23,7 @@ from dpframe.queries.reading import (
     labels_of,
     limits_of,
     materialized_keys,
+    refuse_unknown,
 )
 from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
@@ -217,7 +218,8 @@ def margins(
     outputs = dict(queries) or {"count": Count()}
     for name, query in outputs.items():
         _check_part(name, query, by)
-    own_bins = _bins(by, bins)
+    named_bins = _by_column("bins", by, bins).items()
+    own_bins = {column: check_bins(column, given) for column, given in named_bins}
     given = by, condition_of(where), _keys(by, keys, own_bins), View(outputs)
     importance = _weights(by, tables, weights)
     rest = View(_other(by, own_bins, other))
@@ -302,12 +304,6 @@ def _check_part(name: str, query: object, by: ColumnSet) -> None:
         raise QueryError(f"{wrong} {why} {way}", parameter=name)
 
 
-def _bins(by: ColumnSet, given: object) -> dict[Hashable, pd.IntervalIndex]:
-    """Read the bins of some columns."""
-    named = _by_column("bins", by, given)
-    return {column: check_bins(column, bins) for column, bins in named.items()}
-
-
 def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     """Check that keys are given by column."""
     named = _by_column("keys", by, given)
@@ -381,8 +377,5 @@ def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, obj
             f"must be a dict by column, as in {name}={{{by[-1]!r}: ...}}" if by else "needs columns"
         )
         raise QueryError.about(name, rule, given)
-    unknown = [column for column in given if column not in by]
-    if unknown:
-        why = f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}."
-        raise QueryError(why, parameter=name, label=unknown[0])
+    refuse_unknown(name, given, by)
     return given

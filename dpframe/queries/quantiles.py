@@ -72,7 +72,8 @@ class Quantile(Query):
         several = "quantile" if len(self.quantiles) == 1 else "quantiles"
         number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
         bins = "" if number is None else f" in {number:,} bins"
-        return f"{several} {', '.join(map(_show_quantile, self.quantiles))} of {self.column}{bins}"
+        levels = ", ".join(f"{float(one):.6g}" for one in self.quantiles)
+        return f"{several} {levels} of {self.column}{bins}"
 
     @property
     def levels(self) -> set[Hashable]:
@@ -179,7 +180,3 @@ def read_quantiles(given: object) -> tuple[Fraction, ...]:
 def _wrong(given: object) -> QueryError:
     rule = "must be a number above 0 and below 1, or a list of such in increasing order"
     return QueryError.about("q", rule, given, "0.5 is the median, [0.25, 0.75] are quartiles.")
-
-
-def _show_quantile(quantile: Fraction) -> str:
-    return f"{float(quantile):.6g}"

@@ -1,7 +1,7 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypedDict
 
 import pandas as pd
@@ -119,12 +119,16 @@ def _way_of_labels(name: str, given: object) -> str:
 
 def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
     """Check that bounds are of the columns that are asked for."""
-    named = bounds if isinstance(bounds, Mapping) else ()
-    unknown = [label for label in named if label not in columns]
-    if unknown:
-        why = f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}."
-        raise QueryError(why, parameter="bounds", label=unknown[0])
+    refuse_unknown("bounds", bounds if isinstance(bounds, Mapping) else (), columns)
     return bounds
+
+
+def refuse_unknown(name: str, labels: Iterable[Hashable], columns: tuple[Hashable, ...]) -> None:
+    """Refuse labels that are not among those of the columns."""
+    unknown = [label for label in labels if label not in columns]
+    if unknown:
+        why = f"{name} names {quote(unknown)}, which is not among columns={quote(list(columns))}."
+        raise QueryError(why, parameter=name, label=unknown[0])
 
 
 def as_float(given: object) -> float:
