@@ -300,10 +300,9 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
 
 def takes_no_frame(called: str) -> CallError:
     """Make the error about a frame where a query is described."""
-    return CallError(
-        f"{called}() describes a query, and takes no frame: use frame.dp.{called}(...), or "
-        f"dpf.release(frame, dpf.{called}(...), epsilon=...)."
-    )
+    why = f"{called}() describes a query, and takes no frame:"
+    way = f"use frame.dp.{called}(...), or dpf.release(frame, dpf.{called}(...), epsilon=...)."
+    return CallError(f"{why} {way}")
 
 
 def _too_few(

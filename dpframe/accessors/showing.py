@@ -305,19 +305,17 @@ def no_dp_of_groups(name: str, grouped: "DataFrameGroupBy[Any, Any]") -> NoSuchN
     # all else may be made of private cells
     named = all(isinstance(one, str) and one in grouped.obj.columns for one in labels)
     groups = quote(by) if named else "..."
-    return NoSuchNameError(
-        f"a grouped frame has no .dp.{name}: name the groups in the call, as in "
-        f"df.dp.{name}(by={groups}, epsilon=...)."
-    )
+    why = f"a grouped frame has no .dp.{name}:"
+    way = f"name the groups in the call, as in df.dp.{name}(by={groups}, epsilon=...)."
+    return NoSuchNameError(f"{why} {way}")
 
 
 def no_dp_of_series(series: pd.Series) -> NoSuchNameError:
     """Make the error about `.dp` of a series, with what to use of its frame."""
     if ATTRIBUTE in series.attrs:
-        return NoSuchNameError(
-            "a Series has no .dp: the certificate is about the whole released frame. Keep that, "
-            "and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
-        )
+        why = "a Series has no .dp: the certificate is about the whole released frame."
+        way = "Keep that, and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
+        return NoSuchNameError(f"{why} {way}")
     return NoSuchNameError(
         "a Series has no .dp: query its frame, and name the column, as in "
         'df.dp.mean("fare", by="zone", epsilon=...). To use only some rows, say where="fare > 0".'

@@ -82,15 +82,14 @@ class Chain:
     def start(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
         """Start a ledger, with its header."""
         pots = settle_pots(budget)
-        body = _canonical(
-            {
-                "format": FORMAT,
-                "ledger_id": ledger_id,
-                "budget": {name: _text(exact(amount)) for name, amount in asdict(budget).items()},
-                "pots": [_json_of_pot(pot) for pot in pots.pots],
-                "whole": _text(pots.whole),
-            }
-        )
+        content = {
+            "format": FORMAT,
+            "ledger_id": ledger_id,
+            "budget": {name: _text(exact(amount)) for name, amount in asdict(budget).items()},
+            "pots": [_json_of_pot(pot) for pot in pots.pots],
+            "whole": _text(pots.whole),
+        }
+        body = _canonical(content)
         header = Row(0, body, _hash(_START, body))
         return cls(ledger_id, budget, Log().plus([header.hash], []), pots), header
 

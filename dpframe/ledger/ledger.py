@@ -480,8 +480,7 @@ def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:
-        raise LedgerError(
-            f"{path} is another ledger than the one that was copied: {ledger.ledger_id} instead of "
-            f"{ledger_id}. Put back the file of the latter."
-        )
+        why = f"{path} is another ledger than the one that was copied:"
+        way = f"{ledger.ledger_id} instead of {ledger_id}. Put back the file of the latter."
+        raise LedgerError(f"{why} {way}")
     return ledger

@@ -153,10 +153,9 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
 
     def keep(again: bool) -> None:
         if again:
-            raise DeclarationError(
-                "a frame is being declared by this thread, which a signal has interrupted. "
-                "Declare this one after the signal was handled."
-            )
+            why = "a frame is being declared by this thread, which a signal has interrupted."
+            way = "Declare this one after the signal was handled."
+            raise DeclarationError(f"{why} {way}")
         charged = ledger or _kept_or_new(budget, kept_declaration(frame), protected)
         engine.mark(frame)
         keep_declaration(frame, replace(declaration, ledger=charged))

@@ -308,10 +308,9 @@ def _look_at_rows(
         memory = issubclass(type(error), MemoryError)
     # outside of the handler, the new error has no context
     reason = "there was too little memory" if memory else "the frame could not be read"
-    raise DPFrameError(
-        f"diagnose failed: {reason}. The cause is not shown, because it may quote private values: "
-        "read the frame by itself to see it. Nothing was charged."
-    )
+    why = f"diagnose failed: {reason}. The cause is not shown, because it may quote private values:"
+    way = "read the frame by itself to see it. Nothing was charged."
+    raise DPFrameError(f"{why} {way}")
 
 
 def _follow_rows(rows: pd.DataFrame, table: Table) -> RowTrace:

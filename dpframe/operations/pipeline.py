@@ -139,11 +139,10 @@ def after_charge(measure: Callable[[], Made]) -> Made:
     except BaseException as error:
         reason = _reason(error)
     # outside of the handler, the new error has no context
-    raise ReleaseError(
-        f"the release failed after its amount was charged, and nothing was released: {reason}. "
-        "The amount stays charged. The cause is not shown, because it may quote private values: "
-        "read the frame by itself to see it, fix it, and release again."
-    ) from None
+    wrong = f"the release failed after its amount was charged, and nothing was released: {reason}."
+    why = "The amount stays charged. The cause is not shown, because it may quote private values:"
+    way = "read the frame by itself to see it, fix it, and release again."
+    raise ReleaseError(f"{wrong} {why} {way}") from None
 
 
 def _reason(error: BaseException) -> str:

@@ -83,17 +83,11 @@ def _least(
     delta: float | None,
 ) -> Plan | CalibrationError:
     """Find the least spend with one mechanism, or say why none will do."""
-    why = (
-        "its epsilon is below 1"
-        if MECHANISMS[name].classical
-        else "part of them does not come from noise that is added, such as the error of n="
-    )
-    refusal = CalibrationError(
-        f'no spend with mechanism="{name}" makes the errors as small as wanted: {why}. Allow a '
-        "larger error.",
-        parameter="mechanism",
-        value=name,
-    )
+    why = "part of them does not come from noise that is added, such as the error of n="
+    if MECHANISMS[name].classical:
+        why = "its epsilon is below 1"
+    wrong = f'no spend with mechanism="{name}" makes the errors as small as wanted: {why}.'
+    refusal = CalibrationError(f"{wrong} Allow a larger error.", parameter="mechanism", value=name)
 
     def planned(amount: float) -> Plan | CalibrationError:
         spend = _amount(amount, MECHANISMS[name], declaration, delta)

@@ -326,11 +326,9 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
     """Say why a spend allows no noise of a mechanism."""
     law = MECHANISMS[name].law
     if law.needs_delta and allowance.epsilon:
-        reason = CalibrationError(
-            f'mechanism="{name}" needs delta > 0, and none is given or declared. '
-            'Give delta= (1e-6 for instance), or use mechanism="laplace".',
-            parameter="delta",
-        )
+        why = f'mechanism="{name}" needs delta > 0, and none is given or declared.'
+        way_out = 'Give delta= (1e-6 for instance), or use mechanism="laplace".'
+        reason = CalibrationError(f"{why} {way_out}", parameter="delta")
     else:
         when = "where delta is 0" if law.needs_delta else f"for {law.title} noise"
         way_out = "Give epsilon > 0, or delta > 0 with Gaussian noise."

@@ -115,11 +115,9 @@ def record_of(
     before.
     """
     structured = planned.measurement.design.layers is not None
+    about = plan, declaration, planned.table.caps, entry
     release = _release(
-        plan,
-        declaration,
-        planned.table.caps,
-        entry,
+        *about,
         query=_query(name, planned, declaration),
         columns=(),
         mechanism=mechanism_of(plan, planned),
@@ -301,11 +299,9 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
     """Write what is promised about labels to be found, all but their number and ledger."""
     threshold = plan.threshold
     axes, how = plan.wanted.axes, plan.how
+    about = plan, declaration, plan.caps, entry
     return _release(
-        plan,
-        declaration,
-        plan.caps,
-        entry,
+        *about,
         query=parts.QueryPart(
             name=None,
             words=plan.words,
@@ -352,11 +348,9 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
     """Write what is promised about quantiles to be selected, all but the ledger."""
     query, column = plan.query, plan.column
     lower, upper = column.bounds or (0, 1)
+    about = plan, declaration, plan.caps, entry
     return _release(
-        plan,
-        declaration,
-        plan.caps,
-        entry,
+        *about,
         query=parts.QueryPart(
             name=None,
             words=query.words,

@@ -85,11 +85,8 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
         return ()
     if is_label(given) and not isinstance(given, Iterator | frozenset):
         return (given,)
-    wrong = QueryError(
-        f"{name} must be a column label or a list of labels, got {a_type(given)}."
-        f"{_way_of_labels(name, given)}",
-        parameter=name,
-    )
+    rule = f"{name} must be a column label or a list of labels, got {a_type(given)}."
+    wrong = QueryError(f"{rule}{_way_of_labels(name, given)}", parameter=name)
     # sets have no order, and a column of the frame is private; other arrays may hold labels
     if isinstance(given, set | frozenset | Mapping | pd.Series | pd.DataFrame):
         raise wrong
