@@ -129,16 +129,12 @@ def check_text(argument: str, given: object, most: int = _MOST_NAME) -> str | No
     if not isinstance(given, str) or not given.strip():
         raise DeclarationError.about(argument, "must be a text that is not empty", given)
     if len(given) > most:
-        raise DeclarationError(
-            f"{argument} must have at most {most:,} characters, got {len(given):,}.",
-            parameter=argument,
-        )
+        why = f"{argument} must have at most {most:,} characters, got {len(given):,}."
+        raise DeclarationError(why, parameter=argument)
     if not given.isprintable():
-        raise DeclarationError(
-            f"{argument} must hold nothing that is not printed, got {given!a:.400}; "
-            f"for instance {_plain(given)!r:.400}.",
-            parameter=argument,
-        )
+        why = f"{argument} must hold nothing that is not printed, got {given!a:.400};"
+        way = f"for instance {_plain(given)!r:.400}."
+        raise DeclarationError(f"{why} {way}", parameter=argument)
     return given
 
 

@@ -161,10 +161,8 @@ class _Call:
         by_position = self.order[: len(args)]
         twice = [name for name in by_position if name in keywords and name in self.either]
         if twice:
-            raise CallError(
-                f"{self.name}() has {twice[0]} twice, by position and by keyword. Give it once.",
-                parameter=twice[0],
-            )
+            why = f"{self.name}() has {twice[0]} twice, by position and by keyword. Give it once."
+            raise CallError(why, parameter=twice[0])
         missing = self.needed - keywords.keys() - {*by_position}
         if missing:
             names = [name for name in self.known if name in missing]
@@ -173,8 +171,9 @@ class _Call:
         for name, value in (*zip(by_position, args, strict=False), *keywords.items()):
             if name not in _FRAMES and not _is_plain(type(value)):  # type: ignore[arg-type]  # mypy
                 refuse_private(name, value)
-                if name not in _TAKE_DATA:
-                    _refuse_data(name, value)
+                if name not in _TAKE_DATA and any(map(is_data, parts_of(value))):
+                    # its cells may be private
+                    raise QueryError.about(name, "must be a plain value, no array or frame", value)
 
 
 def _shorten(error: DPFrameError) -> DPFrameError:
@@ -227,17 +226,9 @@ def refuse_private(name: str, value: object) -> None:
     origin = origin_of(value)
     if origin is not None:
         way_out = _WAYS_OUT.get(name, "Write down a value that does not depend on the data.")
-        raise errors.DeclarationError(
-            f"{name} must be public, and was taken from {origin}: what it holds is private, and "
-            f"would be published. {way_out}",
-            parameter=name,
-        )
-
-
-def _refuse_data(name: str, value: object) -> None:
-    """Refuse an array or a frame where none is taken: its cells may be private."""
-    if any(map(is_data, parts_of(value))):
-        raise QueryError.about(name, "must be a plain value, no array or frame", value)
+        why = f"{name} must be public, and was taken from {origin}:"
+        way = f"what it holds is private, and would be published. {way_out}"
+        raise errors.DeclarationError(f"{why} {way}", parameter=name)
 
 
 def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
@@ -309,10 +300,9 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
 
 def takes_no_frame(called: str) -> CallError:
     """Make the error about a frame where a query is described."""
-    return CallError(
-        f"{called}() describes a query, and takes no frame: use frame.dp.{called}(...), or "
-        f"dpf.release(frame, dpf.{called}(...), epsilon=...)."
-    )
+    why = f"{called}() describes a query, and takes no frame:"
+    way = f"use frame.dp.{called}(...), or dpf.release(frame, dpf.{called}(...), epsilon=...)."
+    return CallError(f"{why} {way}")
 
 
 def _too_few(

@@ -57,13 +57,13 @@ def budget_html(status: Any) -> str:
     budget = status.budget
     bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
     rows = [
-        ("budget", _budget(budget)),
+        ("budget", budget_text(budget)),
         ("used", f"{status.used:.1%}"),
-        ("left", f"{_down(100 * status.remaining_share)}%"),
-        *(("", line) for line in [*noise_left(status, _down), share_left(status, _down)] if line),
+        ("left", f"{floor(100 * status.remaining_share)}%"),
+        *(("", line) for line in [*noise_left(status, floor), share_left(status, floor)] if line),
     ]
     if budget.discovery:
-        rows.append(("", f"delta={_down(status.remaining_delta)} for extra deltas"))
+        rows.append(("", f"delta={floor(status.remaining_delta)} for extra deltas"))
     return section(title_html("Privacy budget"), bar, pairs(rows), _releases(status.releases))
 
 
@@ -101,7 +101,8 @@ def share_left(status: Any, shown: Callable[[float], str]) -> str:
     return f"share={share} takes {nearly}all of it"
 
 
-def _budget(budget: Any) -> str:
+def budget_text(budget: Any) -> str:
+    """Show a budget, with what is kept of it."""
     kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
     return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
 
@@ -131,7 +132,7 @@ def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
     return [
         ("privacy unit", unit_lines(declaration.unit_column, named)),
         ("neighbors", declaration.neighboring),
-        ("budget", "none: releases are not added up" if budget is None else _budget(budget)),
+        ("budget", "none: releases are not added up" if budget is None else budget_text(budget)),
     ]
 
 
@@ -169,9 +170,10 @@ def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _down(value: float) -> str:
+def floor(value: float, digits: int = _DIGITS) -> str:
+    """Show what is left with a few digits, rounded down: as much as is shown can be spent."""
     # exact, so that 0.1 is not shown as 0.09999
-    shown = Context(prec=_DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(value)))
+    shown = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(value)))
     return f"{float(shown):g}"
 
 

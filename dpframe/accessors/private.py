@@ -135,11 +135,9 @@ class PrivateAccessor:
         how = options_of(IntervalOptions, options)
         others = [value for name, value in options.items() if name not in how]
         if any(value is not None for value in (by, *others)):
-            raise DeclarationError(
-                "this frame was released: quantiles are read off a release of ranges for nothing, "
-                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75]).",
-                parameter="by" if by is not None else None,
-            )
+            why = "this frame was released: quantiles are read off a release of ranges for nothing,"
+            way = "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
+            raise DeclarationError(f"{why} {way}", parameter=None if by is None else "by")
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles_of(self._frame, wanted, **how)
 
@@ -313,11 +311,9 @@ class PrivateAccessor:
         """The ledger that releases of this frame are charged to."""
         ledger = declaration_of(self._frame).ledger
         if ledger is None:
-            raise DeclarationError(
-                "no budget is declared for this frame. Declare one: .dp.declare(..., "
-                "budget=dpf.Budget(epsilon=1, delta=1e-6)).",
-                parameter="budget",
-            )
+            why = "no budget is declared for this frame."
+            way = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+            raise DeclarationError(f"{why} {way}", parameter="budget")
         return ledger
 
     @property

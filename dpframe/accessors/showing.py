@@ -1,6 +1,7 @@
 """What `.dp` shows of itself and of its frame: public facts alone, and what can be done with it."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from textwrap import fill
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -11,7 +12,6 @@ from pandas.api.typing import DataFrameGroupBy
 from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
 from dpframe.calls import nearest
-from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.parts import LayersPart, NoisyMechanismPart, ThresholdPart, TreePart
@@ -247,12 +247,9 @@ def _of_released(frame: pd.DataFrame) -> list[str]:
         releases = certificate_of(frame).releases
     except CertificateError:
         return ["  its certificate cannot be read"]
-    return [f"  {visible(line)}" for one in releases for line in _of_release(one)]
-
-
-def _of_release(release: Release) -> tuple[str, str]:
-    noise = f"{release.mechanism.title} noise, released at {release.released_at}"
-    return release.query.words, noise
+    noises = (f"{one.mechanism.title} noise, released at {one.released_at}" for one in releases)
+    asked = (one.query.words for one in releases)
+    return [f"  {visible(line)}" for line in chain(*zip(asked, noises, strict=True))]
 
 
 def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
@@ -308,19 +305,17 @@ def no_dp_of_groups(name: str, grouped: "DataFrameGroupBy[Any, Any]") -> NoSuchN
     # all else may be made of private cells
     named = all(isinstance(one, str) and one in grouped.obj.columns for one in labels)
     groups = quote(by) if named else "..."
-    return NoSuchNameError(
-        f"a grouped frame has no .dp.{name}: name the groups in the call, as in "
-        f"df.dp.{name}(by={groups}, epsilon=...)."
-    )
+    why = f"a grouped frame has no .dp.{name}:"
+    way = f"name the groups in the call, as in df.dp.{name}(by={groups}, epsilon=...)."
+    return NoSuchNameError(f"{why} {way}")
 
 
 def no_dp_of_series(series: pd.Series) -> NoSuchNameError:
     """Make the error about `.dp` of a series, with what to use of its frame."""
     if ATTRIBUTE in series.attrs:
-        return NoSuchNameError(
-            "a Series has no .dp: the certificate is about the whole released frame. Keep that, "
-            "and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
-        )
+        why = "a Series has no .dp: the certificate is about the whole released frame."
+        way = "Keep that, and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
+        return NoSuchNameError(f"{why} {way}")
     return NoSuchNameError(
         "a Series has no .dp: query its frame, and name the column, as in "
         'df.dp.mean("fare", by="zone", epsilon=...). To use only some rows, say where="fare > 0".'

@@ -23,7 +23,8 @@ def _wrong_bounds(label: Hashable, value: object, rule: str, way_out: str = "") 
     return DeclarationError.about("bounds", rule, value, way_out, label=label)
 
 
-def _wrong_keys(label: Hashable, rule: str) -> DeclarationError:
+def wrong_keys(label: Hashable, rule: str) -> DeclarationError:
+    """Make the error about the keys of a column."""
     return DeclarationError(f"keys of {label!r} {rule}", parameter="keys", label=label)
 
 
@@ -40,25 +41,17 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
         numbers = [_as_number(bound) for bound in ends]
         lower, upper = numbers
     except (TypeError, ValueError, OverflowError):
-        raise _wrong_bounds(
-            label,
-            value,
-            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)",
-        ) from None
+        rule = (
+            "must be two finite numbers, or two times or durations of one kind, as (lower, upper)"
+        )
+        raise _wrong_bounds(label, value, rule) from None
     if not all(math.isfinite(bound) for bound in numbers):
-        raise _wrong_bounds(
-            label,
-            value,
-            "must be finite",
-            "Choose what a value can reasonably be: values beyond the bounds are clipped.",
-        )
+        way = "Choose what a value can reasonably be: values beyond the bounds are clipped."
+        raise _wrong_bounds(label, value, "must be finite", way)
     if max(map(abs, numbers)) > MOST:
-        raise _wrong_bounds(
-            label,
-            value,
-            f"must be at most {MOST:g} in size, so that sums and their noise stay finite",
-            "Choose what a value can reasonably be, or measure the column in a larger unit.",
-        )
+        rule = f"must be at most {MOST:g} in size, so that sums and their noise stay finite"
+        way = "Choose what a value can reasonably be, or measure the column in a larger unit."
+        raise _wrong_bounds(label, value, rule, way)
     return _increasing(label, value, lower, upper)
 
 
@@ -97,63 +90,49 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DeclarationError(
-            f"missing[{label!r}] must be a finite number, a time or a duration that replaces "
-            f"missing values, got {quote(value)}.",
-            parameter="missing",
-            value=value,
-        )
+        rule = "must be a finite number, a time or a duration that replaces missing values"
+        text = f"missing[{label!r}] {rule}, got {quote(value)}."
+        raise DeclarationError(text, parameter="missing", value=value)
     return number
 
 
 def check_keys(label: Hashable, value: object) -> pd.Index:
     """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise DeclarationError.about(
-            "keys",
-            "must be a list of groups",
-            value,
-            f"For instance keys={{{label!r}: ['A', 'B']}}.",
-            label=label,
-        )
+        way = f"For instance keys={{{label!r}: ['A', 'B']}}."
+        raise DeclarationError.about("keys", "must be a list of groups", value, way, label=label)
     if isinstance(value, set | frozenset):
-        raise _wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
+        raise wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
-        raise _wrong_keys(
-            label,
-            f"must be one list of groups, got {a_type(value)}. "
-            "Combinations of several columns are given in the call: keys=frame.",
-        )
+        why = f"must be one list of groups, got {a_type(value)}."
+        way = "Combinations of several columns are given in the call: keys=frame."
+        raise wrong_keys(label, f"{why} {way}")
     try:
         keys = _as_index(value, label)
         "".join(key for key in keys if isinstance(key, str)).encode()
     except UnicodeEncodeError:
-        raise _wrong_keys(label, "must be valid Unicode texts.") from None
+        raise wrong_keys(label, "must be valid Unicode texts.") from None
     except OverflowError:
-        raise _wrong_keys(label, "must fit in 64 bits where they are numbers.") from None
+        raise wrong_keys(label, "must fit in 64 bits where they are numbers.") from None
     check_nesting(label, keys)
     if not len(keys):
-        raise _wrong_keys(label, "must name at least one group, got none.")
+        raise wrong_keys(label, "must name at least one group, got none.")
     try:
         distinct = len(set(keys))
     except TypeError:
-        raise _wrong_keys(label, "must be hashable.") from None
+        raise wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
-        raise _wrong_keys(
-            label,
-            "must not be missing; rows with a missing key are left out. "
-            "Fill them in the frame first, to count them as a group of their own.",
-        )
+        why = "must not be missing; rows with a missing key are left out."
+        way = "Fill them in the frame first, to count them as a group of their own."
+        raise wrong_keys(label, f"{why} {way}")
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         plain = isinstance(value, list | tuple)
         got = f"{quote(again[:5])} more than once" if plain else quote(value)
-        raise _wrong_keys(
-            label,
-            f"must be unique (1, 1.0 and True are the same key), got {got}. Name "
-            "every group there can be once, whatever the data hold.",
-        )
+        why = f"must be unique (1, 1.0 and True are the same key), got {got}."
+        way = "Name every group there can be once, whatever the data hold."
+        raise wrong_keys(label, f"{why} {way}")
     return keys
 
 
@@ -162,7 +141,7 @@ def check_nesting(label: Hashable, keys: pd.Index | pd.Series) -> None:
     if keys.dtype != object:
         return
     if any(not isinstance(key, str | int | float) and nests_deeply(key) for key in keys):
-        raise _wrong_keys(
+        raise wrong_keys(
             label,
             "must not be nested in more than 16 layers, nor hold more than "
             "65,536 values in one of them. Number the groups, and declare the numbers.",

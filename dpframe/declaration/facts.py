@@ -153,20 +153,14 @@ class Declaration:
         if given is None:
             return self
         if given is not EACH_ROW:
-            raise DeclarationError.about(
-                "privacy_unit",
-                "must be dpf.EACH_ROW in a call",
-                given,
-                "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...).",
-            )
+            rule = "must be dpf.EACH_ROW in a call"
+            way = "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...)."
+            raise DeclarationError.about("privacy_unit", rule, given, way)
         if self.unit_column is not None:
-            raise DeclarationError(
-                f"this frame is declared with privacy_unit={self.unit_column!r}, got "
-                "privacy_unit=dpf.EACH_ROW in a call. Leave it out: all rows of one unit are "
-                "protected together.",
-                parameter="privacy_unit",
-                value=EACH_ROW,
-            )
+            unit = f"this frame is declared with privacy_unit={self.unit_column!r}"
+            way = "Leave it out: all rows of one unit are protected together."
+            text = f"{unit}, got privacy_unit=dpf.EACH_ROW in a call. {way}"
+            raise DeclarationError(text, parameter="privacy_unit", value=EACH_ROW)
         return replace(self, privacy_unit=EACH_ROW)
 
     def __repr__(self) -> str:
@@ -182,11 +176,9 @@ def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple
     if given is None:
         return ()
     if not isinstance(given, Mapping):
-        raise DeclarationError(
-            f"{name} must be a dict from column to value, got {type(given).__name__}; "
-            f"for instance {name}={{'column': ...}}.",
-            parameter=name,
-        )
+        why = f"{name} must be a dict from column to value, got {type(given).__name__};"
+        way = f"for instance {name}={{'column': ...}}."
+        raise DeclarationError(f"{why} {way}", parameter=name)
     return given.items()
 
 

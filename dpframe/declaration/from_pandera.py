@@ -57,11 +57,9 @@ def _dataframe_schema(schema: object) -> Any:
         return model.to_schema()
     if isinstance(schema, pa.DataFrameSchema):
         return schema
-    raise DeclarationError(
-        "schema must be a pandera DataFrameModel class or DataFrameSchema, got "
-        f"{type(schema).__name__}. Without one, use bounds=, keys=, missing=.",
-        parameter="schema",
-    )
+    rule = "schema must be a pandera DataFrameModel class or DataFrameSchema"
+    way = "Without one, use bounds=, keys=, missing=."
+    raise DeclarationError(f"{rule}, got {type(schema).__name__}. {way}", parameter="schema")
 
 
 def _column(label: Hashable, column: Any) -> Column:
@@ -82,12 +80,9 @@ def _column(label: Hashable, column: Any) -> Column:
     if numbers:
         lower, upper = max(lower, min(numbers)), min(upper, max(numbers))
     if lower > upper and "bounds" not in own:
-        raise DeclarationError(
-            f"checks of {label!r} contradict each other: none of its values can be >= {lower} and "
-            f"<= {upper}. Correct the schema.",
-            parameter="schema",
-            label=label,
-        )
+        why = f"checks of {label!r} contradict each other:"
+        way = f"none of its values can be >= {lower} and <= {upper}. Correct the schema."
+        raise DeclarationError(f"{why} {way}", parameter="schema", label=label)
     # a check may say no more than that a number is finite
     usable = abs(lower) <= MOST and abs(upper) <= MOST
     bounds = own.get("bounds", (lower, upper) if usable else _moments(column.checks))
@@ -105,13 +100,9 @@ def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[s
     """Return what a column's metadata say instead of its checks."""
     own = (metadata or {}).get(_METADATA, {})
     if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
-        raise DeclarationError(
-            f"metadata[{_METADATA!r}] of {label!r} must be a dict with some of the keys "
-            f"{', '.join(map(repr, _OVERRIDES))}; got {quote(own)}.",
-            parameter="schema",
-            label=label,
-            value=own,
-        )
+        rule = f"must be a dict with some of the keys {', '.join(map(repr, _OVERRIDES))}"
+        text = f"metadata[{_METADATA!r}] of {label!r} {rule}; got {quote(own)}."
+        raise DeclarationError(text, parameter="schema", label=label, value=own)
     return own
 
 

@@ -45,15 +45,11 @@ def is_written(text: str, stream: TextIO | None, *, whole: bool = False) -> bool
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except (OSError, ValueError) as error:  # the latter of a stream that was closed meanwhile
-        _discard(stream)
+        # lead it nowhere: Python would flush once more when it ends, and complain
+        with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
         return isinstance(error, BrokenPipeError) and not whole
     return True
-
-
-def _discard(stream: TextIO) -> None:
-    """Let a stream lead nowhere: Python would flush once more when it ends, and complain."""
-    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def reserve_streams() -> None:

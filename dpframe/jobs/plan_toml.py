@@ -136,11 +136,7 @@ _HEAD = re.compile(r"\s*\[+(?P<table>[^\]]*)\]|(?P<key>[^=]+)=")
 
 def _without_texts(text: str) -> str:
     """Put quotes in place of all characters of texts and comments, which then hide no marks."""
-    return _TEXT.sub(lambda found: re.sub(r"[^\n]+", _quotes, found[0]), text)
-
-
-def _quotes(found: re.Match[str]) -> str:
-    return '"' * len(found[0])
+    return _TEXT.sub(lambda found: re.sub(r"[^\n]", '"', found[0]), text)
 
 
 def too_much(text: str) -> str | None:

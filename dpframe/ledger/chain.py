@@ -82,15 +82,14 @@ class Chain:
     def start(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
         """Start a ledger, with its header."""
         pots = settle_pots(budget)
-        body = _canonical(
-            {
-                "format": FORMAT,
-                "ledger_id": ledger_id,
-                "budget": {name: _text(exact(amount)) for name, amount in asdict(budget).items()},
-                "pots": [_json_of_pot(pot) for pot in pots.pots],
-                "whole": _text(pots.whole),
-            }
-        )
+        content = {
+            "format": FORMAT,
+            "ledger_id": ledger_id,
+            "budget": {name: _text(exact(amount)) for name, amount in asdict(budget).items()},
+            "pots": [_json_of_pot(pot) for pot in pots.pots],
+            "whole": _text(pots.whole),
+        }
+        body = _canonical(content)
         header = Row(0, body, _hash(_START, body))
         return cls(ledger_id, budget, Log().plus([header.hash], []), pots), header
 
@@ -149,9 +148,13 @@ class Chain:
 
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
         """Append an entry."""
-        body = _canonical(_json_of(entry))
-        row = Row(self.log.rows, body, _hash(self.log.head, body))
+        row = self._row(_json_of(entry))
         return self._grown([row.hash], [entry]), row
+
+    def _row(self, content: dict[str, Any]) -> Row:
+        """Make the row that follows."""
+        body = _canonical(content)
+        return Row(self.log.rows, body, _hash(self.log.head, body))
 
     def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
@@ -165,8 +168,7 @@ class Chain:
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
         """Append whom the ledger protects, which nothing said before."""
-        body = _canonical(protected.row())
-        row = Row(self.log.rows, body, _hash(self.log.head, body))
+        row = self._row(protected.row())
         seen = self._protecting(protected, row.number)
         return replace(seen, log=self.log.plus([row.hash], [])), row
 

@@ -114,10 +114,9 @@ class LedgerFile:
         except OSError as error:
             if error.errno in failures.NO_ROOM:
                 raise failures.of_system(self.path, error) from error
-            raise LedgerError(
-                f"the ledger {self.path} cannot be created ({error.strerror}). Choose a folder on "
-                "a local disk in which you can write."
-            ) from error
+            why = f"the ledger {self.path} cannot be created ({error.strerror})."
+            way = "Choose a folder on a local disk in which you can write."
+            raise LedgerError(f"{why} {way}") from error
         finally:
             for ending in ("", *_SIDECARS):
                 with contextlib.suppress(OSError):
@@ -128,10 +127,9 @@ class LedgerFile:
         left = [f"{self.path}{ending}" for ending in _SIDECARS]
         left = [name for name in left if os.path.exists(name)]
         if left:
-            raise LedgerError(
-                f"{left[0]} is left from a ledger that is gone, and may hold its last spends. "
-                "Restore that ledger beside it, or move it away."
-            )
+            why = f"{left[0]} is left from a ledger that is gone, and may hold its last spends."
+            way = "Restore that ledger beside it, or move it away."
+            raise LedgerError(f"{why} {way}")
 
     def all_rows(self) -> list[Row]:
         """Read everything, after checking that the file is a ledger of this format.
@@ -194,10 +192,9 @@ class LedgerFile:
         there = bool(rows) and rows[0].number == number
         if not there or rows[0].hash != head:
             found = "is not the one read before" if there else "is missing"
-            raise LedgerAlteredError(
-                f"the ledger {self.path} was replaced or changed: entry {number} {found}. "
-                "Nothing is charged to it. Put back the file with the latest entries."
-            )
+            why = f"the ledger {self.path} was replaced or changed: entry {number} {found}."
+            way = "Nothing is charged to it. Put back the file with the latest entries."
+            raise LedgerAlteredError(f"{why} {way}")
         self._check_end(connection, rows)
         return rows[1:]
 
@@ -212,10 +209,9 @@ class LedgerFile:
         except (sqlite3.Error, UnicodeError) as error:
             if not failures.is_damage(error):
                 raise
-            raise LedgerAlteredError(
-                f"entry {first + len(rows)} of the ledger {self.path} cannot be read ({error}). "
-                "Nothing is charged to it. Restore the file from a copy."
-            ) from error
+            why = f"entry {first + len(rows)} of the ledger {self.path} cannot be read ({error})."
+            way = "Nothing is charged to it. Restore the file from a copy."
+            raise LedgerAlteredError(f"{why} {way}") from error
         return rows
 
     def _check_end(self, connection: sqlite3.Connection, rows: list[Row]) -> None:
@@ -223,10 +219,9 @@ class LedgerFile:
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chain'").fetchone()
         if not rows or last != (rows[-1].number,):
             number = rows[-1].number if rows else -1
-            raise LedgerAlteredError(
-                f"the ledger {self.path} was changed: entries after {number} are missing. "
-                "Nothing is charged to it. Restore the file from a copy."
-            )
+            why = f"the ledger {self.path} was changed: entries after {number} are missing."
+            way = "Nothing is charged to it. Restore the file from a copy."
+            raise LedgerAlteredError(f"{why} {way}")
 
     def _check_form(self, connection: sqlite3.Connection) -> None:
         pragmas = [f"PRAGMA {name}" for name in ("application_id", "user_version")]
@@ -272,10 +267,9 @@ class LedgerFile:
         """
         journal = f"{place}-journal"
         if os.path.isdir(journal):
-            raise LedgerError(
-                f"{journal} is a folder, and must be free for the journal of the ledger: nothing "
-                "was charged. Move it away."
-            )
+            why = f"{journal} is a folder, and must be free for the journal of the ledger:"
+            way = "nothing was charged. Move it away."
+            raise LedgerError(f"{why} {way}")
         if os.path.exists(journal) and self._is_whole(place):
             os.unlink(journal)
             locks.flush_folder(place.parent)

@@ -35,35 +35,30 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
     """Refuse a name that an earlier release has."""
     first = None if name is None else seen.log.with_name(name)
     if first is not None:
-        raise errors.AlreadyReleasedError(
-            f"name={name!r} was released already, at {first.released_at}, as {first.release_id}: "
-            "nothing was charged. If this is another release, give it another name.",
-            parameter="name",
-            value=name,
-        )
+        wrong = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}"
+        way = "nothing was charged. If this is another release, give it another name."
+        raise errors.AlreadyReleasedError(f"{wrong}: {way}", parameter="name", value=name)
 
 
 def refuse_recorded(release_id: str, seen: Chain) -> None:
     """Refuse the identifier of an earlier release: certificates are looked up by it."""
     first = seen.log.with_id(release_id)
     if first is not None:
+        wrong = f"release_id={release_id!r} was charged already, at {first.released_at}:"
+        rule = "nothing was charged. Give each release an identifier of its own,"
+        way = f"{rule} uuid.uuid4().hex for instance."
         raise errors.AlreadyReleasedError(
-            f"release_id={release_id!r} was charged already, at {first.released_at}: nothing was "
-            "charged. Give each release an identifier of its own, uuid.uuid4().hex for instance.",
-            parameter="release_id",
-            value=release_id,
+            f"{wrong} {way}", parameter="release_id", value=release_id
         )
 
 
 def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
     """Refuse a share that others made smaller after it was planned."""
     if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
-        raise BudgetExceededError(
-            f"what share={float(entry.spend.amount):.6g} stands for became less while this release "
-            "was planned, for another one was charged: nothing was charged. Ask again.",
-            parameter="share",
-            value=entry.spend.amount,
-        )
+        amount = float(entry.spend.amount)
+        why = f"what share={amount:.6g} stands for became less while this release was planned,"
+        way = "for another one was charged: nothing was charged. Ask again."
+        raise BudgetExceededError(f"{why} {way}", parameter="share", value=entry.spend.amount)
 
 
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
@@ -285,11 +280,9 @@ class Ledger:
             If the disk failed when the entry was on it, or may have been: it counts as spent.
         """
         if not isinstance(entry, Entry):
-            raise DeclarationError(
-                f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}. Releases "
-                "charge the ledger of their frame by themselves.",
-                parameter="entry",
-            )
+            why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
+            way = "Releases charge the ledger of their frame by themselves."
+            raise DeclarationError(f"{why} {way}", parameter="entry")
         try:
             self._append(lambda seen: self._decide(seen, entry))
         except errors.LedgerDiskError as error:
@@ -465,11 +458,9 @@ def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | N
 
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
-        raise DeclarationError(
-            f"budget must be a dpf.Budget, got {type(budget).__name__}; for instance "
-            "dpf.Budget(epsilon=1, delta=1e-6).",
-            parameter="budget",
-        )
+        why = f"budget must be a dpf.Budget, got {type(budget).__name__};"
+        way = "for instance dpf.Budget(epsilon=1, delta=1e-6)."
+        raise DeclarationError(f"{why} {way}", parameter="budget")
 
 
 def _checked_path(path: object) -> Path:
@@ -489,8 +480,7 @@ def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:
-        raise LedgerError(
-            f"{path} is another ledger than the one that was copied: {ledger.ledger_id} instead of "
-            f"{ledger_id}. Put back the file of the latter."
-        )
+        why = f"{path} is another ledger than the one that was copied:"
+        way = f"{ledger.ledger_id} instead of {ledger_id}. Put back the file of the latter."
+        raise LedgerError(f"{why} {way}")
     return ledger

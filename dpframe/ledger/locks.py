@@ -42,15 +42,13 @@ def check_names(path: Path, place: Path, handle: int) -> None:
     if os.fstat(handle).st_nlink > 1:
         _remove_drafts(place, handle)
     if os.fstat(handle).st_nlink > 1:
-        raise LedgerError(
-            f"the ledger {path} has more than one name (a hard link): nothing was charged. Remove "
-            "the other names, and use symbolic links instead."
-        )
+        why = f"the ledger {path} has more than one name (a hard link): nothing was charged."
+        way = "Remove the other names, and use symbolic links instead."
+        raise LedgerError(f"{why} {way}")
     if _mounted_alone(place, handle):
-        raise LedgerError(
-            f"the ledger {path} is mounted as a single file: nothing was charged. Mount the "
-            "folder that it is in, so that what belongs to it is seen everywhere."
-        )
+        why = f"the ledger {path} is mounted as a single file: nothing was charged."
+        way = "Mount the folder that it is in, so that what belongs to it is seen everywhere."
+        raise LedgerError(f"{why} {way}")
     if not os.path.samestat(os.fstat(handle), os.stat(place)):
         raise LedgerError(
             f"the ledger {path} was replaced while it was opened: nothing was charged. Try again."
@@ -261,10 +259,9 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
         If it cannot be opened, or made.
     """
     if fcntl is None and msvcrt is None:
-        raise LedgerError(
-            f"the ledger {path} cannot be used: this system has no locks on files. Keep the ledger "
-            "in memory, dpf.Ledger(budget=...)."
-        )
+        why = f"the ledger {path} cannot be used: this system has no locks on files."
+        way = "Keep the ledger in memory, dpf.Ledger(budget=...)."
+        raise LedgerError(f"{why} {way}")
     opening = _Opening(path)
     return freed_surely(lambda: act(opening.lock(new=new)), opening.close)
 
@@ -279,10 +276,9 @@ def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:
                 "nothing was charged. Ask for it after the signal was handled."
             )
         if time.monotonic() > deadline:
-            raise LedgerBusyError(
-                f"the ledger {path} cannot be used (it is locked): nothing was charged. Another "
-                f"process has kept it for {BUSY_SECONDS:g} s: try again."
-            )
+            why = f"the ledger {path} cannot be used (it is locked): nothing was charged."
+            way = f"Another process has kept it for {BUSY_SECONDS:g} s: try again."
+            raise LedgerBusyError(f"{why} {way}")
         time.sleep(_PAUSE)
 
 

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 
 import pandas as pd
 
 from dpframe.errors import BudgetExceededError
-from dpframe.html import budget_html, noise_left, share_left
+from dpframe.html import budget_html, budget_text, floor, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
 from dpframe.privacy import amounts
@@ -210,17 +209,15 @@ class BudgetStatus:
     def left(self) -> str:
         """What still fits, in words, rounded down."""
         # how much delta is left to find groups with, where some was kept for it
-        delta = f"; delta={_floor(self.remaining_delta, 4)} for extra deltas"
+        delta = f"; delta={floor(self.remaining_delta)} for extra deltas"
         return f"{_fits(self, 4)}{delta if self.budget.discovery else ''}"
 
     @property
     def words(self) -> str:
         """What is spent and left, in three lines."""
-        budget = self.budget
-        kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
         shares = f", {float(self.shares):.4g} in shares" if self.shares else ""
         return (
-            f"Budget     epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}\n"
+            f"Budget     {budget_text(self.budget)}\n"
             f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget\n"
             f"Remaining  {self.left}"
         )
@@ -252,7 +249,7 @@ def refusal(left: BudgetStatus, entry: Entry) -> BudgetExceededError:
     if not left.pots.fits_delta(loss):
         return BudgetExceededError(
             f"this release needs an extra delta={float(loss.delta):.6g}, and "
-            f"delta={_floor(left.remaining_delta, 6)} is left for such in {left.budget}. How much "
+            f"delta={floor(left.remaining_delta, 6)} is left for such in {left.budget}. How much "
             "of delta is kept for them is settled when the ledger is made: "
             "dpf.Budget(epsilon, delta, discovery=...).",
             parameter="discovery",
@@ -270,11 +267,8 @@ def _exceeded(
         way = "Nothing is left: less than a billionth of a budget counts as nothing."
     for last in repeated:
         way = f"Was the cell run twice? Released last: {last.what:.40}, {last.released_at}."
-    return BudgetExceededError(
-        f"{needed} does not fit in what is left of {left.budget}. Left: {_fits(left, 6)}. {way}",
-        parameter=kind,
-        value=amount,
-    )
+    why = f"{needed} does not fit in what is left of {left.budget}. Left: {_fits(left, 6)}. {way}"
+    return BudgetExceededError(why, parameter=kind, value=amount)
 
 
 def describe(loss: PrivacyLoss) -> str:
@@ -289,8 +283,8 @@ def _fits(left: BudgetStatus, digits: int) -> str:
     """Say which part of the budget is left, and what takes all of it."""
     rounded_down = math.floor(amounts.exact(left.remaining_share) * 1000) / 10
     part = f"{rounded_down:.1f}% of the budget"
-    noise = ", ".join(noise_left(left, lambda most: _floor(most, digits)))
-    share = share_left(left, lambda most: _floor(most, digits))
+    noise = ", ".join(noise_left(left, lambda most: floor(most, digits)))
+    share = share_left(left, lambda most: floor(most, digits))
     takes = "; ".join(filter(None, (noise, share)))
     return f"{part}: {takes}" if takes else part
 
@@ -299,10 +293,3 @@ def _amounts(loss: PrivacyLoss) -> dict[str, float]:
     """Give the amounts of a loss; NaN for none: an epsilon of 0 would be a promise."""
     given = {"epsilon": float(loss.epsilon), "mu": loss.mu, "delta": float(loss.delta)}
     return {name: value or float("nan") for name, value in given.items()}
-
-
-def _floor(value: float, digits: int) -> str:
-    """Show what is left with a few digits, rounded down: as much as is shown can be spent."""
-    # exact, so that 0.1 is not shown as 0.09999
-    shown = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(value))
-    return f"{float(shown):g}"

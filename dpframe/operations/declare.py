@@ -140,12 +140,10 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.", parameter="schema")
         if not isinstance(frame, pd.DataFrame):
-            raise DeclarationError(
-                "validate=True runs a schema on a pandas.DataFrame in memory, got a "
-                f"{type(frame).__name__}. Validate its parts first, with pandera.",
-                parameter="validate",
-                value=True,
-            )
+            rule = "runs a schema on a pandas.DataFrame in memory"
+            way = "Validate its parts first, with pandera."
+            text = f"validate=True {rule}, got a {type(frame).__name__}. {way}"
+            raise DeclarationError(text, parameter="validate", value=True)
         from_pandera.validate(schema, frame)
     protected = Protected.of(column, declaration.neighboring, options["unit"])
     _check_ledger(budget, ledger)
@@ -155,10 +153,9 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
 
     def keep(again: bool) -> None:
         if again:
-            raise DeclarationError(
-                "a frame is being declared by this thread, which a signal has interrupted. "
-                "Declare this one after the signal was handled."
-            )
+            why = "a frame is being declared by this thread, which a signal has interrupted."
+            way = "Declare this one after the signal was handled."
+            raise DeclarationError(f"{why} {way}")
         charged = ledger or _kept_or_new(budget, kept_declaration(frame), protected)
         engine.mark(frame)
         keep_declaration(frame, replace(declaration, ledger=charged))
@@ -168,36 +165,24 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
 
 def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
     if not is_label(privacy_unit):
-        raise DeclarationError.about(
-            "privacy_unit",
-            "must be the label of one column",
-            privacy_unit,
-            "Where several columns name a person, combine them into one first.",
-        )
+        rule = "must be the label of one column"
+        way = "Where several columns name a person, combine them into one first."
+        raise DeclarationError.about("privacy_unit", rule, privacy_unit, way)
     rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
     if rows_alone and caps != Caps():
-        raise DeclarationError(
-            "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared: "
-            "name its column with privacy_unit=.",
-            parameter="privacy_unit",
-        )
+        why = "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared"
+        way = "name its column with privacy_unit=."
+        raise DeclarationError(f"{why}: {way}", parameter="privacy_unit")
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
-        raise DeclarationError.about(
-            "privacy_unit",
-            "needs a cap on its rows",
-            privacy_unit,
-            "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less).",
-        )
+        way = "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less)."
+        raise DeclarationError.about("privacy_unit", "needs a cap on its rows", privacy_unit, way)
     return caps
 
 
 def _check_ledger(budget: Budget | None, ledger: object) -> None:
     if budget is not None and ledger is not None:
-        raise DeclarationError(
-            "declare budget= or ledger=, not both: a ledger has a budget of its own.",
-            parameter="budget",
-            value=budget,
-        )
+        why = "declare budget= or ledger=, not both: a ledger has a budget of its own."
+        raise DeclarationError(why, parameter="budget", value=budget)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
 
@@ -212,12 +197,9 @@ def _kept_or_new(
     if ledger is None:
         return None
     if budget is not None and budget != ledger.budget:
-        raise DeclarationError(
-            f"this frame has a ledger of {ledger.budget} already, got budget={budget}. To start "
-            "anew on purpose, pass ledger=dpf.Ledger(budget=...).",
-            parameter="budget",
-            value=budget,
-        )
+        why = f"this frame has a ledger of {ledger.budget} already, got budget={budget}."
+        way = "To start anew on purpose, pass ledger=dpf.Ledger(budget=...)."
+        raise DeclarationError(f"{why} {way}", parameter="budget", value=budget)
     ledger.protect(protected)
     return ledger
 

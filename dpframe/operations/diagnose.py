@@ -259,11 +259,9 @@ def diagnose(
 def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagnosis:
     """Show what is declared, each grouping column by itself."""
     if groups:
-        raise QueryError(
-            "groups=True needs a query that says which: .dp.diagnose(dpf.count(by=...), "
-            "groups=True).",
-            parameter="query",
-        )
+        why = "groups=True needs a query that says which:"
+        way = ".dp.diagnose(dpf.count(by=...), groups=True)."
+        raise QueryError(f"{why} {way}", parameter="query")
     engine = engine_for(frame)
     labels = [label for label in declaration.columns if label in engine.columns(frame)]
     keyed = [label for label in labels if declaration.column(label).keys is not None]
@@ -282,7 +280,7 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
             lines += [replace(line, part=f"rows by {label}") for line in own[before:]]
         for out in whole.outputs:  # caps differ with the groups
             lines += _lines_of_source(found, out, declaration, found.grouped)
-        return Diagnosis.of(_as_frame(lines))
+        return _as_frame(lines)
 
     return _look_at_rows(engine, frame, [whole, *tables.values()], look)
 
@@ -310,10 +308,9 @@ def _look_at_rows(
         memory = issubclass(type(error), MemoryError)
     # outside of the handler, the new error has no context
     reason = "there was too little memory" if memory else "the frame could not be read"
-    raise DPFrameError(
-        f"diagnose failed: {reason}. The cause is not shown, because it may quote private values: "
-        "read the frame by itself to see it. Nothing was charged."
-    )
+    why = f"diagnose failed: {reason}. The cause is not shown, because it may quote private values:"
+    way = "read the frame by itself to see it. Nothing was charged."
+    raise DPFrameError(f"{why} {way}")
 
 
 def _follow_rows(rows: pd.DataFrame, table: Table) -> RowTrace:
@@ -321,12 +318,11 @@ def _follow_rows(rows: pd.DataFrame, table: Table) -> RowTrace:
 
 
 def _by_step(found: RowTrace, table: Table, declaration: Declaration) -> Diagnosis:
-    lines = [*_lines_of_rows(found, table, declaration)]
-    lines += _lines_of_values(found, table, declaration)
-    return Diagnosis.of(_as_frame(lines))
+    of_rows = _lines_of_rows(found, table, declaration)
+    return _as_frame([*of_rows, *_lines_of_values(found, table, declaration)])
 
 
-def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
+def _as_frame(lines: Sequence[_Line]) -> Diagnosis:
     pairs = [(line.part, line.step) for line in lines]
     index = pd.MultiIndex.from_tuples(pairs, names=["part", "step"])
     columns = {
@@ -336,7 +332,7 @@ def _as_frame(lines: Sequence[_Line]) -> pd.DataFrame:
         "units_left": pd.array([line.units_left for line in lines], "Int64"),
         "hint": [line.hint for line in lines],
     }
-    return pd.DataFrame(columns, index=index)
+    return Diagnosis.of(pd.DataFrame(columns, index=index))
 
 
 def _by_group(found: RowTrace, table: Table) -> Diagnosis | dict[tuple[Hashable, ...], Diagnosis]:

@@ -72,12 +72,8 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
         """Denoise what is released, too; most kinds cannot."""
         if method is None and graph is None:
             return self
-        raise QueryError.about(
-            "denoise",
-            f"is for noise in tables of known groups, not for {self.plan.words!r:.80}",
-            method,
-            "Leave denoise= and graph= out.",
-        )
+        rule = f"is for noise in tables of known groups, not for {self.plan.words!r:.80}"
+        raise QueryError.about("denoise", rule, method, "Leave denoise= and graph= out.")
 
 
 def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry) -> Any:
@@ -86,21 +82,16 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     ledger = declaration.ledger
 
     def make() -> Any:
-        noisy = add_noise(operation, operation.measure(frame))
-        return certify(noisy, ledger_of(ledger, entry))
+        # the only place where private integers meet noise
+        return certify(operation.draw(operation.measure(frame)), ledger_of(ledger, entry))
 
     warn_of_release(frame, declaration, operation.plan.spend)
     if ledger is not None:
         ledger.charge(entry)
-        log_charge(entry, ledger)
+        _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
     made = after_charge(make)
-    log_release(entry)
+    _log(entry, lambda loss: ("released", f"cost: {loss}"))
     return made
-
-
-def add_noise(operation: Operation[Any, Exact, Noisy], exact: Exact) -> Noisy:
-    """Hide private integers: this is the only place where they meet noise."""
-    return operation.draw(exact)
 
 
 class RecordOptions(TypedDict, total=False):
@@ -111,16 +102,6 @@ class RecordOptions(TypedDict, total=False):
 
 
 _LOGGER = logging.getLogger("dpframe")
-
-
-def log_charge(entry: Entry, ledger: Ledger) -> None:
-    """Log what a ledger was charged with, and what is left."""
-    _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
-
-
-def log_release(entry: Entry) -> None:
-    """Log that a release was made."""
-    _log(entry, lambda loss: ("released", f"cost: {loss}"))
 
 
 def _log(entry: Entry, words: Callable[[str], tuple[str, str]]) -> None:
@@ -158,11 +139,10 @@ def after_charge(measure: Callable[[], Made]) -> Made:
     except BaseException as error:
         reason = _reason(error)
     # outside of the handler, the new error has no context
-    raise ReleaseError(
-        f"the release failed after its amount was charged, and nothing was released: {reason}. "
-        "The amount stays charged. The cause is not shown, because it may quote private values: "
-        "read the frame by itself to see it, fix it, and release again."
-    ) from None
+    wrong = f"the release failed after its amount was charged, and nothing was released: {reason}."
+    why = "The amount stays charged. The cause is not shown, because it may quote private values:"
+    way = "read the frame by itself to see it, fix it, and release again."
+    raise ReleaseError(f"{wrong} {why} {way}") from None
 
 
 def _reason(error: BaseException) -> str:
@@ -182,11 +162,9 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     if (check_release_name(name), check_note(note)) == (None, None):
         return
     if ledger is None:
-        raise DeclarationError(
-            "name= and note= are kept in a ledger, and no budget is declared for this frame. "
-            "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6)).",
-            parameter="note" if name is None else "name",
-        )
+        why = "name= and note= are kept in a ledger, and no budget is declared for this frame."
+        way = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+        raise DeclarationError(f"{why} {way}", parameter="note" if name is None else "name")
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 

@@ -24,7 +24,7 @@ from dpframe.operations.tables import (
 )
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
 from dpframe.plan.record import cost
-from dpframe.privacy.amounts import Amount, Spend, check_delta
+from dpframe.privacy.amounts import Spend, check_delta
 from dpframe.queries.query import Query, Request
 from dpframe.strategies import MECHANISMS, Mechanism
 
@@ -83,17 +83,11 @@ def _least(
     delta: float | None,
 ) -> Plan | CalibrationError:
     """Find the least spend with one mechanism, or say why none will do."""
-    why = (
-        "its epsilon is below 1"
-        if MECHANISMS[name].classical
-        else "part of them does not come from noise that is added, such as the error of n="
-    )
-    refusal = CalibrationError(
-        f'no spend with mechanism="{name}" makes the errors as small as wanted: {why}. Allow a '
-        "larger error.",
-        parameter="mechanism",
-        value=name,
-    )
+    why = "part of them does not come from noise that is added, such as the error of n="
+    if MECHANISMS[name].classical:
+        why = "its epsilon is below 1"
+    wrong = f'no spend with mechanism="{name}" makes the errors as small as wanted: {why}.'
+    refusal = CalibrationError(f"{wrong} Allow a larger error.", parameter="mechanism", value=name)
 
     def planned(amount: float) -> Plan | CalibrationError:
         spend = _amount(amount, MECHANISMS[name], declaration, delta)
@@ -230,8 +224,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     """
     std_error, half_width, rows = options["std_error"], options["half_width"], options["rows"]
     compare, delta, mechanism = options["compare"], options["delta"], options["mechanism"]
-    amounts = options["epsilon"], options["mu"], options["rho"], options["share"]
-    _check_amounts(std_error, half_width, amounts, compare=compare)
+    _check_amounts(options)
     cell = None if rows is None else _positive("rows", rows, least=1)
     declaration = declaration_of(frame).with_unit(options["privacy_unit"])
     limits = std_error if half_width is None else half_width
@@ -294,11 +287,9 @@ def _excess(limits: Wanted, measure: str, show: _Show) -> Callable[[Plan], float
         called = measure.removesuffix("_95")
         largest = _limits(limits, called, outputs, tables=in_tables(plan))
         if any(outputs[label]["per"] == PER_ROWS for label in largest):
-            raise QueryError(
-                "the error of a mean depends on the number of rows of its cell: give rows=, for "
-                "instance rows=100.",
-                parameter="rows",
-            )
+            why = "the error of a mean depends on the number of rows of its cell:"
+            way = "give rows=, for instance rows=100."
+            raise QueryError(f"{why} {way}", parameter="rows")
         return max(float(outputs[label][measure]) / limit for label, limit in largest.items())
 
     return excess
@@ -327,21 +318,17 @@ def _of_all(label: Hashable) -> Hashable:
     return (*label[:-2], label[-1]) if label[:-2] else label[-1]
 
 
-def _check_amounts(
-    std_error: Wanted | None,
-    half_width: Wanted | None,
-    amounts: Sequence[Amount | None],
-    *,
-    compare: bool,
-) -> None:
+def _check_amounts(options: Mapping[str, Any]) -> None:
     """Check that it is asked either for errors or for a spend."""
-    check_flag("compare", compare)
-    limits = [limit for limit in (std_error, half_width) if limit is not None]
-    if limits and (len(limits) > 1 or compare or any(amount is not None for amount in amounts)):
+    check_flag("compare", options["compare"])
+    limits = [name for name in ("std_error", "half_width") if options[name] is not None]
+    amounts = [options[name] for name in ("epsilon", "mu", "rho", "share")]
+    several = len(limits) > 1 or options["compare"]
+    if limits and (several or any(amount is not None for amount in amounts)):
         raise CalibrationError(
             "std_error= and half_width= ask for the spend that an error needs, for every "
             "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=.",
-            parameter="half_width" if std_error is None else "std_error",
+            parameter=limits[0],
         )
 
 

@@ -89,12 +89,9 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
     margins = _margins(together) if method == _CONSISTENT else frozenset()
     alone = {name: _describe(one) for name, one in plan.tables.items() if name not in together}
     if together and not alone and not margins:
-        raise QueryError.about(
-            "denoise",
-            "takes the errors of cells for independent, and these are measured together",
-            method,
-            'Margins of at most two columns take denoise="consistent"; leave it out elsewhere.',
-        )
+        rule = "takes the errors of cells for independent, and these are measured together"
+        way = 'Margins of at most two columns take denoise="consistent"; leave it out elsewhere.'
+        raise QueryError.about("denoise", rule, method, way)
     if margins:
         _check_margins_alone(list(margins), list(alone), graph)
         return Denoisings(margins=margins)
@@ -113,19 +110,14 @@ def _check_margins_alone(
 ) -> None:
     """Refuse what has no meaning where margins are made whole."""
     if others:
-        raise QueryError(
-            f'denoise="consistent" is for margins, and {others[0]!r} is released beside them. '
-            "Release margins on their own, or leave denoise= out and call "
-            f"dpf.consistent(tables[{margins[0]!r}]) afterwards.",
-            parameter="denoise",
-            value=_CONSISTENT,
-        )
+        wrong = f'denoise="consistent" is for margins, and {others[0]!r} is released beside them.'
+        call = f"dpf.consistent(tables[{margins[0]!r}])"
+        way = f"Release margins on their own, or leave denoise= out and call {call} afterwards."
+        raise QueryError(f"{wrong} {way}", parameter="denoise", value=_CONSISTENT)
     if graph is not None:
-        raise QueryError(
-            'graph= has no meaning for denoise="consistent" of margins: no groups are neighbors '
-            "there. Leave it out.",
-            parameter="graph",
-        )
+        why = 'graph= has no meaning for denoise="consistent" of margins:'
+        way = "no groups are neighbors there. Leave it out."
+        raise QueryError(f"{why} {way}", parameter="graph")
 
 
 def _margins(tables: Mapping[Hashable, TablePlan]) -> frozenset[Hashable]:

@@ -61,11 +61,9 @@ def scale_designs(
         return balanced
     largest = Fraction(max(widest(design, own) for design, own in pairs))
     if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
-        raise CalibrationError(
-            "the noise needed has a scale above the limit of 2**60 on the integers measured. "
-            "Spend more, or declare tighter bounds or caps.",
-            parameter="epsilon",
-        )
+        why = "the noise needed has a scale above the limit of 2**60 on the integers measured."
+        way = "Spend more, or declare tighter bounds or caps."
+        raise CalibrationError(f"{why} {way}", parameter="epsilon")
     # floats say where to start, and fractions judge
     start = float(moved / allowed) ** (1 / norm)
     factor = round_up(start, lambda factor: loss(factor) <= allowed)

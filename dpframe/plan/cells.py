@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.declaration.checks import check_keys, check_nesting
+from dpframe.declaration.checks import check_keys, check_nesting, wrong_keys
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
+from dpframe.plan.columns import no_bounds
 from dpframe.queries.binned import bins_of, bounds_of_bins
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis
@@ -46,12 +47,9 @@ def cells_of(query: Query, declaration: Declaration) -> Cells:
     if query.binned:
         cells = with_inner(cells, _bins_of(query, declaration))
     if cells.size > MOST_GROUPS:
-        raise QueryError.about(
-            "by",
-            f"must make at most {MOST_GROUPS:,} cells, and makes {cells.size:,}",
-            list(query.by),
-            "Name the combinations wanted: keys=frame with one column per name in by.",
-        )
+        rule = f"must make at most {MOST_GROUPS:,} cells, and makes {cells.size:,}"
+        way = "Name the combinations wanted: keys=frame with one column per name in by."
+        raise QueryError.about("by", rule, list(query.by), way)
     return cells
 
 
@@ -69,30 +67,22 @@ def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -
     if isinstance(given, Mapping):
         unknown = [label for label in given if label not in by]
         if unknown:
-            raise QueryError(
-                f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by.",
-                parameter="keys",
-                label=unknown[0],
-            )
+            why = f"keys names {quote(unknown)}, which by={quote(list(by))} does not group by."
+            raise QueryError(why, parameter="keys", label=unknown[0])
         return declaration.with_facts(keys=given, source="call")
     if len(by) != 1:
-        raise QueryError(
-            "keys must be a dict from column to groups, or a frame of combinations, "
-            f"where by={quote(list(by))} does not name a single column.",
-            parameter="keys",
-        )
+        rule = "keys must be a dict from column to groups, or a frame of combinations,"
+        why = f"where by={quote(list(by))} does not name a single column."
+        raise QueryError(f"{rule} {why}", parameter="keys")
     return declaration.with_facts(keys={by[0]: given}, source="call")
 
 
 def _axis(query: Query, label: Hashable, declaration: Declaration) -> Axis:
     axis = query.axis(label, declaration.column(label).keys)
     if axis is None:
-        raise DeclarationError(
-            f"no public keys for {label!r}: the groups present in the data would leak. "
-            f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}}).",
-            parameter="keys",
-            label=label,
-        )
+        why = f"no public keys for {label!r}: the groups present in the data would leak."
+        way = f"Declare them (isin=... in the schema, or keys={{{label!r}: [...]}})."
+        raise DeclarationError(f"{why} {way}", parameter="keys", label=label)
     return axis
 
 
@@ -106,24 +96,17 @@ def _frame_of(index: pd.MultiIndex, by: Sequence[Hashable]) -> pd.DataFrame:
 def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
-        raise QueryError(
-            f"keys must have exactly the columns of by={quote(list(by))}, got "
-            f"{quote(list(frame.columns))}.",
-            parameter="keys",
-        )
+        rule = f"keys must have exactly the columns of by={quote(list(by))}"
+        raise QueryError(f"{rule}, got {quote(list(frame.columns))}.", parameter="keys")
     axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
     codes = [_positions(frame[axis.column], axis.keys) for axis in axes]
     if math.prod(len(axis) for axis in axes) >= 2**62:
-        raise QueryError(
-            "keys has too many distinct values to be combined; use fewer columns in by=.",
-            parameter="keys",
-        )
+        why = "keys has too many distinct values to be combined; use fewer columns in by=."
+        raise QueryError(why, parameter="keys")
     chosen = np.ravel_multi_index(codes, [len(axis) for axis in axes]).astype(np.int64)
     if len(np.unique(chosen)) != len(chosen):
-        raise QueryError(
-            "keys must not name a combination of groups twice; drop duplicates first.",
-            parameter="keys",
-        )
+        why = "keys must not name a combination of groups twice; drop duplicates first."
+        raise QueryError(why, parameter="keys")
     return Cells(axes, chosen)
 
 
@@ -133,9 +116,7 @@ def _distinct(column: pd.Series) -> pd.Index:
     try:
         return pd.Index(column.drop_duplicates(), dtype=column.dtype)
     except TypeError:
-        raise DeclarationError(
-            f"keys of {column.name!r} must be hashable.", parameter="keys", label=column.name
-        ) from None
+        raise wrong_keys(column.name, "must be hashable.") from None
 
 
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
@@ -157,13 +138,7 @@ def _bins_of(query: Query, declaration: Declaration) -> BinAxis:
     facts = declaration.with_facts(bounds=given, source="call").column(label)
     found = bins_of(query, facts.bounds, integer=facts.integer)
     if found is None:
-        raise DeclarationError(
-            f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
-            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}}), or give "
-            "edges: bins=[...].",
-            parameter="bounds",
-            label=label,
-        )
+        raise no_bounds(label, ", or give edges: bins=[...]")
     return found
 
 

@@ -182,21 +182,25 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     label = asked.column
     facts = declaration.column(label)
     if facts.bounds is None:
-        raise DeclarationError(
-            f"no public bounds for {label!r}: bounds taken from the data would leak. Declare them "
-            f"(ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}}).",
-            parameter="bounds",
-            label=label,
-        )
+        raise no_bounds(label)
     grid = _grid(label, facts, facts.bounds, bits)
     if asked.statistic in ("var", "std") and grid.ticks is not None:
-        raise QueryError(
-            f"{asked.statistic} is of numbers, and {label!r} has bounds that are times. Make it a "
-            "column of numbers, such as hours, with bounds that are numbers.",
-            parameter="columns",
-            label=label,
-        )
+        raise no_numbers(asked.statistic, "columns", label)
     return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
+
+
+def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:
+    """Make the error about a column without bounds, which are needed."""
+    why = f"no public bounds for {label!r}: bounds taken from the data would leak."
+    way = f"Declare them (ge=... and le=... in the schema, or bounds={{{label!r}: (lower, upper)}})"
+    return DeclarationError(f"{why} {way}{otherwise}.", parameter="bounds", label=label)
+
+
+def no_numbers(statistic: str, parameter: str, label: Hashable) -> QueryError:
+    """Make the error about a statistic of numbers that is asked of times."""
+    why = f"{statistic} is of numbers, and {label!r} has bounds that are times."
+    way = "Make it a column of numbers, such as hours, with bounds that are numbers."
+    return QueryError(f"{why} {way}", parameter=parameter, label=label)
 
 
 def _grid(label: Hashable, facts: Column, bounds: Bounds, bits: int) -> Grid:
@@ -233,10 +237,6 @@ def _naive(moment: Moment) -> bool:
 
 
 def _wrong_kind(label: Hashable, fill: object, lower: object) -> DeclarationError:
-    return DeclarationError(
-        f"missing[{label!r}]={quote(fill)} must be of the kind of its bounds, such as "
-        f"{quote(lower)}.",
-        parameter="missing",
-        label=label,
-        value=fill,
-    )
+    rule = f"must be of the kind of its bounds, such as {quote(lower)}."
+    text = f"missing[{label!r}]={quote(fill)} {rule}"
+    return DeclarationError(text, parameter="missing", label=label, value=fill)

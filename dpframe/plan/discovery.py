@@ -114,13 +114,10 @@ def plan_discovery(
         if one is not None
     ]
     if not plans:
-        raise CalibrationError(
-            "epsilon and delta must both be > 0 to find labels: the one that the noise needs is 0. "
-            'Give both; mechanism="laplace" needs an epsilon, "gaussian" a delta beside the '
-            "threshold's.",
-            parameter=spend.kind,
-            value=float(spend.amount),
-        )
+        rule = "epsilon and delta must both be > 0 to find labels"
+        why = f"{rule}: the one that the noise needs is 0. Give both;"
+        way = 'mechanism="laplace" needs an epsilon, "gaussian" a delta beside the threshold\'s.'
+        raise CalibrationError(f"{why} {way}", parameter=spend.kind, value=float(spend.amount))
     pots = None if declaration.ledger is None else declaration.ledger.glance().pots
     fitting = [plan for plan in plans if pots is None or pots.fits(plan.loss)]
     best = min(fitting or plans, key=lambda plan: (plan.threshold.least, plan.threshold.scale))
@@ -132,32 +129,24 @@ def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[
     names = [name for name in candidates(mechanism, spend, declaration) if name in _SINGLE]
     if names or mechanism == "auto":
         return names or list(_SINGLE)
-    raise CalibrationError.about(
-        "mechanism",
-        'must be "auto", "laplace" or "gaussian" to find labels',
-        mechanism,
-        "Each count has noise of its own.",
-    )
+    rule = 'must be "auto", "laplace" or "gaussian" to find labels'
+    raise CalibrationError.about("mechanism", rule, mechanism, "Each count has noise of its own.")
 
 
 def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
     """Return for how many labels a unit counts."""
     if declaration.unit_column is None:
         if wanted.max_groups not in (None, 1):
-            raise DeclarationError.about(
-                "max_groups",
-                "is a cap on the labels of one privacy unit, and none is declared",
-                wanted.max_groups,
-                "A row has one label. Declare privacy_unit=, or leave it out.",
-            )
+            rule = "is a cap on the labels of one privacy unit, and none is declared"
+            way = "A row has one label. Declare privacy_unit=, or leave it out."
+            raise DeclarationError.about("max_groups", rule, wanted.max_groups, way)
         return 1
     most = wanted.most(declaration.caps)
     if most is None:
-        raise DeclarationError(
-            "max_groups must say for how many labels one privacy unit counts: without a cap, all "
-            "labels of one person could be published. Declare max_groups=, or give it in the call.",
-            parameter="max_groups",
-        )
+        rule = "max_groups must say for how many labels one privacy unit counts: without a cap,"
+        why = "all labels of one person could be published."
+        way = "Declare max_groups=, or give it in the call."
+        raise DeclarationError(f"{rule} {why} {way}", parameter="max_groups")
     return most
 
 
@@ -169,29 +158,22 @@ def _most_extra(ledger: Ledger | None, asked: Fraction | None) -> Fraction | Non
     if left <= 0:
         raise _nothing_kept(ledger.budget)
     if asked is not None and asked > left:
-        raise BudgetExceededError.about(
-            "discovery",
-            f"must fit in what is left for extra deltas of {ledger.budget}",
-            float(asked),
-            f"Give at most discovery={below(left):.6g}.",
-        )
+        rule = f"must fit in what is left for extra deltas of {ledger.budget}"
+        way = f"Give at most discovery={below(left):.6g}."
+        raise BudgetExceededError.about("discovery", rule, float(asked), way)
     return left if asked is None else asked
 
 
 def _nothing_kept(budget: Budget) -> BudgetExceededError:
     if budget.discovery:
-        return BudgetExceededError(
-            f"nothing is left for extra deltas of {budget}, which finding labels needs. Give "
-            "earlier ones a part of it, discovery=..., or declare a larger budget.",
-            parameter="discovery",
-        )
+        why = f"nothing is left for extra deltas of {budget}, which finding labels needs."
+        way = "Give earlier ones a part of it, discovery=..., or declare a larger budget."
+        return BudgetExceededError(f"{why} {way}", parameter="discovery")
     delta = f"{budget.delta or 1e-6:g}"
-    return BudgetExceededError(
-        "finding labels needs an extra delta, and no part of delta is kept for such in "
-        f"{budget}. Keep a tenth when it is declared, discovery=delta/10: "
-        f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10).",
-        parameter="discovery",
-    )
+    wrong = "finding labels needs an extra delta, and no part of delta is kept for such in"
+    kept = f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10)"
+    way = f"Keep a tenth when it is declared, discovery=delta/10: {kept}."
+    return BudgetExceededError(f"{wrong} {budget}. {way}", parameter="discovery")
 
 
 def _threshold(
@@ -213,12 +195,11 @@ def _threshold(
             law, spend.amount, total, labels=labels, neighboring=neighboring, most=most
         )
     if most is None:
-        raise CalibrationError(
-            "say how much delta finding labels may use: delta= beside epsilon=, or discovery= "
-            "beside mu= or rho=; or declare a budget with discovery=delta/10. With about that "
-            "probability, a label is published that one unit alone has.",
-            parameter="delta",
-        )
+        ways = "delta= beside epsilon=, or discovery= beside mu= or rho=;"
+        way = f"{ways} or declare a budget with discovery=delta/10."
+        why = "With about that probability, a label is published that one unit alone has."
+        text = f"say how much delta finding labels may use: {way} {why}"
+        raise CalibrationError(text, parameter="delta")
     if spend.delta is not None:
         allowance = allowance_of(_rest(spend, spend.delta, most), declaration)
     allowed = law.movement_allowed(allowance)

@@ -7,7 +7,6 @@ import numpy as np
 
 from dpframe.declaration.facts import Declaration
 from dpframe.forks import cached_property
-from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries.aggregate import Joint
@@ -93,32 +92,24 @@ class Measurement:
     ----------
     table
         The resolved query, or all queries that are measured as one.
-    calibrated
-        What is measured, how it is decoded, and its noise.
+    design
+        What is measured and how it is decoded.
+    scales
+        Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
+    deviations
+        Standard deviations of the rounded noise of the blocks.
+    predictions
+        The errors of all outputs.
+    variance
+        The predicted variance of all outputs, relative to the ranges of what a row adds.
     """
 
     table: Table
-    calibrated: Calibrated
-
-    @property
-    def design(self) -> Design:
-        """What is measured and how it is decoded."""
-        return self.calibrated.design
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        """Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace."""
-        return self.calibrated.scales
-
-    @property
-    def deviations(self) -> tuple[float, ...]:
-        """Standard deviations of the rounded noise of the blocks."""
-        return self.calibrated.deviations
-
-    @property
-    def predictions(self) -> tuple[Prediction, ...]:
-        """The errors of all outputs."""
-        return self.calibrated.predictions
+    design: Design
+    scales: tuple[float, ...]
+    deviations: tuple[float, ...]
+    predictions: tuple[Prediction, ...]
+    variance: float
 
     @cached_property
     def shared(self) -> list[tuple[int, ...]]:

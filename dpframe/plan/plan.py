@@ -162,9 +162,9 @@ def plan_release(
         If the queries do not fit what is declared.
     """
     names = candidates(mechanism, spend, declaration)
-    tables, joint = resolve(declaration, queries) if resolved is None else resolved
+    resolved = resolve(declaration, queries) if resolved is None else resolved
     allowance = allowance_of(spend, declaration)
-    found = [_plan_with(name, tables, joint, spend, allowance) for name in names]
+    found = [_plan_with(name, resolved, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         refusals = [one for one in found if isinstance(one, Refusal)]
@@ -196,13 +196,10 @@ def _used_up(
         return None
     if ledger is None or not ledger.budget.noise_delta or ledger.status().pots.is_untouched:
         return None
-    return BudgetExceededError(
-        f"no Gaussian noise fits any more in what is left of {ledger.budget}: "
-        f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise. Use "
-        'mechanism="laplace".',
-        parameter="share",
-        value=float(spend.amount),
-    )
+    wrong = f"no Gaussian noise fits any more in what is left of {ledger.budget}:"
+    why = f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise."
+    way = 'Use mechanism="laplace".'
+    return BudgetExceededError(f"{wrong} {why} {way}", parameter="share", value=float(spend.amount))
 
 
 def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
@@ -223,12 +220,9 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         )
     if not is_one_of(mechanism, ("auto", *MECHANISMS)):
         known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
-        raise CalibrationError.about(
-            "mechanism",
-            f"must be one of {known} (of quantiles alone)",
-            mechanism,
-            did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip(),
-        )
+        way = did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip()
+        rule = f"must be one of {known} (of quantiles alone)"
+        raise CalibrationError.about("mechanism", rule, mechanism, way)
     if mechanism != "auto":
         return [mechanism]
     ledger = declaration.ledger if spend.kind == "share" else None
@@ -256,12 +250,9 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
         )
     if spend.kind == "share":
         if ledger is None:
-            raise CalibrationError(
-                "share= is a part of a budget and none is declared. Declare "
-                "budget=dpf.Budget(...), or spend epsilon=, mu= or rho=.",
-                parameter="share",
-                value=float(amount),
-            )
+            why = "share= is a part of a budget and none is declared."
+            way = "Declare budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
+            raise CalibrationError(f"{why} {way}", parameter="share", value=float(amount))
         now = ledger.glance().share(amount)
         return Allowance(now.mu_squared, now.epsilon)
     least = min(amount, Fraction(float(amount)))
@@ -279,24 +270,15 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
         return spend.delta
     delta = 0.0 if budget is None else below(budget.noise_delta)
     if spend.amount == 0 and delta:
-        raise CalibrationError.about(
-            "epsilon",
-            f"must be > 0 where delta is that of the budget, delta={delta:g}",
-            0,
-            "Give epsilon > 0, or give delta= in the call to spend a delta alone.",
-        )
+        rule = f"must be > 0 where delta is that of the budget, delta={delta:g}"
+        way = "Give epsilon > 0, or give delta= in the call to spend a delta alone."
+        raise CalibrationError.about("epsilon", rule, 0, way)
     return delta
 
 
-def _plan_with(
-    name: str,
-    tables: Mapping[Hashable, Table],
-    joint: Mapping[tuple[Hashable, ...], Table],
-    spend: Spend,
-    allowance: Allowance,
-) -> Plan | Refusal:
+def _plan_with(name: str, resolved: Resolved, spend: Spend, allowance: Allowance) -> Plan | Refusal:
     """Plan with one mechanism, or say why it cannot."""
-    how = MECHANISMS[name]
+    how, (tables, joint) = MECHANISMS[name], resolved
     try:
         allowed = _allowed_movement(how, spend, allowance)
         if allowed == 0:
@@ -308,7 +290,7 @@ def _plan_with(
         reason = f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
         return Refusal(CalibrationError(reason, parameter="mechanism", value=name))
     measured = {
-        names: Measurement(table, found)
+        names: Measurement(table, *found)
         for (names, table), found in zip(joint.items(), made, strict=True)
     }
     noisy = any(scale for one in measured.values() for scale in one.scales)
@@ -335,11 +317,8 @@ def _allowed_movement(how: Mechanism, spend: Spend, allowance: Allowance) -> Fra
     if not how.classical:
         return how.law.movement_allowed(allowance)
     if spend.kind != "epsilon" or allowance.delta is None:
-        raise CalibrationError(
-            f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.',
-            parameter="mechanism",
-            value="classical",
-        )
+        why = f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
+        raise CalibrationError(why, parameter="mechanism", value="classical")
     return Fraction(classical_mu(float(spend.amount), allowance.delta)) ** 2
 
 
@@ -347,11 +326,9 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
     """Say why a spend allows no noise of a mechanism."""
     law = MECHANISMS[name].law
     if law.needs_delta and allowance.epsilon:
-        reason = CalibrationError(
-            f'mechanism="{name}" needs delta > 0, and none is given or declared. '
-            'Give delta= (1e-6 for instance), or use mechanism="laplace".',
-            parameter="delta",
-        )
+        why = f'mechanism="{name}" needs delta > 0, and none is given or declared.'
+        way_out = 'Give delta= (1e-6 for instance), or use mechanism="laplace".'
+        reason = CalibrationError(f"{why} {way_out}", parameter="delta")
     else:
         when = "where delta is 0" if law.needs_delta else f"for {law.title} noise"
         way_out = "Give epsilon > 0, or delta > 0 with Gaussian noise."
@@ -361,4 +338,4 @@ def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
 
 def _score(plan: Plan) -> float:
     """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
-    return sum(measured.calibrated.variance for measured in plan.measurements)
+    return sum(measured.variance for measured in plan.measurements)

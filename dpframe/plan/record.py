@@ -20,10 +20,10 @@ from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
-from dpframe.plan.tables import Table, name_of
+from dpframe.plan.tables import name_of
 from dpframe.privacy.amounts import below, round_up
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
-from dpframe.privacy.neighbors import Caps, Neighboring
+from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.grid import Ticks
 from dpframe.queries.quantiles import LEVEL
@@ -55,6 +55,7 @@ _SELECTED = (
     "the other in a group."
 )
 _BLOCK = "0"
+_NO_OPTIONS = parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None)
 
 
 AnyPlan: TypeAlias = Plan | DiscoveryPlan | SelectionPlan
@@ -112,47 +113,42 @@ def record_of(
     parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
     before.
     """
-    design, joint = planned.measurement.design, len(plan.tables) > 1
-    release = Release(
-        **before_values(declaration, planned.table.caps, entry),
+    structured = planned.measurement.design.layers is not None
+    about = plan, declaration, planned.table.caps, entry
+    release = _release(
+        *about,
         query=_query(name, planned, declaration),
         columns=(),
         mechanism=mechanism_of(plan, planned),
-        covariance=_COVARIANCE if design.layers is None else _STRUCTURED,
-        privacy_loss=parts.LossPart(
-            **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=joint
-        ),
+        covariance=_STRUCTURED if structured else _COVARIANCE,
     )
-    return release, _columns(planned)
+    pairs = zip(planned.outputs, planned.predictions(), strict=True)
+    return release, tuple(_column(column, prediction, planned) for column, prediction in pairs)
 
 
-class BeforeValues(TypedDict):
-    """What all releases say alike before there are values."""
-
-    library: str
-    release_id: str
-    released_at: str
-    privacy_unit: parts.UnitPart
-    neighboring: Neighboring
-    ledger: None
-    rows: None
-    steps: tuple[()]
-
-
-def before_values(declaration: Declaration, caps: Caps, entry: Entry) -> BeforeValues:
-    """Say which release it is and whose data are protected; the rest is not known yet."""
-    limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
+def _release(
+    plan: AnyPlan, declaration: Declaration, caps: Caps, entry: Entry, **own: Any
+) -> Release:
+    """Say which release it is, whose data are protected and at what cost; add what is its own."""
     unit = declaration.unit_column
-    return {
-        "library": LIBRARY,
-        "release_id": entry.release_id,
-        "released_at": entry.released_at,
-        "privacy_unit": parts.UnitPart(None if unit is None else str(unit), limits),
-        "neighboring": declaration.neighboring,
-        "ledger": None,
-        "rows": None,
-        "steps": (),
-    }
+    limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
+    return Release(
+        library=LIBRARY,
+        release_id=entry.release_id,
+        released_at=entry.released_at,
+        privacy_unit=parts.UnitPart(None if unit is None else str(unit), limits),
+        neighboring=declaration.neighboring,
+        privacy_loss=parts.LossPart(
+            **cost(plan, declaration),
+            rho=plan.loss.rho,
+            extra_delta=float(plan.loss.delta),
+            joint=isinstance(plan, Plan) and len(plan.tables) > 1,
+        ),
+        ledger=None,
+        rows=None,
+        steps=(),
+        **own,
+    )
 
 
 def certificate_for(release: Release) -> Certificate:
@@ -167,7 +163,11 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
     return parts.QueryPart(
         name=None if asked is None else str(asked),
         words=table.asked.words,
-        by=tuple(_grouping(axis, table, declaration) for axis in table.cells.axes),
+        by=tuple(
+            # sizes of units are named in the call
+            _grouping(axis, table.asked, declaration, called=table.sizes is not None)
+            for axis in table.cells.axes
+        ),
         cells=table.cells.size,
         outputs=len(planned.outputs),
         where=_text(table.where),
@@ -228,13 +228,13 @@ def noise_of_column(
     return column_parts.NoisePart(planned.measurement.scales[block], column.step, members)
 
 
-def _grouping(axis: Axis, table: Table, declaration: Declaration) -> parts.GroupingPart:
+def _grouping(
+    axis: Axis, query: Query, declaration: Declaration, *, called: bool
+) -> parts.GroupingPart:
     """Describe a level: where its keys were given, and which is that of all other rows."""
-    label = axis.column
-    # sizes of units are named in the call
-    source = "call" if table.sizes is not None else source_of(label, table.asked, declaration)
+    source = "call" if called else source_of(axis.column, query, declaration)
     rest = str(axis.keys[-1]) if isinstance(axis, KeyAxis) and axis.rest else None
-    return parts.GroupingPart(str(label), len(axis), source, rest)
+    return parts.GroupingPart(str(axis.column), len(axis), source, rest)
 
 
 def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
@@ -246,12 +246,6 @@ def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
 
 def _text(where: Condition | None) -> str | None:
     return None if where is None else where.text
-
-
-def _columns(planned: TablePlan) -> tuple[Describe, ...]:
-    """Describe the released columns, as soon as their values are estimated."""
-    pairs = zip(planned.outputs, planned.predictions(), strict=True)
-    return tuple(_column(column, prediction, planned) for column, prediction in pairs)
 
 
 def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> Describe:
@@ -304,8 +298,9 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
     """Write what is promised about labels to be found, all but their number and ledger."""
     threshold = plan.threshold
     axes, how = plan.wanted.axes, plan.how
-    return Release(
-        **before_values(declaration, plan.caps, entry),
+    about = plan, declaration, plan.caps, entry
+    return _release(
+        *about,
         query=parts.QueryPart(
             name=None,
             words=plan.words,
@@ -314,8 +309,8 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             ),
             cells=0,
             outputs=1,
-            where=None if plan.wanted.where is None else plan.wanted.where.text,
-            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+            where=_text(plan.wanted.where),
+            options=_NO_OPTIONS,
         ),
         columns=(_column_of_units(plan),),
         mechanism=parts.ThresholdPart(
@@ -330,12 +325,6 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             max_length=axes[0].longest,
         ),
         covariance=_PUBLISHED,
-        privacy_loss=parts.LossPart(
-            **cost(plan, declaration),
-            rho=plan.loss.rho,
-            extra_delta=float(plan.loss.delta),
-            joint=False,
-        ),
     )
 
 
@@ -358,16 +347,20 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
     """Write what is promised about quantiles to be selected, all but the ledger."""
     query, column = plan.query, plan.column
     lower, upper = column.bounds or (0, 1)
-    return Release(
-        **before_values(declaration, plan.caps, entry),
+    about = plan, declaration, plan.caps, entry
+    return _release(
+        *about,
         query=parts.QueryPart(
             name=None,
             words=query.words,
-            by=tuple(_grouping_of_quantiles(axis, plan, declaration) for axis in plan.cells.axes),
+            by=tuple(
+                _grouping(axis, query, declaration, called=axis.column == LEVEL)
+                for axis in plan.cells.axes
+            ),
             cells=plan.cells.size,
             outputs=1,
-            where=None if query.where is None else query.where.text,
-            options=parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None),
+            where=_text(query.where),
+            options=_NO_OPTIONS,
         ),
         columns=(
             column_parts.QuantilePart(
@@ -376,19 +369,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
         ),
         mechanism=_selection(plan),
         covariance=_SELECTED,
-        privacy_loss=parts.LossPart(
-            **cost(plan, declaration), rho=plan.loss.rho, extra_delta=0.0, joint=False
-        ),
     )
-
-
-def _grouping_of_quantiles(
-    axis: Axis, plan: SelectionPlan, declaration: Declaration
-) -> parts.GroupingPart:
-    """Say where the keys of a level were given."""
-    label = axis.column
-    source = "call" if label == LEVEL else source_of(label, plan.query, declaration)
-    return parts.GroupingPart(str(label), len(axis), source, rest=None)
 
 
 def _selection(plan: SelectionPlan) -> parts.SelectionPart:

@@ -13,7 +13,7 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError
 from dpframe.plan.cells import cells_of, with_inner
-from dpframe.plan.columns import OutputColumn, output_of
+from dpframe.plan.columns import OutputColumn, no_numbers, output_of
 from dpframe.plan.plan import allowance_of
 from dpframe.plan.tables import caps_of, reach_in
 from dpframe.privacy.amounts import PrivacyLoss, Spend
@@ -166,7 +166,12 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
     epsilon = _allowed_epsilon(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
     bins = _bins(column, query, integer=declaration.column(query.column).integer)
-    _check_size(groups.size, len(bins.axis))
+    number = len(bins.axis)
+    if groups.size * number > MOST_GROUPS:
+        most = f"more than {MOST_GROUPS:,} numbers of rows"
+        way = f"Ask for fewer bins, bins={max(MOST_GROUPS // groups.size, 2)}, or for fewer groups."
+        text = f"{groups.size:,} groups with {number:,} bins are {most}. {way}"
+        raise QueryError(text, parameter="bins", value=number)
     unit = declaration.unit_column
     loss = PrivacyLoss(epsilon=epsilon)
     return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
@@ -178,40 +183,19 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
     if allowed:
         return allowed
     if spend.kind == "share" and declaration.ledger is not None:
-        raise BudgetExceededError(
-            f"nothing is left for pure epsilon of {declaration.ledger.budget}, which selecting "
-            "quantiles needs. Read them off numbers of rows: leave mechanism= out.",
-            parameter="share",
-            value=float(spend.amount),
+        left = f"nothing is left for pure epsilon of {declaration.ledger.budget}"
+        way = (
+            "which selecting quantiles needs. Read them off numbers of rows: leave mechanism= out."
         )
-    raise CalibrationError.about(
-        "epsilon",
-        "must be > 0 to select quantiles, which cost no delta",
-        float(spend.amount),
-        "Give epsilon > 0.",
-    )
-
-
-def _check_size(groups: int, bins: int) -> None:
-    """Refuse more numbers of rows than fit in memory."""
-    if groups * bins > MOST_GROUPS:
-        raise QueryError(
-            f"{groups:,} groups with {bins:,} bins are more than {MOST_GROUPS:,} numbers of rows. "
-            f"Ask for fewer bins, bins={max(MOST_GROUPS // groups, 2)}, or for fewer groups.",
-            parameter="bins",
-            value=bins,
-        )
+        raise BudgetExceededError(f"{left}, {way}", parameter="share", value=float(spend.amount))
+    rule = "must be > 0 to select quantiles, which cost no delta"
+    raise CalibrationError.about("epsilon", rule, float(spend.amount), "Give epsilon > 0.")
 
 
 def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     """Cut what is between the bounds into bins of equal width; of integers, of whole numbers."""
     if column.grid is None or column.bounds is None or column.ticks is not None:
-        raise QueryError(
-            f"quantile is of numbers, and {column.column!r} has bounds that are times. Make it a "
-            "column of numbers, such as hours, with bounds that are numbers.",
-            parameter="column",
-            label=column.column,
-        )
+        raise no_numbers("quantile", "column", column.column)
     wanted = query.bins if isinstance(query.bins, int) else MOST_BINS
     grid = Grid.for_bounds(*column.bounds, integer=integer, bits=_BITS_OF_INTEGERS)
     if integer and grid.exponent == 0:

@@ -1,7 +1,8 @@
 """The data-free part of a suggestion: what is asked of units, and the noise that each cap needs."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cache
 from typing import get_args
 
 import numpy as np
@@ -16,11 +17,9 @@ from dpframe.plan.plan import plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
 from dpframe.queries import sizes
-from dpframe.queries.binned import Histogram
-from dpframe.queries.bins import check_bins
+from dpframe.queries.binned import Histogram, check_bins
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import BoundSearch, CapSearch
-from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
@@ -56,9 +55,15 @@ def plan_caps(
     kind = search.kind or _usual_kind(later, declaration)
     most = sizes.candidate_caps(kind, _largest(kind, search.largest, table, declaration))
     amounts = _amounts(search.planned, spend, declaration)
-    plans = _Plans(later, kind, declaration, amounts)
-    noise = np.array([plans.noise(one) for one in most.tolist()])
-    facts = CapErrors(later.words, amounts, most.to_numpy(), noise, _lost(kind, table))
+
+    def noise(cap: int) -> float:
+        """Return the mean absolute error that the noise for a cap makes in a group."""
+        query = replace(later, limits=replace(later.limits, **{kind: cap}))
+        words = f"max_{kind}={cap} and ", ", or look at smaller caps with largest="
+        return _mean_error(_plan_later(query, declaration, amounts, *words))
+
+    made = np.array(list(map(noise, most.tolist())))
+    facts = CapErrors(later.words, amounts, most.to_numpy(), made, _lost(kind, table))
     return sizes.sizes_of(later, kind, most), facts
 
 
@@ -75,19 +80,13 @@ def _check_unit(declaration: Declaration) -> None:
 def _check_outputs(table: Table) -> None:
     """Check that caps leave out a part of what is asked, rather than change what it is of."""
     if table.query.margins or table.query.ranges:
-        raise QueryError(
-            "query must be of one table, whose groups are those that caps count, got "
-            f"{table.query.words}. {_SAME_GROUPS}",
-            parameter="query",
-        )
+        rule = "query must be of one table, whose groups are those that caps count,"
+        raise QueryError(f"{rule} got {table.query.words}. {_SAME_GROUPS}", parameter="query")
     other = [out.kind for out in table.outputs if out.kind not in _CAPPED]
     if other:
-        raise QueryError(
-            f"query must be of counts, sums or units, got one of kind {other[0]!r}: no histogram "
-            f"of rows says by how much a cap moves it. {_SAME_GROUPS}",
-            parameter="query",
-            value=other[0],
-        )
+        why = f"query must be of counts, sums or units, got one of kind {other[0]!r}:"
+        way = f"no histogram of rows says by how much a cap moves it. {_SAME_GROUPS}"
+        raise QueryError(f"{why} {way}", parameter="query", value=other[0])
 
 
 def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
@@ -126,31 +125,12 @@ def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
         left = declaration.ledger.status().largest_share - float(spend.amount)
         amount = min(amount, left)
         if amount <= 0:
-            raise CalibrationError(
-                f"share={float(spend.amount):g} leaves no share for the query that is "
-                "to be released later. Spend less on asking, or say what it will spend: planned="
-                "{'epsilon': 0.9}.",
-                parameter="share",
-                value=float(spend.amount),
-            )
+            share = float(spend.amount)
+            wrong = f"share={share:g} leaves no share for the query that is to be released later."
+            way = "Spend less on asking, or say what it will spend: planned={'epsilon': 0.9}."
+            raise CalibrationError(f"{wrong} {way}", parameter="share", value=share)
     delta = {} if spend.delta is None else {"delta": spend.delta}
     return {spend.kind: amount, **delta}
-
-
-@dataclass(frozen=True)
-class _Plans:
-    """Plans of the later query, with one cap in place of another."""
-
-    query: Query
-    kind: SizeKind
-    declaration: Declaration
-    amounts: dict[str, float]
-
-    def noise(self, cap: int) -> float:
-        """Return the mean absolute error that the noise for a cap makes in a group."""
-        query = replace(self.query, limits=replace(self.query.limits, **{self.kind: cap}))
-        words = f"max_{self.kind}={cap} and ", ", or look at smaller caps with largest="
-        return _mean_error(_plan_later(query, self.declaration, self.amounts, *words))
 
 
 def _plan_later(
@@ -160,12 +140,9 @@ def _plan_later(
     try:
         return plan_release(declaration, {None: query}, Spend.of(**amounts)).tables[None]
     except CalibrationError as error:
-        raise CalibrationError(
-            f"with {cap}planned={quote(amounts)}, the query cannot be released: {error} "
-            f"Say what it may spend with planned={hint}.",
-            parameter="planned",
-            value=amounts,
-        ) from None
+        why = f"with {cap}planned={quote(amounts)}, the query cannot be released:"
+        way = f"{error} Say what it may spend with planned={hint}."
+        raise CalibrationError(f"{why} {way}", parameter="planned", value=amounts) from None
 
 
 def _mean_error(planned: TablePlan) -> float:
@@ -210,48 +187,29 @@ def plan_bounds(
     """
     facts, later = declaration.column(search.column), search.query
     if facts.bounds is not None and isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta):
-        raise QueryError.about(
-            "column",
-            "must be of numbers, and is declared with bounds that are times",
-            search.column,
-            "Make it a column of numbers, such as hours.",
-        )
+        rule = "must be of numbers, and is declared with bounds that are times"
+        way = "Make it a column of numbers, such as hours."
+        raise QueryError.about("column", rule, search.column, way)
     ends = search.ends(integer=facts.integer)
     amounts = _amounts(search.planned, spend, declaration)
     powers = search.within is None
-    plans = _PlansOfPairs(declaration, later, amounts, powers=powers)
-    noise = np.array([[plans.noise(low, high) for high in ends] for low in ends])
+
+    @cache  # with a ratio of powers of two, many pairs have one plan
+    def error_within(low: float, high: float) -> float:
+        planned = _plan_later(replace(later, bounds=(low, high)), declaration, amounts)
+        (out, prediction), *_ = zip(planned.outputs, planned.predictions(), strict=True)
+        return mean_error(prediction.std_error) * out.step
+
+    def error(low: float, high: float) -> float:
+        """Return the mean absolute error that the noise for some bounds makes in a group."""
+        if low >= high:
+            return np.inf
+        # noise is proportional to bounds; powers of two are multiplied without rounding
+        factor = max(abs(low), abs(high)) / _UNIT if powers else 1.0
+        return error_within(float(low / factor), float(high / factor)) * factor
+
+    noise = np.array([[error(low, high) for high in ends] for low in ends])
     groups, is_mean = cells_of(later, declaration).size, later.outputs[0].statistic == "mean"
     errors = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
     edges = check_bins(search.column, [-np.inf, *ends, np.inf])
     return Histogram((), later.where, column=search.column, bins=edges), errors
-
-
-@dataclass(frozen=True, eq=False)
-class _PlansOfPairs:
-    """Plans of the later query, with all pairs of bounds; of a ratio of powers of two, one plan."""
-
-    declaration: Declaration
-    query: Sum | Mean
-    amounts: dict[str, float]
-    powers: bool = field(kw_only=True)
-    known: dict[tuple[float, float], float] = field(default_factory=dict)
-
-    def noise(self, low: float, high: float) -> float:
-        """Return the mean absolute error that the noise for some bounds makes in a group."""
-        if low >= high:
-            return np.inf
-        if not self.powers:
-            return self._plan_pair(float(low), float(high))
-        # noise is proportional to bounds; powers of two are multiplied without rounding
-        factor = max(abs(low), abs(high)) / _UNIT
-        pair = float(low / factor), float(high / factor)
-        if pair not in self.known:
-            self.known[pair] = self._plan_pair(*pair)
-        return self.known[pair] * factor
-
-    def _plan_pair(self, low: float, high: float) -> float:
-        query = replace(self.query, bounds=(low, high))
-        planned = _plan_later(query, self.declaration, self.amounts)
-        (out, prediction), *_ = zip(planned.outputs, planned.predictions(), strict=True)
-        return mean_error(prediction.std_error) * out.step

@@ -45,10 +45,9 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
     if given is None:
         return None
     if isinstance(given, pd.Series) and ATTRIBUTE in given.attrs:
-        raise QueryError(
-            "n must be exact, and a column of a release has noise. Give its variance, too, the "
-            "square of its .dp.std_error: n=(released['n'], variance).",
-            parameter="n",
+        raise _wrong_n(
+            "must be exact, and a column of a release has noise. Give its variance, too, the "
+            "square of its .dp.std_error: n=(released['n'], variance)."
         )
     rows, spread = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)  # noqa: PLR2004
     variance = _number("the variance of n", spread)
@@ -56,32 +55,29 @@ def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
         numbers = _by_group(rows, cells)
     else:
         if variance and cells.size > 1:
-            raise QueryError(
-                "n with a variance must be a series by group, since the estimates of several "
-                f"groups are not the same one; got a single number for {cells.size:,} groups.",
-                parameter="n",
+            raise _wrong_n(
+                "with a variance must be a series by group, since the estimates of several "
+                f"groups are not the same one; got a single number for {cells.size:,} groups."
             )
         numbers = np.full(cells.size, _number("n", rows))
     # what is not a number is not at most anything
     if not (np.abs(numbers) <= _MOST).all() or (not variance and (numbers < 0).any()):
-        raise QueryError(
-            f"n must be at most {_MOST:g} in size, and >= 0 unless it is an estimate with a "
-            "variance: n=(series, variance).",
-            parameter="n",
-        )
+        way = "and >= 0 unless it is an estimate with a variance: n=(series, variance)."
+        raise _wrong_n(f"must be at most {_MOST:g} in size, {way}")
     return numbers, variance
+
+
+def _wrong_n(rule: str) -> QueryError:
+    return QueryError(f"n {rule}", parameter="n")
 
 
 def _number(what: str, value: object) -> float:
     """Read a number that is not too large; the variance must not be negative."""
     number = as_float(value)
     if not abs(number) <= _MOST or (what != "n" and number < 0):
-        raise QueryError(
-            f"{what} must be a number of at most {_MOST:g} in size, not negative for a variance; "
-            "n= takes a number, a series by group, or a pair of it and its variance. "
-            f"Got {a_type(value)}.",
-            parameter="n",
-        )
+        rule = f"must be a number of at most {_MOST:g} in size, not negative for a variance;"
+        way = "n= takes a number, a series by group, or a pair of it and its variance."
+        raise QueryError(f"{what} {rule} {way} Got {a_type(value)}.", parameter="n")
     return number
 
 
@@ -89,7 +85,7 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
     """Read a series with one number per group, its levels in any order if they are named."""
     dtype = rows.dtype
     if getattr(dtype, "kind", "O") not in "iuf":
-        raise QueryError(f"n must be a series of numbers, got dtype {dtype}.", parameter="n")
+        raise _wrong_n(f"must be a series of numbers, got dtype {dtype}.")
     by = [axis.column for axis in cells.axes]
     index = _order_levels(rows.index, by)
     numbers = rows.set_axis(index)
@@ -98,11 +94,8 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
     except (TypeError, ValueError):
         missing = cells.index
     if len(missing) or not index.is_unique:
-        raise QueryError(
-            f"n must be a series with every group of by={by!r} once in its index; "
-            + (f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice."),
-            parameter="n",
-        )
+        why = f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice."
+        raise _wrong_n(f"must be a series with every group of by={by!r} once in its index; {why}")
     found: np.ndarray = numbers.reindex(cells.index).to_numpy(np.float64, na_value=np.nan)
     return found
 
@@ -110,15 +103,11 @@ def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
 def _order_levels(index: pd.Index, by: list[Hashable]) -> pd.Index:
     """Put the levels of an index in the order of the grouping columns."""
     if index.nlevels != max(len(by), 1):
-        raise QueryError(
-            f"n must be a series indexed by {by!r}, got {index.nlevels} levels.", parameter="n"
-        )
+        raise _wrong_n(f"must be a series indexed by {by!r}, got {index.nlevels} levels.")
     names = list(index.names)
     if index.nlevels > 1 and None not in names:
         if set(names) != set(by):
-            raise QueryError(
-                f"n must be a series indexed by {by!r}, got levels {names!r}.", parameter="n"
-            )
+            raise _wrong_n(f"must be a series indexed by {by!r}, got levels {names!r}.")
         return index.reorder_levels([names.index(label) for label in by])
     return index
 
@@ -298,12 +287,10 @@ def caps_of(query: Query, declaration: Declaration) -> Caps:
     if declaration.unit_column is not None:
         return query.caps(declaration.caps)
     if query.limits != NO_CAPS:
-        raise DeclarationError(
-            f"caps in a query are of a privacy unit, and none is declared; got "
-            f"{query.limits.words[2:]}. Name its column: .dp.declare(privacy_unit=..., "
-            "max_rows=...).",
-            parameter="privacy_unit",
-        )
+        wrong = "caps in a query are of a privacy unit, and none is declared;"
+        why = f"got {query.limits.words[2:]}."
+        way = "Name its column: .dp.declare(privacy_unit=..., max_rows=...)."
+        raise DeclarationError(f"{wrong} {why} {way}", parameter="privacy_unit")
     return ROW_CAPS
 
 
@@ -321,11 +308,9 @@ def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, Total]]:
 def _total(statistic: Statistic) -> Total:
     """Name what a strategy reads off a source for a statistic."""
     if statistic == "quantile":
-        raise QueryError(
-            "quantiles are selected, not read off totals: release one query for them on its "
-            "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...)).",
-            parameter="queries",
-        )
+        why = "quantiles are selected, not read off totals: release one query for them on its own,"
+        way = ".dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
+        raise QueryError(f"{why} {way}", parameter="queries")
     return _TOTALS[statistic]
 
 
@@ -346,14 +331,10 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
         return None
     for out in outputs:
         if out.grid is None or replace(out.grid, fill=None) != Grid(0, 0, 1):
-            raise QueryError(
-                f"max_true={most} needs boolean columns, and {out.column!r} is not "
-                "declared as one, with bounds (0, 1). Declare its dtype as bool in the schema, "
-                "and give no other bounds.",
-                parameter="max_true",
-                label=out.column,
-                value=most,
-            )
+            rule = f"max_true={most} needs boolean columns, and {out.column!r} is not"
+            why = f"{rule} declared as one, with bounds (0, 1)."
+            way = "Declare its dtype as bool in the schema, and give no other bounds."
+            raise QueryError(f"{why} {way}", parameter="max_true", label=out.column, value=most)
     return most if most < len(outputs) else None
 
 

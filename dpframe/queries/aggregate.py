@@ -210,28 +210,21 @@ def check_part(
         If it is not the query of a single column without groups, caps and options of its own.
     """
     if name in NOT_OUTPUTS:
-        raise QueryError(
-            f"{name}= cannot name an output of {called}: {_NOT_NAMES}. Choose another name; "
-            "amounts and options go to release(...).",
-            parameter=name,
-        )
+        why = f"{name}= cannot name an output of {called}: {_NOT_NAMES}."
+        way = "Choose another name; amounts and options go to release(...)."
+        raise QueryError(f"{why} {way}", parameter=name)
     if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError.about("name", "of an output must be a valid Unicode text", name)
     if isinstance(query, UnitCount):
-        raise QueryError(
-            f"{name}= counts units, and the outputs of {called} add up rows that caps may drop. "
-            f"Ask for both at once: release({{{name!r}: dpf.units(by=...), 'rows': "
-            f"dpf.{called}(...)}}).",
-            parameter=name,
-        )
+        why = f"counts units, and the outputs of {called} add up rows that caps may drop."
+        both = f"release({{{name!r}: dpf.units(by=...), 'rows': dpf.{called}(...)}})"
+        raise QueryError(f"{name}= {why} Ask for both at once: {both}.", parameter=name)
     if name == "bounds" and not isinstance(query, Query):
-        raise QueryError(
-            f"bounds= goes to each output of {called}: dpf.mean('column', bounds=(low, high)); or "
-            "declare the bounds, for all queries.",
-            parameter="bounds",
-        )
+        why = f"bounds= goes to each output of {called}:"
+        way = "dpf.mean('column', bounds=(low, high)); or declare the bounds, for all queries."
+        raise QueryError(f"{why} {way}", parameter="bounds")
     if not isinstance(query, AggregatePart):
         others = "Several queries by different groups go through release({...})."
         raise QueryError.about(name, f"must be {_KINDS[called]}", query, others)

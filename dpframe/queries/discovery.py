@@ -3,8 +3,9 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import Annotated, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 
+from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
 from dpframe.errors import CalibrationError, QueryError
 from dpframe.privacy.amounts import Amount, below, exact, read_amount
@@ -156,11 +157,8 @@ def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
     )
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
     if set(kinds) != set(asked.by):
-        raise QueryError.about(
-            "dtype",
-            f"must be one of {_kinds()} for all columns, or a dict with each column of by",
-            dtype,
-        )
+        rule = f"must be one of {_kinds()} for all columns, or a dict with each column of by"
+        raise QueryError.about("dtype", rule, dtype)
     axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
     groups = Caps(groups=options["max_groups"]).groups
     return Discovery(axes, asked.where, groups, _extra_delta(options["discovery"]))
@@ -172,27 +170,18 @@ def _extra_delta(given: Amount | None) -> Fraction | None:
         return None
     number = read_amount("discovery", given)
     if not 0 < number < 1:
-        raise CalibrationError.about(
-            "discovery",
-            "must be > 0 and below 1",
-            given,
-            "Labels that one unit alone has are published with a probability of at most that. Give "
-            "a tenth of delta, for instance.",
-        )
+        why = "Labels that one unit alone has are published with a probability of at most that."
+        way = f"{why} Give a tenth of delta, for instance."
+        raise CalibrationError.about("discovery", "must be > 0 and below 1", given, way)
     return exact(below(exact(number)))
 
 
-def _kind(given: Any) -> LabelKind:
-    for kind in get_args(LabelKind):
-        if isinstance(given, str) and given == kind:
-            return kind  # type: ignore[no-any-return]
-    raise QueryError.about(
-        "dtype",
-        f"must be one of {_kinds()}",
-        given,
-        "It is what labels are: values of other kinds are left out, since the dtype of the frame "
-        "may depend on private values.",
-    )
+def _kind(given: object) -> LabelKind:
+    if is_one_of(given, get_args(LabelKind)):
+        return cast(LabelKind, given)
+    why = "It is what labels are: values of other kinds are left out,"
+    way = f"{why} since the dtype of the frame may depend on private values."
+    raise QueryError.about("dtype", f"must be one of {_kinds()}", given, way)
 
 
 def _kinds() -> str:

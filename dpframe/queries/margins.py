@@ -13,7 +13,7 @@ from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.aggregate import Aggregate, View, check_part
-from dpframe.queries.bins import check_bins
+from dpframe.queries.binned import check_bins
 from dpframe.queries.counts import Count, Rate
 from dpframe.queries.query import Columns, Keys, Query
 from dpframe.queries.reading import (
@@ -23,9 +23,12 @@ from dpframe.queries.reading import (
     labels_of,
     limits_of,
     materialized_keys,
+    refuse_unknown,
 )
 from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
+
+_IN_EVERY_TABLE = "margins count a row in one cell of every table, so that"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +57,9 @@ class _Margin(Aggregate):
         if limits == NO_CAPS and own.groups is None and own.rows_per_group is None:
             return Caps(rows=caps.rows)
         given = (limits if limits != NO_CAPS else replace(own, rows=None)).words[2:]
-        raise QueryError(
-            f"margins count a row in one cell of every table, so that a cap on groups has no "
-            f"meaning for all of them together; got {given}. Give max_rows= in the query, which "
-            "then holds alone, or declare max_rows= alone.",
-            parameter="max_rows",
-        )
+        why = f"{_IN_EVERY_TABLE} a cap on groups has no meaning for all of them together;"
+        way = "Give max_rows= in the query, which then holds alone, or declare max_rows= alone."
+        raise QueryError(f"{why} got {given}. {way}", parameter="max_rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,8 @@ def margins(
     outputs = dict(queries) or {"count": Count()}
     for name, query in outputs.items():
         _check_part(name, query, by)
-    own_bins = _bins(by, bins)
+    named_bins = _by_column("bins", by, bins).items()
+    own_bins = {column: check_bins(column, given) for column, given in named_bins}
     given = by, condition_of(where), _keys(by, keys, own_bins), View(outputs)
     importance = _weights(by, tables, weights)
     rest = View(_other(by, own_bins, other))
@@ -241,11 +242,10 @@ def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, 
         way = "With columns=[...], ways= makes all tables by so many columns at most."
         raise QueryError.about("ways", rule, ways, way)
     if len(sets) < len(given):
-        raise QueryError(
-            "columns must be labels, or lists of labels, one for each table; got both. A table by "
-            "one column is written ['region']. Labels that are tuples are told apart by ways=.",
-            parameter="columns",
-        )
+        rule = "columns must be labels, or lists of labels, one for each table; got both."
+        way = "A table by one column is written ['region']."
+        ways = "Labels that are tuples are told apart by ways=."
+        raise QueryError(f"{rule} {way} {ways}", parameter="columns")
     chosen = [labels_of("columns", list(one)) for one in sets]
     by = tuple(dict.fromkeys(itertools.chain(*chosen)))
     tables = tuple(_in_order(by, one) for one in chosen)
@@ -259,11 +259,9 @@ def _list_sets(columns: object) -> list[object]:
     """Read a list of labels or sets; a label alone is refused, since a set is."""
     wrong = isinstance(columns, str | bytes | set | frozenset | Mapping | pd.Series | pd.DataFrame)
     if wrong or not isinstance(columns, Iterable):
-        raise QueryError(
-            "columns must be a list of column labels, or a list of lists of them, got "
-            f"{a_type(columns)}. For a single table, use dpf.count(by=...).",
-            parameter="columns",
-        )
+        rule = "columns must be a list of column labels, or a list of lists of them"
+        way = "For a single table, use dpf.count(by=...)."
+        raise QueryError(f"{rule}, got {a_type(columns)}. {way}", parameter="columns")
     given = list(columns)
     if not given:
         raise QueryError.about("columns", "must name at least one column", given)
@@ -284,12 +282,10 @@ def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
 def _check_layers(layers: int) -> None:
     """Refuse so many tables that planning them would take very long."""
     if layers > _MOST_LAYERS:
-        raise QueryError(
-            f"these are too many tables, or tables by too many columns: the sum of 2**columns over "
-            f"all tables may be {_MOST_LAYERS:,} at most. Use fewer ways=, or list the tables that "
-            "are wanted.",
-            parameter="ways",
-        )
+        wrong = "these are too many tables, or tables by too many columns:"
+        why = f"the sum of 2**columns over all tables may be {_MOST_LAYERS:,} at most."
+        way = "Use fewer ways=, or list the tables that are wanted."
+        raise QueryError(f"{wrong} {why} {way}", parameter="ways")
 
 
 def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
@@ -298,25 +294,14 @@ def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
 
 def _check_part(name: str, query: object, by: ColumnSet) -> None:
     if name in _GROUP_CAPS:
-        raise QueryError(
-            f"margins count a row in one cell of every table, so that {name}= has no meaning for "
-            "all of them together; give max_rows=.",
-            parameter=name,
-        )
+        why = f"{_IN_EVERY_TABLE} {name}= has no meaning for all of them together; give max_rows=."
+        raise QueryError(why, parameter=name)
     check_part(name, query, by, "margins")
     if not isinstance(query, MarginPart):
-        raise QueryError(
-            f"{name}= is of a kind that margins do not have: they are counts, sums, means and "
-            f"rates. Release it beside them: release({{'margins': dpf.margins(...), {name!r}: "
-            "dpf.aggregate(by=..., ...)}).",
-            parameter=name,
-        )
-
-
-def _bins(by: ColumnSet, given: object) -> dict[Hashable, pd.IntervalIndex]:
-    """Read the bins of some columns."""
-    named = _by_column("bins", by, given)
-    return {column: check_bins(column, bins) for column, bins in named.items()}
+        wrong = f"{name}= is of a kind that margins do not have:"
+        why = "they are counts, sums, means and rates. Release it beside them:"
+        way = f"release({{'margins': dpf.margins(...), {name!r}: dpf.aggregate(by=..., ...)}})."
+        raise QueryError(f"{wrong} {why} {way}", parameter=name)
 
 
 def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
@@ -324,11 +309,8 @@ def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
     named = _by_column("keys", by, given)
     binned = [column for column in named if column in bins]
     if binned:
-        raise QueryError(
-            f"keys and bins both name {quote(binned)}; give one of them.",
-            parameter="keys",
-            label=binned[0],
-        )
+        why = f"keys and bins both name {quote(binned)}; give one of them."
+        raise QueryError(why, parameter="keys", label=binned[0])
     return {column: materialized_keys(cast(Keys, keys)) for column, keys in named.items()} or None
 
 
@@ -374,12 +356,8 @@ def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) 
     for table in (*sets, (columns,)):  # a tuple names several columns, or is the label of one
         if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
             return found
-    raise QueryError(
-        f"weights names {quote(columns)}, which is none of the {len(tables)} tables, such as "
-        f"{tables[-1]!r}.",
-        parameter="weights",
-        value=columns,
-    )
+    wrong = f"weights names {quote(columns)}, which is none of the {len(tables)} tables"
+    raise QueryError(f"{wrong}, such as {tables[-1]!r}.", parameter="weights", value=columns)
 
 
 def _weight(columns: Hashable, given: object) -> float:
@@ -399,11 +377,5 @@ def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, obj
             f"must be a dict by column, as in {name}={{{by[-1]!r}: ...}}" if by else "needs columns"
         )
         raise QueryError.about(name, rule, given)
-    unknown = [column for column in given if column not in by]
-    if unknown:
-        raise QueryError(
-            f"{name} names {quote(unknown)}, which is not among columns={quote(list(by))}.",
-            parameter=name,
-            label=unknown[0],
-        )
+    refuse_unknown(name, given, by)
     return given

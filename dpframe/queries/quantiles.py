@@ -72,7 +72,8 @@ class Quantile(Query):
         several = "quantile" if len(self.quantiles) == 1 else "quantiles"
         number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
         bins = "" if number is None else f" in {number:,} bins"
-        return f"{several} {', '.join(map(_show_quantile, self.quantiles))} of {self.column}{bins}"
+        levels = ", ".join(f"{float(one):.6g}" for one in self.quantiles)
+        return f"{several} {levels} of {self.column}{bins}"
 
     @property
     def levels(self) -> set[Hashable]:
@@ -112,12 +113,9 @@ def check_selectable(query: Quantile) -> None:
         If it is so.
     """
     if len(query.quantiles) > _MOST_QUANTILES:
-        raise QueryError(
-            f"q must be at most {_MOST_QUANTILES} quantiles to be selected, got "
-            f"{len(query.quantiles):,}: leave mechanism out, or release dpf.ranges(...) and read "
-            "them off that.",
-            parameter="q",
-        )
+        rule = f"must be at most {_MOST_QUANTILES} quantiles to be selected"
+        way = "leave mechanism out, or release dpf.ranges(...) and read them off that."
+        raise QueryError(f"q {rule}, got {len(query.quantiles):,}: {way}", parameter="q")
     if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
         rule = "must have at most six decimals to be selected, or be fractions of few parts"
         raise QueryError.about("q", rule, list(map(float, query.quantiles)))
@@ -153,11 +151,8 @@ def quantile(
 
 
 def _taken_label(label: Hashable, what: str) -> QueryError:
-    return QueryError(
-        f"by names a column {label!r}, which is what {what} is called. Rename it in the frame.",
-        parameter="by",
-        label=label,
-    )
+    why = f"by names a column {label!r}, which is what {what} is called. Rename it in the frame."
+    return QueryError(why, parameter="by", label=label)
 
 
 def read_quantiles(given: object) -> tuple[Fraction, ...]:
@@ -185,7 +180,3 @@ def read_quantiles(given: object) -> tuple[Fraction, ...]:
 def _wrong(given: object) -> QueryError:
     rule = "must be a number above 0 and below 1, or a list of such in increasing order"
     return QueryError.about("q", rule, given, "0.5 is the median, [0.25, 0.75] are quartiles.")
-
-
-def _show_quantile(quantile: Fraction) -> str:
-    return f"{float(quantile):.6g}"

@@ -6,7 +6,7 @@ A new kind is a class of its own; Python refuses one that leaves out what a quer
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import pandas as pd
 
@@ -118,6 +118,12 @@ class ReadOff:
 class Query(ABC):
     """What every query is: groups, a condition, keys and caps given in the call, and outputs."""
 
+    counts_units: ClassVar[bool] = False
+    """Whether a unit counts once in a group, however many rows it has there."""
+
+    ranges: ClassVar[bool] = False
+    """Whether the numbers of rows in ranges of bins matter, and bins are no groups of caps."""
+
     by: tuple[Hashable, ...] = ()
     where: Condition | None = None
     keys: Keys = None
@@ -127,12 +133,10 @@ class Query(ABC):
         taken = [asked.name for asked in self.outputs if asked.name in self.levels]
         if taken:
             naming = "" if self.binned else "name outputs with dpf.aggregate(by=..., name=...), or "
-            raise QueryError(
-                f"the groups are in a level {taken[0]!r} of the index, and an output cannot have "
-                f"that name, too: {naming}rename the column in the frame before it is declared.",
-                parameter="by",
-                label=taken[0],
-            )
+            wrong = f"the groups are in a level {taken[0]!r} of the index"
+            rule = "and an output cannot have that name, too:"
+            way = f"{rule} {naming}rename the column in the frame before it is declared."
+            raise QueryError(f"{wrong}, {way}", parameter="by", label=taken[0])
 
     @property
     @abstractmethod
@@ -198,16 +202,6 @@ class Query(ABC):
         own = self.limits
         rows, groups = own.rows or declared.rows, own.groups or declared.groups
         return Caps(rows, groups, own.rows_per_group or declared.rows_per_group)
-
-    @property
-    def counts_units(self) -> bool:
-        """Whether a unit counts once in a group, however many rows it has there."""
-        return False
-
-    @property
-    def ranges(self) -> bool:
-        """Whether the numbers of rows in ranges of bins matter, and bins are no groups of caps."""
-        return False
 
     @property
     def margins(self) -> Mapping[tuple[Hashable, ...], "Query"]:

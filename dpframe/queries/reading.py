@@ -1,7 +1,7 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypedDict
 
 import pandas as pd
@@ -85,11 +85,8 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
         return ()
     if is_label(given) and not isinstance(given, Iterator | frozenset):
         return (given,)
-    wrong = QueryError(
-        f"{name} must be a column label or a list of labels, got {a_type(given)}."
-        f"{_way_of_labels(name, given)}",
-        parameter=name,
-    )
+    rule = f"{name} must be a column label or a list of labels, got {a_type(given)}."
+    wrong = QueryError(f"{rule}{_way_of_labels(name, given)}", parameter=name)
     # sets have no order, and a column of the frame is private; other arrays may hold labels
     if isinstance(given, set | frozenset | Mapping | pd.Series | pd.DataFrame):
         raise wrong
@@ -119,15 +116,16 @@ def _way_of_labels(name: str, given: object) -> str:
 
 def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
     """Check that bounds are of the columns that are asked for."""
-    named = bounds if isinstance(bounds, Mapping) else ()
-    unknown = [label for label in named if label not in columns]
-    if unknown:
-        raise QueryError(
-            f"bounds names {quote(unknown)}, which is not among columns={quote(list(columns))}.",
-            parameter="bounds",
-            label=unknown[0],
-        )
+    refuse_unknown("bounds", bounds if isinstance(bounds, Mapping) else (), columns)
     return bounds
+
+
+def refuse_unknown(name: str, labels: Iterable[Hashable], columns: tuple[Hashable, ...]) -> None:
+    """Refuse labels that are not among those of the columns."""
+    unknown = [label for label in labels if label not in columns]
+    if unknown:
+        why = f"{name} names {quote(unknown)}, which is not among columns={quote(list(columns))}."
+        raise QueryError(why, parameter=name, label=unknown[0])
 
 
 def as_float(given: object) -> float:
@@ -156,12 +154,9 @@ def check_query(query: object, name: Hashable = None) -> Query:
         return query
     called = "" if name is None else f" under {name!r}"
     if isinstance(query, Search):
-        raise QueryError(
-            "what dpf.discover(...), dpf.suggest_caps(...) and dpf.suggest_bounds(...) look for is "
-            f"released on its own, in a call of .dp.release(...); got one{called}.",
-            parameter="queries",
-            label=name,
-        )
+        what = "what dpf.discover(...), dpf.suggest_caps(...) and dpf.suggest_bounds(...) look for"
+        way = f"is released on its own, in a call of .dp.release(...); got one{called}."
+        raise QueryError(f"{what} {way}", parameter="queries", label=name)
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
         "dpf.std(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), dpf.units(...), "

@@ -101,10 +101,7 @@ class UnitSizes(Query):
     kind: SizeKind = field(kw_only=True)
     most: pd.Index = field(kw_only=True)
 
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One column."""
-        return (OutputSpec("units", "count"),)
+    outputs = (OutputSpec("units", "count"),)
 
     @property
     def what(self) -> str:

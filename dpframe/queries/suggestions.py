@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
 
 from dpframe.calls import with_keywords
@@ -17,10 +16,8 @@ from dpframe.queries.tasks import SizeKind
 
 OfValues = Literal["sum", "mean"]
 
-_CAPS: Mapping[str, SizeKind] = MappingProxyType(
-    {f"max_{kind}": kind for kind in get_args(SizeKind)}
-)
-_MAKERS: Mapping[str, Callable[..., Sum | Mean]] = MappingProxyType({"sum": sum, "mean": mean})
+_CAPS: dict[str, SizeKind] = {f"max_{kind}": kind for kind in get_args(SizeKind)}
+_MAKERS: dict[str, Callable[..., Sum | Mean]] = {"sum": sum, "mean": mean}
 _SMALLEST, _LARGEST = 2.0**-10, 2.0**32
 
 
@@ -127,11 +124,9 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     """
     query, cap, largest = options["query"], options["cap"], options["largest"]
     if query is not None and by is not None:
-        raise QueryError(
-            "by= is short for query=dpf.count(by=by): give one of the two, and the groups of a "
-            "query in the query.",
-            parameter="by",
-        )
+        why = "by= is short for query=dpf.count(by=by):"
+        way = "give one of the two, and the groups of a query in the query."
+        raise QueryError(f"{why} {way}", parameter="by")
     later = count(by) if query is None else check_query(query)
     kind = None if cap is None else _kind(cap, later)
     if largest is not None:
@@ -144,12 +139,8 @@ def _kind(cap: object, query: Query) -> SizeKind:
     if not isinstance(cap, str) or cap not in _CAPS:
         raise QueryError.about("cap", f"must be one of {', '.join(map(repr, _CAPS))}", cap)
     if query.counts_units and cap != "max_groups":
-        raise QueryError.about(
-            "cap",
-            'must be "max_groups" for units',
-            cap,
-            "They count once in a group however many rows they have there.",
-        )
+        way = "They count once in a group however many rows they have there."
+        raise QueryError.about("cap", 'must be "max_groups" for units', cap, way)
     return _CAPS[cap]
 
 
@@ -282,10 +273,8 @@ def suggest_bounds(
     if not isinstance(query, str) or query not in _MAKERS:
         raise QueryError.about("query", 'must be "sum" or "mean"', query)
     if within is not None and not (smallest is largest is None):
-        raise QueryError(
-            "within= has bins of equal widths: leave out smallest= and largest=.",
-            parameter="smallest" if largest is None else "largest",
-        )
+        why = "within= has bins of equal widths: leave out smallest= and largest=."
+        raise QueryError(why, parameter="smallest" if largest is None else "largest")
     later = _MAKERS[query]([column], by, where=options["where"], keys=options["keys"])
     among = smallest, largest, within, options["bins"]
     search = BoundSearch(column, later, *among, _planned(planned))

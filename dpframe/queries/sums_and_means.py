@@ -2,8 +2,9 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypedDict, Unpack, get_args
+from typing import Annotated, ClassVar, TypedDict, Unpack, cast, get_args
 
+from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import WRITTEN
@@ -132,9 +133,8 @@ def _n_weight(value: object) -> float:
 
 
 def _objective(value: object) -> Objective:
-    for name in get_args(Objective):
-        if isinstance(value, str) and value == name:
-            return name  # type: ignore[no-any-return]
+    if is_one_of(value, get_args(Objective)):
+        return cast(Objective, value)
     raise QueryError.about("objective", 'must be "total" or "worst"', value)
 
 

@@ -148,19 +148,15 @@ def excerpt(text: str) -> str:
 def _check(text: object) -> None:
     """Refuse a condition that is not a text of a reasonable size."""
     if not isinstance(text, str):
-        raise QueryError(
-            f"where must be a condition as text, such as 'fare > 0', got {a_type(text)}: masks and "
-            "functions could look at other rows.",
-            parameter="where",
-        )
+        why = f"where must be a condition as text, such as 'fare > 0', got {a_type(text)}:"
+        way = "masks and functions could look at other rows."
+        raise QueryError(f"{why} {way}", parameter="where")
     if not text.strip():
         raise QueryError.about("where", "must not be empty", text, "Without it, all rows count.")
     if len(text) > _LONGEST:
-        raise QueryError(
-            f"where must have at most {_LONGEST} characters, got {len(text)}: add a column that "
-            "holds the outcome and name that one.",
-            parameter="where",
-        )
+        why = f"where must have at most {_LONGEST} characters, got {len(text)}:"
+        way = "add a column that holds the outcome and name that one."
+        raise QueryError(f"{why} {way}", parameter="where")
 
 
 def as_name(label: str) -> str:
@@ -192,8 +188,6 @@ def _check_depth(tree: ast.expr) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return
-    raise QueryError(
-        f"where must be nested at most {_DEEPEST} levels deep: chain conditions with 'and' and "
-        "'or', and use 'in' for many values.",
-        parameter="where",
-    )
+    why = f"where must be nested at most {_DEEPEST} levels deep:"
+    way = "chain conditions with 'and' and 'or', and use 'in' for many values."
+    raise QueryError(f"{why} {way}", parameter="where")

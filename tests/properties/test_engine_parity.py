@@ -25,7 +25,7 @@ from dpframe.operations.tables import plan_tables
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.bins import check_bins
+from dpframe.queries.binned import check_bins
 from dpframe.queries.sizes import candidate_caps, sizes_of
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
 

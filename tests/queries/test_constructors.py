@@ -15,7 +15,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.errors import CallError, DPFrameError, QueryError
 from dpframe.queries.aggregate import NOT_OUTPUTS
-from dpframe.queries.bins import check_bins
+from dpframe.queries.binned import check_bins
 
 SECRET = pd.Series(["secret", "secret"], name="zone")
 
