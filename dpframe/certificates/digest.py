@@ -16,7 +16,6 @@ import pandas as pd
 
 from dpframe.certificates.json_records import Limits, Record
 from dpframe.columns.lookup import Remembered
-from dpframe.forks import cached_property
 
 Short: TypeAlias = Annotated[str, Limits(pattern="^[0-9a-f]{16}$")]
 
@@ -34,10 +33,13 @@ class _Values(NamedTuple):
 class Piece(_Values):
     """What kind the values of a column are of, and all of them."""
 
-    @cached_property
+    @property
     def fingerprint(self) -> tuple[str, str, str]:
-        """See `fingerprint`."""
-        return fingerprint(self.kind, self.data)
+        """See `fingerprint`; it is computed once."""
+        known: dict[str, tuple[str, str, str]] = vars(self)
+        if "fingerprint" not in known:
+            known["fingerprint"] = fingerprint(self.kind, self.data)
+        return known["fingerprint"]
 
 
 _LEVELS: Remembered[pd.Index, list[Piece]] = Remembered(4)

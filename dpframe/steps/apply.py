@@ -51,13 +51,20 @@ def certified_after(
     return made, attach(made, replace(described, steps=(*certificate.steps, step)))
 
 
+def in_rows(frame: pd.DataFrame, certificate: Certificate) -> pd.DataFrame:
+    """Return a table with its cells in rows, as they were released, without certificate."""
+    # pandas copies all attrs for each column that is looked at
+    return pd.DataFrame(frame) if certificate.unstacked is None else stack_table(frame, certificate)
+
+
 def cell_by_cell(action: Action) -> Action:
     """Let an action that knows columns of a release do so where keys are columns, too."""
 
     @wraps(action)
     def on_cells(frame: pd.DataFrame, certificate: Certificate, step: StepPart) -> Outcome:
-        long, described = action(stack_table(frame, certificate), certificate, step)
-        return spread(long, frame, certificate), described
+        long, described = action(in_rows(frame, certificate), certificate, step)
+        wide = certificate.unstacked is not None
+        return spread(long, frame, certificate) if wide else long, described
 
     return on_cells
 

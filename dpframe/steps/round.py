@@ -12,7 +12,6 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import MOST_DECIMALS, ReleasedColumn, RoundedPart
 from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.steps import RoundStep
-from dpframe.certificates.unstacked import stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.steps import apply
@@ -51,10 +50,10 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     [150, 140, 160]
     """
     certificate = verify(released)
-    cells = stack_table(released, certificate)
+    cells = apply.in_rows(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
-    ends = {end: at for at in numbers for end in ends_of(cells, certificate, at)}
+    ends = {end: at for at in numbers for end in _ends(cells, certificate, at)}
     if isinstance(decimals, Mapping):
         given = {
             apply.place_of(cells, label, "decimals"): count for label, count in decimals.items()
@@ -87,11 +86,16 @@ def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) 
     decimals = {apply.label_place(frame, name): count for name, count in step.decimals.items()}
     columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
     for at, count in decimals.items():
-        for end, suffix in ends_of(frame, certificate, at).items():
+        for end, suffix in _ends(frame, certificate, at).items():
             columns[end] = _round_outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
     return apply.put_columns(frame, columns), certificate.with_each(
         lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at))
     )
+
+
+def _ends(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict[int, str]:
+    """Return the ends of the intervals of a column, where anything stands beside the release."""
+    return ends_of(frame, certificate, place) if frame.shape[1] > certificate.width else {}
 
 
 def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:
