@@ -61,13 +61,26 @@ def scale_designs(
         return balanced
     largest = Fraction(max(widest(design, own) for design, own in pairs))
     if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
-        why = "the noise needed has a scale above the limit of 2**60 on the integers measured."
-        way = "Spend more, or declare tighter bounds or caps."
-        raise CalibrationError(f"{why} {way}", parameter="epsilon")
+        raise _too_wide()
     # floats say where to start, and fractions judge
     start = float(moved / allowed) ** (1 / norm)
     factor = round_up(start, lambda factor: loss(factor) <= allowed)
-    return [tuple(factor * scale for scale in own) for own in balanced]
+    scaled = [tuple(factor * scale for scale in own) for own in balanced]
+    # products are rounded: the last digit may be above the limit, which draws would refuse
+    if (
+        max(widest(design, own) for (_, design), own in zip(designs, scaled, strict=True))
+        > MAX_SCALE
+    ):
+        raise _too_wide()
+    return scaled
+
+
+def _too_wide() -> CalibrationError:
+    return CalibrationError(
+        "the noise needed has a scale above the limit of 2**60 on the integers measured. Spend "
+        "more, or declare tighter bounds or caps.",
+        parameter="epsilon",
+    )
 
 
 def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:

@@ -250,6 +250,15 @@ def test_noise_too_wide_for_64_bits_is_refused(mechanism, query, spend, way):
     assert MAX_SCALE / 100 < widest <= MAX_SCALE
 
 
+def test_a_scale_that_rounding_lifts_above_the_limit_is_refused_before_the_charge():
+    bounds = {"c0": (0, 46.12), "c1": (0, 1.55), "c2": (0, 23.33), "c3": (0, 47.17)}
+    frame = pd.DataFrame(1.0, index=range(3), columns=list(bounds))
+    frame.dp.declare(bounds=bounds, privacy_unit=dpf.EACH_ROW, budget=Budget(1))
+    with raises(CalibrationError, "2**60", parameter="epsilon"):
+        frame.dp.sum([*bounds], epsilon=2.8870999809610387e-09, mechanism="box")
+    assert not frame.dp.ledger.entries
+
+
 def test_the_choice_leaves_out_mechanisms_whose_noise_would_be_too_wide():
     query = dpf.sum("x", bounds=(0, 2**32))
     spend = {"epsilon": 1e-8, "delta": 1e-12}
