@@ -1,15 +1,26 @@
-"""The public call that releases: whatever is asked goes through one pipeline."""
+"""The public call that releases: whatever is asked goes through one pipeline.
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Unpack, overload
+Quantiles that are selected have no noise. For caps and bounds, plans of the later query are made
+first, without data; then the histogram is a release as any other, and errors are computed from what
+came out.
+"""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Self, Unpack, overload
+
+import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.parts import LedgerPart
+from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
-from dpframe.engines import Frame
-from dpframe.engines.declared import declaration_of
+from dpframe.engines import Frame, engine_for
+from dpframe.engines.declared import SINGLE, check_keys_match, check_queries, declaration_of
+from dpframe.ledger.log import Entry
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.pipeline import (
     Operation,
@@ -18,17 +29,118 @@ from dpframe.operations.pipeline import (
     entry_of,
     make_release,
 )
-from dpframe.operations.select import plan_quantiles
-from dpframe.operations.suggest import plan_suggestion
-from dpframe.operations.tables import plan_tables
+from dpframe.operations.tables import PlannedTables, plan_tables
+from dpframe.plan.cells import cells_of
+from dpframe.plan.record import certificate_for, cost, record_of_selection
+from dpframe.plan.selection import SelectionPlan, plan_selection
+from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.neighbors import EachRow
-from dpframe.privacy.selection import SELECT
+from dpframe.privacy.selection import SELECT, select
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.quantiles import Quantile
+from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.steps.suggest_caps import BoundErrors, CapErrors
 from dpframe.strategies import MechanismName
+from dpframe.strategies.base import Estimate
+
+
+class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
+    """Quantiles to be selected."""
+
+    def preview(self) -> pd.DataFrame:
+        """One row per quantile: how far off it may be."""
+        plan, declaration = self.plan, self.declaration
+        table = {
+            "mechanism": plan.mechanism,
+            "rank_error_95": plan.rank_errors(),
+            **cost(plan, declaration),
+            "fits": declaration.allows(plan.loss),
+        }
+        quantiles = pd.Index([float(one) for one in plan.query.quantiles], name=LEVEL)
+        return pd.DataFrame(table, index=quantiles)
+
+    def measure(self, frame: Frame) -> np.ndarray:
+        """Count the rows of all groups by bin."""
+        (totals,) = self.engine.totals(frame, [self.plan.task])
+        rows: np.ndarray = totals[0].reshape(self.plan.groups.size, len(self.plan.bins.axis))
+        return rows
+
+    def draw(self, exact: np.ndarray) -> np.ndarray:
+        """Select bins."""
+        return select(exact, self.plan.selection, self.plan.bins.parts)
+
+    def certifier(self, entry: Entry) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
+        """Write the certificate but for values and ledger."""
+        record = record_of_selection(self.plan, self.declaration, entry)
+        index = self.plan.cells.index
+        return lambda chosen, ledger: _certify_quantiles(
+            self.plan, chosen, index, replace(record, ledger=ledger)
+        )
+
+
+def plan_quantiles(
+    frame: Frame, declaration: Declaration, query: Quantile, spend: Spend
+) -> SelectedQuantiles:
+    """Check everything public about quantiles to be selected, and plan it."""
+    engine, _ = check_queries(frame, query)
+    plan = plan_selection(declaration, query, spend)
+    engine.check(frame, plan.columns)
+    check_keys_match(engine, frame, plan.groups.axes)
+    return SelectedQuantiles(declaration, engine, plan)
+
+
+def _certify_quantiles(
+    plan: SelectionPlan, chosen: np.ndarray, index: pd.Index, record: Release
+) -> pd.DataFrame:
+    """Certify the values of the bins that were selected."""
+    values = plan.bins.values[chosen].ravel()
+    released = pd.DataFrame({0: values}, index=index)
+    released.columns = pd.Index([plan.column.name], tupleize_cols=False)
+    attach(released, certificate_for(record))
+    return released
+
+
+@dataclass(frozen=True, eq=False)
+class Suggestion(PlannedTables):
+    """A histogram from which caps or bounds are suggested."""
+
+    facts: CapErrors | BoundErrors = field(kw_only=True)
+
+    def denoised(self, method: str | None, graph: object) -> Self:
+        """Refuse to denoise what errors are predicted from."""
+        return Operation.denoised(self, method, graph)
+
+    def preview(self, rows: float | None = None) -> pd.DataFrame:
+        """One row per bin: its error, and the noise of the later query."""
+        planned = self.plan.tables[SINGLE]
+        (prediction,) = planned.predictions()
+        columns = {"std_error": prediction.std_error, **self.facts.columns_of_noise}
+        return pd.DataFrame(columns, planned.table.cells.index)
+
+    def certifier(
+        self, entry: Entry
+    ) -> Callable[[list[list[Estimate]], LedgerPart | None], pd.DataFrame]:
+        """Write the certificate of the histogram, to which errors are added."""
+        certify = super().certifier(entry)
+        return lambda estimates, ledger: self.facts.add_to(certify(estimates, ledger))
+
+
+def plan_suggestion(
+    frame: Frame,
+    declaration: Declaration,
+    search: CapSearch | BoundSearch,
+    spend: Spend,
+    mechanism: str,
+) -> Suggestion:
+    """Check everything public about a suggestion, and plan its histogram and the later query."""
+    engine = engine_for(frame)
+    engine.check(frame, search.labels)
+    query, facts = plan_search(declaration, search, spend)
+    check_keys_match(engine, frame, cells_of(search.query, declaration).axes)
+    tables = plan_tables(frame, declaration, query, spend, mechanism)
+    return Suggestion(declaration, engine, tables.plan, several=False, facts=facts)
 
 
 def has_noise(asked: Request, mechanism: str) -> bool:

@@ -7,9 +7,9 @@ on public facts alone.
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
@@ -197,7 +197,8 @@ def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> f
 _MOST_KEPT = 64
 
 
-class Calibrated(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Calibrated:
     """A design with its noise and errors.
 
     Parameters

@@ -7,11 +7,12 @@ import numpy as np
 
 from dpframe.declaration.facts import Declaration
 from dpframe.forks import cached_property
+from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries.aggregate import Joint
 from dpframe.queries.tasks import Axis, Cells
-from dpframe.strategies.base import Design, Prediction
+from dpframe.strategies.base import Prediction
 from dpframe.strategies.noise import members_of
 
 
@@ -85,31 +86,16 @@ def _same_axis(one: Axis, other: Axis) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class Measurement(Calibrated):
     """Integers that are measured together, with their noise.
 
     Parameters
     ----------
     table
         The resolved query, or all queries that are measured as one.
-    design
-        What is measured and how it is decoded.
-    scales
-        Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
-    deviations
-        Standard deviations of the rounded noise of the blocks.
-    predictions
-        The errors of all outputs.
-    variance
-        The predicted variance of all outputs, relative to the ranges of what a row adds.
     """
 
     table: Table
-    design: Design
-    scales: tuple[float, ...]
-    deviations: tuple[float, ...]
-    predictions: tuple[Prediction, ...]
-    variance: float
 
     @cached_property
     def shared(self) -> list[tuple[int, ...]]:

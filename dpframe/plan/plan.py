@@ -290,7 +290,7 @@ def _plan_with(name: str, resolved: Resolved, spend: Spend, allowance: Allowance
         reason = f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
         return Refusal(CalibrationError(reason, parameter="mechanism", value=name))
     measured = {
-        names: Measurement(table, *found)
+        names: Measurement(**vars(found), table=table)
         for (names, table), found in zip(joint.items(), made, strict=True)
     }
     noisy = any(scale for one in measured.values() for scale in one.scales)

@@ -19,7 +19,7 @@ from support.planning import TRIPS, planned
 import dpframe as dpf
 from dpframe import __main__ as process
 from dpframe.engines import parquet
-from dpframe.jobs import plan_commands as jobs
+from dpframe.jobs import commands as jobs
 from dpframe.jobs.commands import main
 
 pytestmark = [
@@ -167,7 +167,7 @@ class Signaled(Traced):
 
 
 CODE = tuple(f"dpframe/jobs/{name}.py" for name in ("answers", "commands", "output_files"))
-CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("plan_commands", "run_job", "stopping"))
+CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "stopping"))
 
 
 @pytest.mark.parametrize("part", [10, pytest.param(500, marks=pytest.mark.audit)])

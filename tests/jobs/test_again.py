@@ -4,7 +4,7 @@ import pytest
 from support.planning import TRIPS, planned
 
 import dpframe as dpf
-from dpframe.jobs import plan_commands as jobs
+from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH
 from dpframe.jobs.commands import main
 

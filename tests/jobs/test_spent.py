@@ -18,7 +18,7 @@ from support.planning import planned
 import dpframe as dpf
 from dpframe.errors import LedgerBusyError
 from dpframe.jobs import answers, file_commands, output_files, run_job
-from dpframe.jobs import plan_commands as jobs
+from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
 from dpframe.ledger import locks

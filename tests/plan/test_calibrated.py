@@ -70,7 +70,7 @@ def test_what_is_kept_is_what_would_be_made(name):
             )
             assert (kept is None) == (fresh is None)
             for mine, theirs in zip(kept or (), fresh or (), strict=True):
-                assert mine[1:] == theirs[1:]
+                assert vars(mine) | {"design": None} == vars(theirs) | {"design": None}
                 assert type(mine.design) is type(theirs.design)
                 assert mine.design.predict(mine.deviations) == theirs.design.predict(
                     theirs.deviations
