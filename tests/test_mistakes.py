@@ -1,0 +1,1102 @@
+"""Mistakes that analysts and authors of scripts make: each is answered briefly, with a way out.
+
+A mistake is a line of code, and what its answer must have: the class of the error, the parameter,
+the column or value that it is about, and a telling word of the way out. Whatever is wrong, the
+message has at most 50 words, and the traceback of plain Python at most 15 lines.
+"""
+
+import linecache
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.planning import planned
+from support.raising import MOST_WORDS
+
+import dpframe as dpf
+from dpframe.errors import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    CalibrationError,
+    CallError,
+    CertificateError,
+    DeclarationError,
+    DPFrameError,
+    DPFrameWarning,
+    LedgerError,
+    NoSuchNameError,
+    QueryError,
+    UnknownColumnError,
+)
+from dpframe.jobs.commands import main
+
+MOST_LINES = 15
+_ANY = object()
+
+
+@dataclass(frozen=True, repr=False)
+class Mistake:
+    """Code that is wrong, and what the answer must have."""
+
+    code: str
+    kind: type[BaseException]
+    words: tuple[str, ...]
+    never: tuple[str, ...] = ()  # what would be a wrong advice
+    parameter: object = _ANY
+    label: object = _ANY  # the column, output or level, alone or as the value of the parameter
+
+    def __repr__(self):
+        return self.code
+
+    def complaints(self, error):
+        """List what is wrong with an answer."""
+        if error is None:
+            return ["there is no error"]
+        text, found = str(error), []
+        if not isinstance(error, self.kind):
+            found.append(f"{type(error).__name__} in place of {self.kind.__name__}")
+        found += [f"nothing about {word!r}" for word in self.words if word not in text]
+        found += [f"says {word!r}" for word in self.never if word in text]
+        if len(text.split()) > MOST_WORDS:
+            found.append(f"{len(text.split())} words")
+        if self.parameter is not _ANY and (given := _field(error, "parameter")) != self.parameter:
+            found.append(f"parameter={given!r} in place of {self.parameter!r}")
+        labels = [_field(error, name) for name in ("label", "value")]
+        if self.label is not _ANY and not any(_equal(one, self.label) for one in labels):
+            found.append(f"label={labels[0]!r}, value={labels[1]!r} in place of {self.label!r}")
+        lines = "".join(traceback.format_exception(error)).splitlines()
+        if isinstance(error, DPFrameError) and len(lines) > MOST_LINES:
+            found.append(f"a traceback of {len(lines)} lines")
+        return found
+
+
+def _field(error, name):
+    return getattr(error, name, None)
+
+
+def _equal(one, other):
+    return type(one) is type(other) and one == other
+
+
+def wrong(code, kind, *words, **fields):
+    return Mistake(code, kind, words, **fields)
+
+
+HABITS = [  # what pandas has
+    wrong('df.groupby("ward").dp.count(epsilon=1)', AttributeError, 'by="ward"'),
+    wrong('df["stay"].dp.mean(epsilon=1)', NoSuchNameError, "df.dp.mean("),
+    wrong('df.loc[df.ward == "A", "stay"].dp', NoSuchNameError, "where="),
+    wrong('df.groupby("ward").size().dp', NoSuchNameError, "frame"),
+    wrong('df.dp["ward"]', TypeError, 'by="ward"'),
+    wrong('df.dp.groupby("ward")', NoSuchNameError, "by="),
+    wrong('df.dp.value_counts("ward")', NoSuchNameError, ".dp.count(by="),
+    wrong("df.dp.size()", NoSuchNameError, ".dp.count("),
+    wrong('df.dp.nunique("person")', NoSuchNameError, ".dp.units("),
+    wrong('df.dp.agg({"stay": "mean"})', NoSuchNameError, ".dp.aggregate("),
+    wrong("df.dp.describe()", NoSuchNameError, ".dp.aggregate("),
+    wrong('df.dp.query("stay > 3")', NoSuchNameError, "where="),
+    wrong('df.dp.loc[df.ward == "A"]', NoSuchNameError, "where="),
+    wrong('df.dp.max("stay")', NoSuchNameError, "not released"),
+    wrong('df.dp.percentile("stay", 50)', NoSuchNameError, ".dp.quantile("),
+    wrong('df.dp.pivot_table("stay", "ward")', NoSuchNameError, "by="),
+    wrong('df.dp.proportion("stay > 3")', NoSuchNameError, ".dp.rate("),
+    wrong("df.dp.cuont(epsilon=1)", NoSuchNameError, ".dp.count"),
+    wrong("df.dp.remaining", NoSuchNameError, ".dp.budget"),
+    wrong('df[df.ward == "A"].dp.count(epsilon=1)', DeclarationError, "where="),
+    wrong('df.query("stay > 3").dp.count(epsilon=1)', DeclarationError, "where="),
+    wrong("df.head(3).dp.count(epsilon=1)", DeclarationError, "ledger="),
+    wrong("df.copy().dp.count(epsilon=1)", DeclarationError, ".dp.declare("),
+    wrong("df.dropna().dp.count(epsilon=1)", DeclarationError, "ledger="),
+    wrong('df.assign(long=1).dp.count("long", epsilon=1)', DeclarationError, ".dp.declare("),
+    wrong('df.rename(columns={"stay": "nights"}).dp.mean("nights", epsilon=1)', DeclarationError),
+    wrong('df.set_index("ward").dp.count("ward", epsilon=1)', DeclarationError, "derived"),
+    wrong("df.sample(5).dp.count(epsilon=1)", DeclarationError, "derived"),
+    wrong("pd.concat([df, df]).dp.count(epsilon=1)", DeclarationError, "derived"),
+    wrong("raw.merge(raw).dp.count(epsilon=1)", DPFrameWarning, "privacy_unit="),
+    wrong(
+        'del df["sex"]; df.dp.count("sex", epsilon=1)',
+        UnknownColumnError,
+        "no column",
+        parameter="by",
+        label="sex",
+    ),
+    wrong('dpf.groupby("ward")', NoSuchNameError, "dpframe has no"),
+    wrong("dpf.read_parquet('visits.parquet')", NoSuchNameError, "pandas.read_parquet"),
+]
+
+CALLS = [  # which function takes what
+    wrong('dpf.count(df, "ward")', CallError, "frame.dp.count("),
+    wrong('dpf.mean(df, "stay")', CallError, "frame.dp.mean("),
+    wrong('dpf.histogram(df, "stay", [0, 5])', CallError, "frame.dp.histogram("),
+    wrong('dpf.rate(df, "stay > 3")', CallError, "frame.dp.rate("),
+    wrong('dpf.aggregate(df, "ward", n=dpf.count())', CallError, "frame.dp.aggregate("),
+    wrong('dpf.count(by="ward", frame=df)', CallError, "frame.dp.count("),
+    wrong('dpf.discover(df, "ward", max_groups=1)', CallError, "frame.dp.discover("),
+    wrong('dpf.suggest_caps(df, "ward")', CallError, "frame.dp.suggest_caps("),
+    wrong('dpf.suggest_bounds(df, "stay")', CallError, "frame.dp.suggest_bounds("),
+    wrong(
+        "dpf.release(dpf.count(), df, epsilon=1)",
+        DeclarationError,
+        "frame must be",
+        parameter="frame",
+    ),
+    wrong("dpf.release('visits.csv', dpf.count(), epsilon=1)", DeclarationError, parameter="frame"),
+    wrong("dpf.declare(raw.ward, keys={})", DeclarationError, "DataFrame", parameter="frame"),
+    wrong('dpf.release(df, "count", epsilon=1)', QueryError, "dpf.count(", parameter="queries"),
+    wrong("dpf.release(df, dpf.count, epsilon=1)", QueryError, "dpf.count(", parameter="queries"),
+    wrong("dpf.release(df, [dpf.count()], epsilon=1)", QueryError, "dict", parameter="queries"),
+    wrong("df.dp.release({}, epsilon=1)", QueryError, "nothing", parameter="queries"),
+    wrong('df.dp.release({"n": 1}, epsilon=1)', QueryError, "'n'", parameter="queries"),
+    wrong(
+        'df.dp.release({"n": dpf.count(), "w": dpf.discover("ward", max_groups=1)}, epsilon=1)',
+        QueryError,
+        "'w'",
+        parameter="queries",
+    ),
+    wrong('df.dp.release(dpf.count(), epsilon=1, by="ward")', CallError, "query", parameter="by"),
+    wrong(
+        'df.dp.release(dpf.count(), epsilon=1, where="stay > 3")',
+        CallError,
+        "query",
+        never=("'share'",),
+        parameter="where",
+    ),
+    wrong('df.dp.preview("ward", epsilon=1)', QueryError, "dpf.count(", parameter="queries"),
+    wrong('df.dp.preview(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
+    wrong(
+        "df.dp.preview(dpf.count(), epsilon=1, std_error=3)",
+        CalibrationError,
+        "one of them",
+        parameter="std_error",
+    ),
+    wrong(
+        'df.dp.preview(dpf.mean("stay", "ward"), std_error=1)',
+        QueryError,
+        "rows=100",
+        parameter="rows",
+    ),
+    wrong(
+        "df.dp.preview(dpf.count(), half_width=-1)", QueryError, "above 0", parameter="half_width"
+    ),
+    wrong(
+        'df.dp.preview(dpf.count(), std_error={"cuont": 3})',
+        QueryError,
+        "'count'",
+        parameter="std_error",
+    ),
+    wrong("df.dp.preview(dpf.count(), epsilon=1, rows=-5)", QueryError, "rows", parameter="rows"),
+    wrong('df.dp.count("ward", "year", epsilon=1)', CallError, "by=['ward', 'year']"),
+    wrong('df.dp.mean("stay", "ward", "sex", epsilon=1)', CallError, "by=['ward', 'sex']"),
+    wrong('df.dp.count("ward", epsilom=1)', CallError, "'epsilon'", parameter="epsilom"),
+    wrong('df.dp.count("ward", eps=1)', CallError, "'epsilon'", parameter="eps"),
+    wrong('df.dp.count(groupby="ward", epsilon=1)', CallError, "'by'", parameter="groupby"),
+    wrong('df.dp.count(filter="stay > 3", epsilon=1)', CallError, "'where'", parameter="filter"),
+    wrong('df.dp.count("ward", epsilon=1, seed=7)', CallError, "no keyword", parameter="seed"),
+    wrong('df.dp.count("ward", by="sex", epsilon=1)', CallError, "once", parameter="by"),
+    wrong("df.dp.mean(epsilon=1)", CallError, "mean(columns)", parameter="columns"),
+    wrong("df.dp.rate(epsilon=1)", CallError, "rate(condition)", parameter="condition"),
+    wrong(
+        'df.dp.histogram("stay", epsilon=1)',
+        CallError,
+        "histogram(column, bins)",
+        never=("histogram(bins)",),
+        parameter="bins",
+    ),
+    wrong('df.dp.aggregate({"stay": "mean"}, epsilon=1)', QueryError, "dpf.mean("),
+    wrong(
+        'df.dp.aggregate("ward", stay="mean", epsilon=1)', QueryError, "dpf.mean", parameter="stay"
+    ),
+    wrong(
+        'df.dp.aggregate("ward", m=("stay", "mean"), epsilon=1)',
+        QueryError,
+        "dpf.mean(",
+        parameter="m",
+    ),
+    wrong('df.dp.aggregate("ward", epsilon=1)', QueryError, "dpf.count()"),
+    wrong('dpf.aggregate("ward", n=dpf.count)', QueryError, "dpf.count()", parameter="n"),
+    wrong(
+        'dpf.aggregate("ward", n=dpf.count(keys=["A"]))', QueryError, "once for all", parameter="n"
+    ),
+    wrong('dpf.aggregate("ward", epsilon=1)', QueryError, "release", parameter="epsilon"),
+    wrong('dpf.aggregate("ward", ward=dpf.count())', QueryError, "level", label="ward"),
+    wrong(
+        'dpf.aggregate("ward", m=dpf.mean(["stay", "year"]))',
+        QueryError,
+        "single column",
+        parameter="m",
+    ),
+    wrong(
+        'dpf.aggregate("ward", h=dpf.histogram("stay", [0, 9]))',
+        QueryError,
+        "release({...})",
+        parameter="h",
+    ),
+    wrong('dpf.margins("ward", ways=2)', QueryError, "list", parameter="columns"),
+    wrong('dpf.margins(["ward", "sex"], ways=3)', QueryError, "2", parameter="ways"),
+    wrong(
+        'dpf.margins(["ward", "sex"], weights={("day",): 2})',
+        QueryError,
+        "none of",
+        parameter="weights",
+        label=("day",),
+    ),
+    wrong('dpf.margins(["ward", "ward"])', QueryError, "twice", parameter="columns"),
+    wrong(
+        'dpf.margins(["ward", "sex"], keys=["A"])', QueryError, "dict by column", parameter="keys"
+    ),
+]
+
+OLD_NAMES = [  # what other versions and libraries call it
+    wrong("table.dp.with_intervals()", NoSuchNameError, ".dp.interval(join=True)"),
+    wrong('table.dp.with_percent("n")', NoSuchNameError, ".dp.percent(", "join=True"),
+    wrong("spread.dp.quantiles([0.5])", NoSuchNameError, ".dp.quantile("),
+    wrong('df.dp.median("stay", epsilon=1)', NoSuchNameError, ".dp.quantile(", "0.5"),
+    wrong("table.dp.denoised()", NoSuchNameError, ".dp.denoise"),
+    wrong("table.dp.denoising", NoSuchNameError, "certificate.denoising"),
+    wrong("table.dp.schema()", NoSuchNameError, "dpf.schema("),
+    wrong("table.dp.replay(table)", NoSuchNameError, "dpf.replay("),
+    wrong('df.dp.preview_suggest_caps("ward", epsilon=1)', NoSuchNameError, "dpf.suggest_caps("),
+    wrong('df.dp.preview_discover("ward", epsilon=1)', NoSuchNameError, "dpf.discover("),
+    wrong('dpf.preview_discover(df, "ward")', NoSuchNameError, "dpf.preview"),
+    wrong("dpf.with_intervals(table)", NoSuchNameError, "interval", "join=True"),
+    wrong("dpf.quantiles(spread)", NoSuchNameError, "dpf.quantile"),
+    wrong('dpf.median("stay")', NoSuchNameError, "dpf.quantile(column, 0.5)", never=(".median",)),
+    wrong("dpf.denoised(table)", NoSuchNameError, "dpf.denoise"),
+    wrong("dpf.denoising_report(table)", NoSuchNameError, "certificate.denoising"),
+    wrong("dpf.schema_of(table)", NoSuchNameError, "dpf.schema"),
+    wrong("dpf.std_error(table)", NoSuchNameError, ".dp.std_error"),
+    wrong("dpf.best(table)", NoSuchNameError, ".dp.best"),
+    wrong("dpf.Concatenation", NoSuchNameError, "dpf.Certificate"),
+    wrong("table.dp.intervall()", NoSuchNameError, ".dp.interval"),
+    wrong("table.dp.ci(0.95)", NoSuchNameError, ".dp.interval("),
+    wrong("table.dp.nope", NoSuchNameError, "It has", "interval"),
+    wrong('table.dp.drop(columns="n")', NoSuchNameError, ".dp.select("),
+    wrong('table.dp.nlargest(3, "n")', NoSuchNameError, ".dp.head("),
+    wrong("table.dp.merge(grid)", NoSuchNameError, "dpf.concat("),
+    wrong('table.dp.to_csv("a.csv")', NoSuchNameError, ".dp.write_csv("),
+]
+
+AMOUNTS = [
+    wrong('df.dp.count("ward")', CalibrationError, "epsilon=, mu=, rho= or share="),
+    wrong('df.dp.release(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
+    wrong("df.dp.count(epsilon=1, mu=1)", CalibrationError, "exactly one way"),
+    wrong("df.dp.count(epsilon=1, share=0.1)", CalibrationError, "exactly one way"),
+    wrong("df.dp.count(delta=1e-6)", CalibrationError, "exactly one way"),
+    wrong("df.dp.count(mu=1, delta=1e-6)", CalibrationError, "epsilon=", parameter="delta"),
+    wrong('df.dp.count(epsilon="a lot")', CalibrationError, "number", parameter="epsilon"),
+    wrong('df.dp.count(epsilon="1,5")', CalibrationError, "number", parameter="epsilon"),
+    wrong('df.dp.count(epsilon="50%")', CalibrationError, "number", parameter="epsilon"),
+    wrong("df.dp.count(epsilon=[1])", CalibrationError, "number", parameter="epsilon"),
+    wrong("df.dp.count(epsilon=True)", CalibrationError, "number", parameter="epsilon"),
+    wrong("df.dp.count(epsilon=-1)", CalibrationError, ">= 0", parameter="epsilon", label=-1),
+    wrong('df.dp.count(epsilon=float("nan"))', CalibrationError, "finite", parameter="epsilon"),
+    wrong('df.dp.count(epsilon=float("inf"))', CalibrationError, "finite", parameter="epsilon"),
+    wrong("df.dp.count(epsilon=0)", CalibrationError, "> 0", parameter="epsilon", label=0),
+    wrong("df.dp.count(share=50)", CalibrationError, "0.5", parameter="share", label=50),
+    wrong("df.dp.count(share=0)", CalibrationError, "(0, 1]", parameter="share", label=0),
+    wrong('df.dp.count(share="1/0")', CalibrationError, "number", parameter="share"),
+    wrong("df.dp.count(epsilon=1, delta=2)", CalibrationError, "1e-6", parameter="delta"),
+    wrong("df.dp.count(epsilon=1, delta=-1e-6)", CalibrationError, "[0, 1)", parameter="delta"),
+    wrong("df.dp.count(epsilon=50)", DPFrameWarning, "epsilon <= 10"),
+    wrong(
+        'df.dp.count(epsilon=1, mechanism="gausian")',
+        CalibrationError,
+        "'gaussian'",
+        parameter="mechanism",
+        label="gausian",
+    ),
+    wrong(
+        'df.dp.count(epsilon=1, mechanism="Laplace")',
+        CalibrationError,
+        "'laplace'",
+        parameter="mechanism",
+    ),
+    wrong(
+        'df.dp.count(epsilon=1, mechanism="exponential")',
+        CalibrationError,
+        "one of",
+        parameter="mechanism",
+    ),
+    wrong(
+        'df.dp.count(epsilon=1, delta=0, mechanism="gaussian")',
+        CalibrationError,
+        '"laplace"',
+        parameter="mechanism",
+    ),
+    wrong(
+        'df.dp.count(epsilon=1, mechanism="select")',
+        CalibrationError,
+        ".dp.quantile(",
+        parameter="mechanism",
+    ),
+    wrong('df.dp.count(epsilon=1, denoise="magic")', QueryError, "'auto'", parameter="denoise"),
+    wrong('df.dp.count(epsilon=1, graph="grid")', QueryError, "denoise=", parameter="graph"),
+    wrong("df.dp.count(epsilon=1, name=7)", DeclarationError, "text", parameter="name", label=7),
+    wrong('df.dp.count(epsilon=1, note=["a"])', DeclarationError, "text", parameter="note"),
+    wrong(
+        'df.dp.count(epsilon=1, privacy_unit="person")',
+        DeclarationError,
+        ".dp.declare(",
+        parameter="privacy_unit",
+    ),
+    wrong(
+        "df.dp.count(epsilon=1, privacy_unit=dpf.EACH_ROW)",
+        DeclarationError,
+        "Leave it out",
+        parameter="privacy_unit",
+    ),
+    wrong(
+        "raw.dp.count(share=0.1, privacy_unit=dpf.EACH_ROW)",
+        CalibrationError,
+        "budget=",
+        parameter="share",
+    ),
+    wrong("dpf.Budget(epsilon=-1)", CalibrationError, ">= 0", parameter="epsilon"),
+    wrong("dpf.Budget(epsilon=0)", CalibrationError, "epsilon > 0", parameter="epsilon"),
+    wrong("dpf.Budget(1, delta=2)", CalibrationError, "1e-6", parameter="delta"),
+    wrong("dpf.Budget(delta=1e-6)", CallError, "needs epsilon", parameter="epsilon"),
+    wrong("dpf.Budget(eps=1)", CallError, "'epsilon'", parameter="eps"),
+    wrong("dpf.Budget(1, 1e-6, discovery=1e-3)", CalibrationError, "delta", parameter="discovery"),
+]
+
+BUDGETS = [
+    wrong(
+        "df.dp.count(epsilon=6); df.dp.count(epsilon=6)",
+        BudgetExceededError,
+        "twice",
+        never=("larger budget",),
+        parameter="epsilon",
+    ),
+    wrong(
+        "df.dp.count(share=0.6); df.dp.count(share=0.6)",
+        BudgetExceededError,
+        "twice",
+        never=("larger budget",),
+        parameter="share",
+    ),
+    wrong(
+        'df.dp.count(share=1); df.dp.mean("stay", epsilon=0.1)',
+        BudgetExceededError,
+        "Left",
+        never=("larger budget", "Spend less", "twice"),
+        parameter="epsilon",
+    ),
+    wrong(
+        "raw.dp.declare(budget=dpf.Budget(1), **facts); raw.dp.count(epsilon=2)",
+        BudgetExceededError,
+        "Left",
+        never=("larger budget", "twice"),
+        parameter="epsilon",
+    ),
+    wrong(
+        "raw.dp.declare(budget=dpf.Budget(1, 1e-6), **facts); "
+        'raw.dp.discover("ward", max_groups=1, epsilon=0.5)',
+        BudgetExceededError,
+        "discovery=",
+        parameter="discovery",
+    ),
+    wrong(
+        'df.dp.discover("ward", max_groups=1, discovery=1e-5, epsilon=1)',
+        BudgetExceededError,
+        "discovery=1e-07",
+        parameter="discovery",
+    ),
+    wrong(
+        'df.dp.count(epsilon=1, name="may"); df.dp.count(epsilon=1, name="may")',
+        AlreadyReleasedError,
+        "another name",
+        parameter="name",
+        label="may",
+    ),
+    wrong("raw.dp.budget", DeclarationError, "budget=", parameter="budget"),
+    wrong("raw.dp.declare(budget=1)", DeclarationError, "dpf.Budget(", parameter="budget"),
+    wrong('raw.dp.declare(budget={"epsilon": 1})', DeclarationError, "dpf.Budget("),
+    wrong('raw.dp.declare(ledger="a.ledger")', DeclarationError, "dpf.Ledger(", parameter="ledger"),
+    wrong(
+        "raw.dp.declare(budget=dpf.Budget(1), ledger=df.dp.ledger)",
+        DeclarationError,
+        "not both",
+        parameter="budget",
+    ),
+    wrong("dpf.Ledger()", DeclarationError, "dpf.Budget(", parameter="budget"),
+    wrong("dpf.Ledger(7)", DeclarationError, "path", parameter="path"),
+    wrong('dpf.Ledger(tmp / "a.ledger")', LedgerError, "dpf.Ledger.create(", parameter="path"),
+    wrong(
+        'dpf.Ledger.create(tmp / "no" / "a.ledger", budget=dpf.Budget(1))',
+        LedgerError,
+        "folder",
+        parameter="path",
+    ),
+    wrong(
+        'for _ in range(2): dpf.Ledger.create(tmp / "a.ledger", budget=dpf.Budget(1))',
+        LedgerError,
+        "dpf.Ledger(path)",
+        parameter="path",
+    ),
+    wrong(
+        'dpf.Ledger.create(tmp / "a.ledger", budget=dpf.Budget(1)); '
+        'dpf.Ledger(tmp / "a.ledger", budget=dpf.Budget(5))',
+        DeclarationError,
+        "Leave budget= out",
+        parameter="budget",
+    ),
+    wrong('dpf.Ledger.create(tmp / "a.ledger")', CallError, "budget=", parameter="budget"),
+    wrong('raw.to_csv(tmp / "a.csv"); dpf.Ledger(tmp / "a.csv")', LedgerError, "not a ledger"),
+    wrong("df.dp.ledger.charge(1)", DeclarationError, "by themselves", parameter="entry"),
+]
+
+DECLARATIONS = [
+    wrong(
+        'raw.dp.declare(privacy_unit="person")',
+        DeclarationError,
+        "max_rows=",
+        parameter="privacy_unit",
+    ),
+    wrong(
+        'raw.dp.declare(privacy_unit="persn", max_rows=2)',
+        UnknownColumnError,
+        "'person'",
+        parameter="privacy_unit",
+        label="persn",
+    ),
+    wrong("raw.dp.declare(max_rows=2)", DeclarationError, "privacy_unit=", parameter="max_rows"),
+    *(
+        wrong(
+            f'raw.dp.declare(privacy_unit="person", max_rows={given!r})',
+            DeclarationError,
+            "whole number",
+            parameter="max_rows",
+            label=given,
+        )
+        for given in (0, "2", 2.5)
+    ),
+    wrong(
+        'raw.dp.declare(privacy_unit=["person", "year"], max_rows=2)',
+        DeclarationError,
+        "combine",
+        parameter="privacy_unit",
+    ),
+    wrong(
+        'raw.dp.declare(privacy_unit="person", max_rows=2, neighboring="swap")',
+        DeclarationError,
+        '"replace"',
+        parameter="neighboring",
+        label="swap",
+    ),
+    wrong('raw.dp.declare(unit="patient")', DeclarationError, "privacy_unit=", parameter="unit"),
+    wrong(
+        'raw.dp.declare(bounds={"stay": (10, 0)})',
+        DeclarationError,
+        "Swap",
+        parameter="bounds",
+        label="stay",
+    ),
+    *(
+        wrong(
+            f'raw.dp.declare(bounds={{"stay": {given}}})',
+            DeclarationError,
+            "finite",
+            parameter="bounds",
+            label="stay",
+        )
+        for given in ("10", "(0, None)", '("0", "10")', '(0, float("inf"))', "(0, 5, 10)")
+    ),
+    wrong("raw.dp.declare(bounds=(0, 10))", DeclarationError, "dict", parameter="bounds"),
+    wrong(
+        'raw.dp.declare(bounds={"saty": (0, 10)})',
+        UnknownColumnError,
+        "'stay'",
+        parameter="bounds",
+        label="saty",
+    ),
+    wrong(
+        'raw.dp.declare(keys={"wrad": ["A"]})',
+        UnknownColumnError,
+        "'ward'",
+        parameter="keys",
+        label="wrad",
+    ),
+    *(
+        wrong(
+            f'raw.dp.declare(keys={{"ward": {given}}})',
+            DeclarationError,
+            word,
+            parameter="keys",
+            label="ward",
+        )
+        for given, word in {
+            '["A", "A"]': "unique",
+            '"ABC"': "list",
+            "[]": "at least one",
+            '["A", None]': "missing",
+            '[["A"]]': "hashable",
+            '{"A", "B"}': "sorted(",
+        }.items()
+    ),
+    wrong('raw.dp.declare(keys=["A", "B"])', DeclarationError, "dict", parameter="keys"),
+    wrong(
+        'df.dp.declare(keys={"ward": df.ward}, privacy_unit="person", max_rows=2)',
+        DeclarationError,
+        ".dp.discover",
+        parameter="keys",
+    ),
+    wrong('raw.dp.declare(key={"ward": ["A"]})', CallError, "'keys'", parameter="key"),
+    wrong('raw.dp.declare(missing="drop")', DeclarationError, "dict", parameter="missing"),
+    wrong(
+        'raw.dp.declare(missing={"ward": "Z"})',
+        DeclarationError,
+        "number",
+        parameter="missing",
+        label="ward",
+    ),
+    wrong(
+        'raw.dp.declare({"ward": ["A"]})', DeclarationError, "bounds=, keys=", parameter="schema"
+    ),
+    wrong("raw.dp.declare(validate=True)", DeclarationError, "schema", parameter="validate"),
+    wrong(
+        'df.dp.declare(bounds={"stay": (0, 9)})',
+        DeclarationError,
+        "repeat what still holds",
+        parameter="privacy_unit",
+    ),
+    wrong(
+        'raw.dp.count("ward", epsilon=1, privacy_unit=dpf.EACH_ROW)',
+        DeclarationError,
+        "keys=",
+        parameter="keys",
+        label="ward",
+    ),
+    wrong(
+        'raw.dp.mean("stay", epsilon=1, privacy_unit=dpf.EACH_ROW)',
+        DeclarationError,
+        "bounds=",
+        parameter="bounds",
+        label="stay",
+    ),
+    wrong('raw.dp.count("ward", keys=["A"], epsilon=1)', DPFrameWarning, "dpf.EACH_ROW"),
+    wrong("raw.dp.count(max_rows=2, epsilon=1)", DeclarationError, ".dp.declare(privacy_unit="),
+    wrong("raw.dp.suggest_caps(epsilon=1)", DeclarationError, ".dp.declare(privacy_unit="),
+    wrong('df.dp.discover("ward", epsilon=1)', DeclarationError, "max_groups="),
+]
+
+COLUMNS = [
+    *(
+        wrong(f"df.dp.{call}", UnknownColumnError, word, parameter=parameter, label=label)
+        for call, parameter, label, word in [
+            ('count("wrad", epsilon=1)', "by", "wrad", "'ward'"),
+            ('count("Ward", epsilon=1)', "by", "Ward", "'ward'"),
+            ("count(3, epsilon=1)", "by", 3, "It has"),
+            ('units("wrad", epsilon=1)', "by", "wrad", "'ward'"),
+            ('mean("saty", epsilon=1)', "columns", "saty", "'stay'"),
+            ('sum(["stay", "saty"], epsilon=1)', "columns", "saty", "'stay'"),
+            ('histogram("saty", [0, 1], epsilon=1)', "column", "saty", "'stay'"),
+            ('quantile("saty", 0.5, epsilon=1)', "column", "saty", "'stay'"),
+            ('ranges("saty", 4, epsilon=1)', "column", "saty", "'stay'"),
+            ('count(where="saty > 3", epsilon=1)', "where", "saty", "'stay'"),
+            ('rate("saty > 3", epsilon=1)', "condition", "saty", "'stay'"),
+            ('discover("wrad", max_groups=1, epsilon=1)', "by", "wrad", "'ward'"),
+            ('margins(["ward", "sxe"], ways=1, epsilon=1)', "columns", "sxe", "'sex'"),
+            ('suggest_caps("wrad", epsilon=1)', "by", "wrad", "'ward'"),
+            ('suggest_bounds("saty", epsilon=1)', "column", "saty", "'stay'"),
+            ('preview(dpf.count("wrad"), epsilon=1)', "by", "wrad", "'ward'"),
+            ('diagnose(dpf.count("wrad"))', "by", "wrad", "'ward'"),
+            ('release({"a": dpf.count("wrad")}, epsilon=1)', "by", "wrad", "'ward'"),
+        ]
+    ),
+    wrong("df.dp.quantile(0.5, epsilon=1)", UnknownColumnError, parameter="column", label=0.5),
+    wrong('df.dp.count(by={"ward": ["A"]}, epsilon=1)', QueryError, "keys=", parameter="by"),
+    wrong('df.dp.count(by={"ward", "sex"}, epsilon=1)', QueryError, "list", parameter="by"),
+    wrong('df.dp.count(by=["ward", "ward"], epsilon=1)', QueryError, "twice", parameter="by"),
+    wrong("df.dp.count(by=df.ward, epsilon=1)", DeclarationError, "public", parameter="by"),
+    wrong("df.dp.count(by=lambda row: row, epsilon=1)", QueryError, "label", parameter="by"),
+    wrong('df.dp.mean({"stay": "mean"}, epsilon=1)', QueryError, "label", parameter="columns"),
+    wrong("df.dp.mean([], epsilon=1)", QueryError, "at least one", parameter="columns"),
+    wrong(
+        'df.dp.count("day", epsilon=1)', DeclarationError, "keys=", parameter="keys", label="day"
+    ),
+    wrong(
+        'df.dp.mean("person", epsilon=1)',
+        DeclarationError,
+        "bounds=",
+        parameter="bounds",
+        label="person",
+    ),
+    wrong(
+        'df.dp.count("ward", keys="A", epsilon=1)',
+        DeclarationError,
+        "list",
+        parameter="keys",
+        label="ward",
+    ),
+    wrong(
+        'df.dp.count("ward", keys=["A", "A"], epsilon=1)',
+        DeclarationError,
+        "unique",
+        parameter="keys",
+        label="ward",
+    ),
+    wrong(
+        'df.dp.count("day", keys=["2024-03-01"], epsilon=1)',
+        QueryError,
+        "pd.Timestamp",
+        parameter="keys",
+        label="day",
+    ),
+    wrong(
+        'df.dp.count("year", keys={"ward": ["A"]}, epsilon=1)',
+        QueryError,
+        "group by",
+        parameter="keys",
+        label="ward",
+    ),
+    wrong('df.dp.count(keys=["A"], epsilon=1)', QueryError, "by=", parameter="keys"),
+    wrong(
+        'df.dp.count(["ward", "sex"], keys=["A"], epsilon=1)', QueryError, "dict", parameter="keys"
+    ),
+    wrong('df.dp.count("ward", keys=df.ward, epsilon=1)', DeclarationError, ".dp.discover"),
+    wrong(
+        'df.dp.mean("stay", bounds=(10, 0), epsilon=1)',
+        DeclarationError,
+        "Swap",
+        parameter="bounds",
+        label="stay",
+    ),
+    wrong(
+        'df.dp.mean("stay", bounds={"year": (0, 1)}, epsilon=1)',
+        QueryError,
+        "columns=",
+        parameter="bounds",
+        label="year",
+    ),
+    wrong('df.dp.sum("stay", max_true=1.5, epsilon=1)', QueryError, parameter="max_true"),
+    wrong('df.dp.sum("stay", objective="best", epsilon=1)', QueryError, parameter="objective"),
+    wrong('df.dp.mean("stay", max_rows=-1, epsilon=1)', QueryError, ">= 1", parameter="max_rows"),
+    wrong(
+        'df.dp.units("ward", max_rows_per_group=1, epsilon=1)',
+        QueryError,
+        "Leave it out",
+        parameter="max_rows_per_group",
+    ),
+    wrong(
+        'df.dp.discover("ward", keys=["A"], max_groups=1, epsilon=1)',
+        CallError,
+        "no keyword",
+        parameter="keys",
+    ),
+    wrong(
+        'df.dp.discover("ward", dtype=str, max_groups=1, epsilon=1)',
+        QueryError,
+        '"string"',
+        parameter="dtype",
+    ),
+    wrong('df.dp.suggest_caps(epsilon=1, cap="rows")', QueryError, '"max_rows"', parameter="cap"),
+    wrong("df.dp.suggest_caps(epsilon=1, largest=0)", QueryError, "from 1", parameter="largest"),
+    wrong(
+        'df.dp.suggest_bounds("stay", epsilon=1, within=(5, 1))',
+        QueryError,
+        "below",
+        parameter="within",
+    ),
+    wrong(
+        'df.dp.suggest_bounds("stay", epsilon=1, query="median")',
+        QueryError,
+        '"mean"',
+        parameter="query",
+    ),
+    wrong('df.dp.suggest_bounds("stay", epsilon=1, bins=0)', QueryError, "1", parameter="bins"),
+]
+
+BINS = [
+    *(
+        wrong(
+            f'df.dp.histogram("stay", bins={given}, epsilon=1)',
+            QueryError,
+            word,
+            parameter="bins",
+            label="stay",
+        )
+        for given, word in {
+            "10": "linspace(",
+            '"auto"': "edges",
+            "[0, 5, 5, 10]": "above the one before",
+            "[10, 0]": "above the one before",
+            "[5]": "at least two",
+            '["a", "b"]': "numbers",
+            "pd.IntervalIndex.from_tuples([(0, 5), (3, 9)])": "overlap",
+            '[0, float("nan")]': "edges",
+            "{0, 5, 10}": "order",
+        }.items()
+    ),
+    wrong("df.dp.histogram('stay', df.stay, epsilon=1)", DeclarationError, parameter="bins"),
+    wrong('df.dp.histogram("stay", [0, 1], by="stay", epsilon=1)', QueryError, "by=", label="stay"),
+    wrong('df.dp.ranges("stay", 0, epsilon=1)', QueryError, "from 1", parameter="bins", label=0),
+    wrong('df.dp.ranges("person", 5, epsilon=1)', DeclarationError, "bins=[", label="person"),
+    *(
+        wrong(f'df.dp.quantile("stay", {q}, epsilon=1)', QueryError, "median", parameter="q")
+        for q in ("1.5", "50", '"median"', "[]", "[0.5, 0.5]", "[0.9, 0.1]")
+    ),
+    wrong('df.dp.quantile("stay", 0.5, epsilon=1, level=95)', QueryError, "0.95"),
+]
+
+CONDITIONS = [
+    *(
+        wrong(f"df.dp.count(where={text!r}, epsilon=1)", QueryError, word, parameter="where")
+        for text, word in {
+            "ward = 'A'": "==",
+            "stay > 3 & stay < 5": "parentheses",
+            "stay > 3 && stay < 5": "and",
+            "stay > 3 AND stay < 5": "and",
+            "ward == 'A": "not a condition",
+            "stay > @limit": "write its value",
+            "ward.str.startswith('A')": "call",
+            "stay > mean(stay)": "call",
+            "ward like 'A%'": "'in'",
+            "stay is None": "==",
+            "stay <> 3": "!=",
+            "ward in 'A'": "list",
+            "stay + 1": "compare",
+            "stay > 3 or": "not a condition",
+            "": "Without it",
+        }.items()
+    ),
+    wrong('df.dp.count(where="ward == A", epsilon=1)', UnknownColumnError, "'A'", label="A"),
+    wrong("df.dp.count(where=df.stay > 3, epsilon=1)", DeclarationError, parameter="where"),
+    wrong("df.dp.count(where=raw.stay > 3, epsilon=1)", QueryError, parameter="where"),
+    wrong("df.dp.count(where=lambda row: True, epsilon=1)", QueryError, "'fare > 0'"),
+    wrong('df.dp.count(where={"ward": "A"}, epsilon=1)', QueryError, "text", parameter="where"),
+    wrong("df.dp.rate(\"ward = 'A'\", epsilon=1)", QueryError, "==", parameter="condition"),
+    wrong("df.dp.rate(0.5, epsilon=1)", QueryError, "text", parameter="condition"),
+    wrong("table.dp.select('n = 3')", QueryError, "==", parameter="where"),
+    wrong("table.dp.select(lambda row: row.n > 3)", QueryError, "text", parameter="where"),
+    wrong("table.dp.select(table.n > 3)", QueryError, parameter="where"),
+    wrong('table.dp.select("visits > 3")', UnknownColumnError, "'n'", label="visits"),
+]
+
+ALTERED = [  # frames that are not what was released
+    wrong("(table + 1).dp.interval()", CertificateError, "values"),
+    wrong("(table - table).dp.plot()", CertificateError, "values"),
+    wrong("table.round(-9).dp.interval()", CertificateError, ".dp.round"),
+    wrong("table.clip(lower=10**9).dp.write_csv(tmp / 'a.csv')", CertificateError, "values"),
+    wrong("table[table.n > 10**9].dp.interval()", CertificateError, ".dp.select"),
+    wrong("table.head(1).dp.report(tmp / 'a.html')", CertificateError, ".dp.head"),
+    wrong('table[["n"]].dp.interval()', CertificateError, ".dp.select(columns="),
+    wrong("table.reset_index().dp.interval()", CertificateError, "'ward'"),
+    wrong("table.T.dp.interval()", CertificateError, "columns"),
+    wrong("table.iloc[::-1].dp.interval()", CertificateError, ".dp.sort_values"),
+    wrong('table.rename(columns={"n": "visits"}).dp.plot()', CertificateError, ".dp.rename"),
+    wrong("table.astype(float).dp.interval()", CertificateError, "dtype"),
+    wrong("table.assign(x=1).dp.write_csv(tmp / 'a.csv')", CertificateError, "'x'"),
+    wrong('table.loc["A", "n"] += 1; dpf.verify(table)', CertificateError, "'n'"),
+    wrong("pd.concat([table, table]).dp.interval()", CertificateError, "dpf.concat"),
+    wrong("table.merge(table, on='ward').dp.interval()", CertificateError, "certificate"),
+    wrong('grid["count"].unstack().dp.plot()', CertificateError, "certificate"),
+    wrong('table["n"].dp.interval()', NoSuchNameError, "whole"),
+    wrong('dpf.interval(table["n"])', CertificateError, "whole"),
+    wrong('dpf.interval("table.csv")', CertificateError, "dpf.read_csv"),
+    wrong("dpf.verify(table.to_dict())", CertificateError, "DataFrame"),
+    wrong(
+        "table.to_csv(tmp / 'a.csv'); pd.read_csv(tmp / 'a.csv').dp.interval()",
+        CertificateError,
+        "dpf.read_csv",
+    ),
+    wrong(
+        "table.dp.write_csv(tmp / 'a.csv'); pd.read_csv(tmp / 'a.csv').dp.plot()",
+        CertificateError,
+        "dpf.read_csv",
+    ),
+    wrong(
+        "table.to_csv(tmp / 'a.csv'); dpf.read_csv(tmp / 'a.csv')",
+        CertificateError,
+        "dpf.write_csv",
+        parameter="path",
+    ),
+    wrong("dpf.read_csv(tmp / 'a.csv')", FileNotFoundError, "no such file"),
+    wrong("df.dp.diagnose(dpf.count('ward')).dp.interval()", CertificateError, "Release the query"),
+]
+
+RELEASED = [  # private where released is meant, and the other way round
+    wrong("table.dp.count(epsilon=1)", DeclarationError, "released"),
+    wrong('table.dp.sum("n", epsilon=1)', DeclarationError, "released"),
+    wrong("table.dp.preview(dpf.count(), epsilon=1)", DeclarationError, "released"),
+    wrong('table.dp.declare(privacy_unit="n", max_rows=1)', DeclarationError, "released"),
+    wrong("table.dp.budget", DeclarationError, "released"),
+    wrong("df.dp.interval()", CertificateError, "Release first"),
+    wrong("df.dp.plot()", CertificateError, "Release first"),
+    wrong("df.dp.head()", CertificateError, "Release first"),
+    wrong("df.dp.certificate", CertificateError, "Release first"),
+    wrong('df.dp.write_csv(tmp / "a.csv")', CertificateError, "Release first"),
+    wrong("dpf.round(df)", CertificateError, "Release first"),
+    wrong("dpf.report([table, raw])", CertificateError, "no certificate"),
+    wrong("dpf.verify(raw)", CertificateError, "no certificate"),
+    wrong("dpf.schema(df)", CertificateError, "Release first"),
+    *(
+        wrong(f"table.dp.interval({level})", QueryError, "0.95", parameter="level")
+        for level in ("95", "0", '"95%"')
+    ),
+    wrong("table.dp.interval(alpha=0.05)", CallError, "'level'", parameter="alpha"),
+    wrong('table.dp.interval(join="yes")', QueryError, "True or False", parameter="join"),
+    wrong('table.dp.percent("n", join=1)', QueryError, "True or False", parameter="join"),
+    wrong("table.dp.quantile(0.5)", QueryError, "dpf.ranges(", never=("quantiles takes",)),
+    wrong('table.dp.quantile("stay", 0.5, epsilon=1)', DeclarationError, "released"),
+    wrong("dpf.quantile(table, 0.5)", QueryError, "dpf.ranges("),
+    wrong("spread.dp.quantile(1.5)", QueryError, "median", parameter="q", label=1.5),
+    wrong("spread.dp.quantile(0.5, epsilon=1)", DeclarationError, "nothing", parameter="epsilon"),
+    wrong("spread.dp.between(3, 1)", QueryError, "low", parameter="low"),
+    wrong("spread.dp.between(0, 99)", QueryError, "10.0", parameter="high", label=99),
+    wrong("table.dp.between(1, 2)", QueryError, "dpf.ranges("),
+    wrong("table.dp.best", CertificateError, "suggest_caps"),
+    wrong('table.dp.denoise("average")', QueryError, "'auto'", parameter="method"),
+    wrong('table.dp.denoise(columns="m")', QueryError, "'n'", parameter="columns", label="m"),
+    wrong("table.dp.denoise(strength=3)", QueryError, "option", parameter="strength"),
+    wrong('table.dp.denoise("trend_filter")', QueryError, '"ordered"', parameter="graph"),
+    wrong('table.dp.combine({"A": 1, "B": -1})', QueryError, "select(", parameter="weights"),
+    wrong(
+        'grid.dp.combine({("A", "f"): 1, ("Z", "f"): -1})',
+        QueryError,
+        "not in it",
+        parameter="weights",
+        label=("Z", "f"),
+    ),
+    wrong('grid.dp.combine({"A": 1})', QueryError, "'sex'", parameter="weights"),
+    wrong('grid.dp.combine({("A", "f"): "1"})', QueryError, "numbers", parameter="weights"),
+    wrong("grid.dp.combine({})", QueryError, "at least one", parameter="weights"),
+    wrong("grid.dp.combine([1, -1])", QueryError, "dict", parameter="weights"),
+    wrong(
+        'table.dp.ratio("n", "visits")',
+        QueryError,
+        "'total'",
+        parameter="denominator",
+        label="visits",
+    ),
+    wrong('table.dp.ratio("n", "n")', QueryError, "two columns", label="n"),
+    wrong('table.dp.ratio("n")', CallError, "ratio(numerator, denominator)"),
+    wrong('table.dp.ratio("stay", "n")', QueryError, "quotient", parameter="numerator"),
+    wrong('table.dp.percent("visits")', QueryError, "'n'", parameter="column", label="visits"),
+    wrong("table.dp.percent()", QueryError, "'n'", parameter="column"),
+    wrong('table.dp.percent("n", by="sex")', QueryError, "'ward'", parameter="by", label="sex"),
+]
+
+STEPS = [  # from a release to a publication
+    wrong("table.dp.round(-1.5)", QueryError, "whole number", parameter="decimals", label=-1.5),
+    wrong('table.dp.round({"m": 1})', QueryError, "'n'", parameter="decimals", label="m"),
+    wrong('table.dp.sort_values("m")', QueryError, "'n'", parameter="by", label="m"),
+    wrong('table.dp.sort_values("n", ascending="no")', QueryError, parameter="ascending"),
+    wrong('table.dp.sort_values("n", ascending=[True, False])', QueryError, parameter="ascending"),
+    wrong("table.dp.head(-1)", QueryError, "0 or more", parameter="n", label=-1),
+    wrong('table.dp.tail("3")', QueryError, "whole number", parameter="n", label="3"),
+    wrong('table.dp.select(columns="m")', QueryError, "'n'", parameter="columns", label="m"),
+    wrong("table.dp.select(columns=[])", QueryError, "some columns", parameter="columns"),
+    wrong('table.dp.select(keys={"sex": ["f"]})', QueryError, "'ward'", label="sex"),
+    wrong('table.dp.select(keys=["Z"])', QueryError, "no key", parameter="keys", label="Z"),
+    wrong('table.dp.select(keys="A")', QueryError, "list", parameter="keys"),
+    wrong("table.dp.select()", QueryError, "columns="),
+    wrong('table.dp.select("n > 10**9")', DPFrameWarning, "no row"),
+    wrong('table.dp.rename({"m": "n"})', QueryError, "'n'", parameter="columns", label="m"),
+    wrong('table.dp.rename({"n": "total"})', QueryError, "another", parameter="columns"),
+    wrong('table.dp.rename({"n": 7})', QueryError, "text", parameter="columns"),
+    wrong('table.dp.rename("visits")', QueryError, "dict", parameter="columns"),
+    wrong('table.dp.rename(index={"A": "Alpha"})', CallError, "relabel", parameter="index"),
+    wrong('table.dp.rename(levels={"sex": "s"})', QueryError, "'ward'", label="sex"),
+    wrong("table.dp.unstack()", QueryError, "two levels"),
+    wrong('grid.dp.unstack("year")', QueryError, "'sex'", parameter="level", label="year"),
+    wrong('grid.dp.unstack("sex", column="n")', QueryError, "'count'", parameter="column"),
+    wrong("table.dp.suppress()", QueryError, "below="),
+    wrong("table.dp.suppress(5)", CallError, "below="),
+    wrong('table.dp.suppress(below="5", by="n")', QueryError, "number", parameter="below"),
+    wrong('table.dp.suppress(below=5, by="m")', QueryError, "'n'", parameter="by", label="m"),
+    wrong("table.dp.suppress(below=5)", QueryError, "by=", parameter="by"),
+    wrong('table.dp.suppress(relative_error=0, by="n")', QueryError, parameter="relative_error"),
+    wrong('table.dp.plot(kind="pie")', QueryError, "bar", parameter="kind", label="pie"),
+    wrong('table.dp.plot("n")', CallError, "column=", parameter="column"),
+    wrong('table.dp.plot(column="m")', UnknownColumnError, "'n'", parameter="column", label="m"),
+    wrong('table.dp.plot(x="ward")', CallError, "no keyword", never=("'ax'",), parameter="x"),
+    wrong('table.dp.plot(y="n")', CallError, "'column'", parameter="y"),
+    wrong('grid.dp.plot(per="year")', QueryError, "per", parameter="per", label="year"),
+    wrong("grid.dp.plot(ax=3)", QueryError, "axes", never=("got 0",), parameter="ax"),
+    wrong('table.dp.plot_map({"A": (0, 0)})', QueryError, "add them", parameter="coords"),
+    wrong("table.dp.write_csv()", CallError, "needs path", parameter="path"),
+    wrong("table.dp.write_csv(7)", QueryError, "path", parameter="path", label=7),
+    wrong("table.dp.write_csv(tmp / 'no' / 'a.csv')", QueryError, "folder", parameter="path"),
+    wrong("table.dp.write_parquet(tmp / 'a.csv')", QueryError, ".parquet", parameter="path"),
+    wrong("table.dp.report(tmp / 'a.html', ledger='a')", DeclarationError, parameter="ledger"),
+    wrong("dpf.report([])", QueryError, "one or more", parameter="released"),
+    wrong("dpf.verify(table, ledger=df.dp.ledger)", CertificateError, "no ledger"),
+    wrong("dpf.concat(table)", QueryError, "list", parameter="releases"),
+    wrong("dpf.concat([table, grid], keys=[1, 2], name='x')", QueryError, ".dp.rename"),
+    wrong("dpf.concat([table, table], keys=[1, 2], name='x')", QueryError, ".dp.select"),
+    wrong("dpf.concat({'a': grid}, name=3)", QueryError, "name=", parameter="name", label=3),
+    wrong("dpf.consistent(table)", QueryError, "margins", parameter="tables"),
+    wrong("dpf.replay(table, grid)", CertificateError, "made from"),
+    wrong("dpf.scan_parquet(tmp / 'a')", DeclarationError, "Parquet", parameter="path"),
+    wrong("dpf.scan_parquet(raw)", DeclarationError, "folder", parameter="path"),
+]
+
+ROWS = [
+    *HABITS,
+    *CALLS,
+    *OLD_NAMES,
+    *AMOUNTS,
+    *BUDGETS,
+    *DECLARATIONS,
+    *COLUMNS,
+    *BINS,
+    *CONDITIONS,
+    *ALTERED,
+    *RELEASED,
+    *STEPS,
+]
+
+VISITS = pd.DataFrame(
+    {
+        "ward": [*"AABBC"] * 4,
+        "sex": [*"fmfmf"] * 4,
+        "year": [2020, 2021] * 10,
+        "stay": [1.0, 2.5, 4.0, 0.5, 8.0] * 4,
+        "day": pd.to_datetime(["2024-03-01", "2024-03-02"] * 10),
+        "person": [*range(10)] * 2,
+    }
+)
+FACTS = {
+    "privacy_unit": "person",
+    "max_rows": 2,
+    "keys": {"ward": ["A", "B", "C"], "sex": ["f", "m"], "year": [2020, 2021]},
+    "bounds": {"stay": (0, 10)},
+}
+QUERIES = {
+    "table": dpf.aggregate("ward", n=dpf.count(), total=dpf.sum("stay"), stay=dpf.mean("stay")),
+    "grid": dpf.count(["ward", "sex"]),
+    "spread": dpf.ranges("stay", 5, "ward"),
+}
+
+
+def declared(**facts):
+    """Declare the visits anew."""
+    frame = VISITS.copy()
+    frame.dp.declare(**FACTS, **facts)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def released():
+    return declared().dp.release(QUERIES, epsilon=3)
+
+
+def answer_to(code, released, folder):
+    """Run code as a cell of a notebook, and return what it raises."""
+    names = {
+        **{name: table.copy() for name, table in released.items()},
+        "df": declared(budget=dpf.Budget(epsilon=10, delta=1e-6, discovery=1e-7)),
+        "raw": VISITS.copy(),
+        "facts": FACTS,
+        "tmp": Path(folder),
+        **{"dpf": dpf, "pd": pd, "np": np},
+    }
+    linecache.cache["<cell>"] = (len(code), None, [code], "<cell>")  # tracebacks show the line
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exec(compile(code, "<cell>", "exec"), names)  # noqa: S102  # it is a notebook's cell
+    except Exception as error:  # whatever it is, it is compared
+        return error.with_traceback(error.__traceback__.tb_next)  # without this function
+    return None
+
+
+def test_there_are_many_mistakes_each_once():
+    assert len(ROWS) + len(PLANS) >= 150
+    assert len({row.code for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=repr)
+def test_a_mistake_is_answered(row, released, tmp_path):
+    error = answer_to(row.code, released, tmp_path)
+    assert not row.complaints(error), f"{error!r}"
+
+
+@dataclass(frozen=True, repr=False)
+class PlanMistake:
+    """A change of a plan file, and what the line on standard error must have."""
+
+    old: str
+    new: str
+    words: tuple[str, ...]
+    never: tuple[str, ...] = ()
+    code: int = 2
+
+    def __repr__(self):
+        return f"{self.old} -> {self.new}".replace("\n", "; ")
+
+    def complaints(self, code, text):
+        """List what is wrong with an answer."""
+        found = [f"nothing about {word!r}" for word in self.words if word not in text]
+        found += [f"says {word!r}" for word in self.never if word in text]
+        if code != self.code:
+            found.append(f"code {code} in place of {self.code}")
+        if len(text.split()) > MOST_WORDS or len(text.splitlines()) > 1:
+            found.append(f"{len(text.split())} words in {len(text.splitlines())} lines")
+        return found
+
+
+def bad(old, new, *words, **others):
+    return PlanMistake(old, new, words, **others)
+
+
+_SHARE, _BINS = 'share = "1/12"', "bins = { from = 0, to = 100, bins = 10 }"
+_KEYS, _LEDGER = 'keys.zone = ["A", "B", "C"]', 'path = "trips.ledger"'
+_UNIT, _FILES = 'privacy_unit = "driver"', 'files = "{query}-{month}.csv"'
+_COUNT = 'outputs.trips = { kind = "count" }'
+
+PLANS = [
+    bad("[release]", "[relase]", "line 21", "'release'"),
+    bad(_SHARE, 'shares = "1/12"', "line 22, release.shares", "'share'"),
+    bad(_SHARE, "share = 50", "line 22, release.share", "0.5"),
+    bad(_SHARE, 'share = "a twelfth"', "line 22, release.share", "number"),
+    bad(_SHARE, "", "line 21, release", "share="),
+    bad(_SHARE, "epsilon = 1\nmu = 1", "release", "exactly one way"),
+    bad(_SHARE, "epsilon = 5", "Left", never=("larger budget", "twice"), code=3),
+    bad(_SHARE, f'{_SHARE}\nmechanism = "gausian"', "release.mechanism", "'gaussian'"),
+    bad(_SHARE, f"{_SHARE}\nseed = 3", "line 23, release.seed", "no key"),
+    bad('by = "zone"', 'by = "zonne"', "line 12, queries.by_zone.by", "'zone'"),
+    bad('kind = "histogram"', 'kind = "hist"', "line 17, queries.fares.kind", "histogram"),
+    bad('kind = "histogram"\n', "", "line 16, queries.fares", "kind"),
+    bad('column = "fare"', 'colum = "fare"', "line 18, queries.fares.colum", "'column'"),
+    bad('column = "fare"', 'column = "fares"', "line 18, queries.fares.column", "'fare'"),
+    bad('column = "fare"', "column = fare", "line 18, queries.fares.column", "quotes"),
+    bad('column = "fare"', 'column = "fare"\nwhere = "zone = 3"', "queries.fares.where", "=="),
+    bad('column = "fare"', 'column = "fare"\nwhere = "far > 3"', "queries.fares.where", "'far'"),
+    bad(_BINS, "bins = 10", "line 19, queries.fares.bins", "from = 0"),
+    bad(_BINS, "bins = [0, 5, 5]", "line 19, queries.fares.bins", "above the one before"),
+    bad(_BINS, "", "line 16, queries.fares", "from = 0"),
+    bad("max_rows = 3", 'max_rows = "3"', "line 6, declare.max_rows", "whole number"),
+    bad("max_rows = 3\n", "", "line 5, declare.privacy_unit", "max_rows"),
+    bad(_UNIT, 'privacy_unit = "drivr"', "line 5, declare.privacy_unit", "'driver'"),
+    bad(f"{_UNIT}\nmax_rows = 3\n", "", "line 4, declare", "each_row = true"),
+    bad(_KEYS, 'keys.zone = "A"', "line 7, declare.keys.zone", "list"),
+    bad(_KEYS, 'keys.zone = ["A", "A"]', "line 7, declare.keys.zone", "unique"),
+    bad(_KEYS, 'keys.zone = { file = "a.txt" }', "line 7, declare.keys.zone", "no file"),
+    bad("bounds.fare = [0, 100]", "bounds.fare = [100, 0]", "line 8, declare.bounds.fare", "Swap"),
+    bad("bounds.fare = [0, 100]\n", "", "line 13, queries.by_zone", "bounds"),
+    bad(_COUNT, 'outputs.trips = "count"', "line 13, queries.by_zone.outputs.trips", "table"),
+    bad("[queries.fares]", "[queries.by_zone]", "line 16, queries.by_zone", "twice"),
+    bad(_FILES, 'files = "{query}-{month}.xlsx"', "line 24, release.files", ".parquet"),
+    bad(_FILES, 'files = "{month}.csv"', "line 24, release.files", "{query}"),
+    bad(_FILES, 'files = "out/{query}.csv"', "line 24, release.files", "no folder"),
+    bad(_FILES, 'files = "{quary}-{month}.csv"', "line 24, release.files", "{query}"),
+    bad('name = "trips {month}"', 'name = "trips"', "line 23, release.name", "{month}"),
+    bad('name = "trips {month}"', "name = 3", "line 23, release.name", "text"),
+    bad(_LEDGER, 'path = "other.ledger"', "line 27, ledger.path", "--create"),
+    bad(_LEDGER, f"{_LEDGER}\nbudget = {{ epsilon = 3 }}", "line 28, ledger.budget", "epsilon=2"),
+    bad('path = "trips-{month}.csv"', 'path = "trips.csv"', "line 2, data.path", "no "),
+    bad('path = "trips-{month}.csv"', 'path = "{month}.xlsx"', "line 2, data.path", ".csv"),
+]
+
+
+@pytest.mark.parametrize("row", PLANS, ids=repr)
+def test_a_mistake_in_a_plan_is_answered(row, tmp_path, capsys):
+    plan = planned(tmp_path, (row.old, row.new))
+    code = main(["release", str(plan), "--set", "month=2024-03"])
+    text = capsys.readouterr().err.replace(str(tmp_path), "").strip()
+    assert not row.complaints(code, text), text
