@@ -36,6 +36,7 @@ from dpframe.jobs.commands import main
 
 MOST_LINES = 15
 _ANY = object()
+_QUERIES = ("queries", "query")  # as functions and as methods call it
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +64,8 @@ class Mistake:
         found += [f"says {word!r}" for word in self.never if word in text]
         if len(text.split()) > MOST_WORDS:
             found.append(f"{len(text.split())} words")
-        if self.parameter is not _ANY and (given := _field(error, "parameter")) != self.parameter:
+        names = self.parameter if isinstance(self.parameter, tuple) else (self.parameter,)
+        if self.parameter is not _ANY and (given := _field(error, "parameter")) not in names:
             found.append(f"parameter={given!r} in place of {self.parameter!r}")
         labels = [_field(error, name) for name in ("label", "value")]
         if self.label is not _ANY and not any(_equal(one, self.label) for one in labels):
@@ -87,11 +89,11 @@ def wrong(code, kind, *words, **fields):
 
 
 HABITS = [  # what pandas has
-    wrong('df.groupby("ward").dp.count(epsilon=1)', AttributeError, 'by="ward"'),
+    wrong('df.groupby("ward").dp.count(epsilon=1)', AttributeError, "by="),
     wrong('df["stay"].dp.mean(epsilon=1)', NoSuchNameError, "df.dp.mean("),
     wrong('df.loc[df.ward == "A", "stay"].dp', NoSuchNameError, "where="),
     wrong('df.groupby("ward").size().dp', NoSuchNameError, "frame"),
-    wrong('df.dp["ward"]', TypeError, 'by="ward"'),
+    wrong('df.dp["ward"]', TypeError, ".dp."),
     wrong('df.dp.groupby("ward")', NoSuchNameError, "by="),
     wrong('df.dp.value_counts("ward")', NoSuchNameError, ".dp.count(by="),
     wrong("df.dp.size()", NoSuchNameError, ".dp.count("),
@@ -146,16 +148,16 @@ CALLS = [  # which function takes what
     ),
     wrong("dpf.release('visits.csv', dpf.count(), epsilon=1)", DeclarationError, parameter="frame"),
     wrong("dpf.declare(raw.ward, keys={})", DeclarationError, "DataFrame", parameter="frame"),
-    wrong('dpf.release(df, "count", epsilon=1)', QueryError, "dpf.count(", parameter="queries"),
-    wrong("dpf.release(df, dpf.count, epsilon=1)", QueryError, "dpf.count(", parameter="queries"),
-    wrong("dpf.release(df, [dpf.count()], epsilon=1)", QueryError, "dict", parameter="queries"),
-    wrong("df.dp.release({}, epsilon=1)", QueryError, "nothing", parameter="queries"),
-    wrong('df.dp.release({"n": 1}, epsilon=1)', QueryError, "'n'", parameter="queries"),
+    wrong('dpf.release(df, "count", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
+    wrong("dpf.release(df, dpf.count, epsilon=1)", QueryError, "dpf.count(", parameter=_QUERIES),
+    wrong("dpf.release(df, [dpf.count()], epsilon=1)", QueryError, "dict", parameter=_QUERIES),
+    wrong("df.dp.release({}, epsilon=1)", QueryError, "nothing", parameter=_QUERIES),
+    wrong('df.dp.release({"n": 1}, epsilon=1)', QueryError, "'n'", parameter=_QUERIES),
     wrong(
         'df.dp.release({"n": dpf.count(), "w": dpf.discover("ward", max_groups=1)}, epsilon=1)',
         QueryError,
         "'w'",
-        parameter="queries",
+        parameter=_QUERIES,
     ),
     wrong('df.dp.release(dpf.count(), epsilon=1, by="ward")', CallError, "query", parameter="by"),
     wrong(
@@ -165,7 +167,7 @@ CALLS = [  # which function takes what
         never=("'share'",),
         parameter="where",
     ),
-    wrong('df.dp.preview("ward", epsilon=1)', QueryError, "dpf.count(", parameter="queries"),
+    wrong('df.dp.preview("ward", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
     wrong('df.dp.preview(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
     wrong(
         "df.dp.preview(dpf.count(), epsilon=1, std_error=3)",
@@ -782,7 +784,7 @@ ALTERED = [  # frames that are not what was released
     wrong("table.round(-9).dp.interval()", CertificateError, ".dp.round"),
     wrong("table.clip(lower=10**9).dp.write_csv(tmp / 'a.csv')", CertificateError, "values"),
     wrong("table[table.n > 10**9].dp.interval()", CertificateError, ".dp.select"),
-    wrong("table.head(1).dp.report(tmp / 'a.html')", CertificateError, ".dp.head"),
+    wrong("table.head(1).dp.report(tmp / 'a.html')", DPFrameWarning, "not to publish"),
     wrong('table[["n"]].dp.interval()', CertificateError, ".dp.select(columns="),
     wrong("table.reset_index().dp.interval()", CertificateError, "'ward'"),
     wrong("table.T.dp.interval()", CertificateError, "columns"),
