@@ -913,7 +913,7 @@ STEPS = [  # from a release to a publication
     wrong("table.dp.suppress(below=5)", QueryError, "by=", parameter="by"),
     wrong('table.dp.suppress(relative_error=0, by="n")', QueryError, parameter="relative_error"),
     wrong('table.dp.plot(kind="pie")', QueryError, "bar", parameter="kind", label="pie"),
-    wrong('table.dp.plot("n")', CallError, "column=", parameter="column"),
+    wrong('table.dp.plot("n")', CallError, "column="),
     wrong('table.dp.plot(column="m")', UnknownColumnError, "'n'", parameter="column", label="m"),
     wrong('table.dp.plot(x="ward")', CallError, "no keyword", never=("'ax'",), parameter="x"),
     wrong('table.dp.plot(y="n")', CallError, "'column'", parameter="y"),
