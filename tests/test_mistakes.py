@@ -84,390 +84,396 @@ def _equal(one, other):
     return type(one) is type(other) and one == other
 
 
-def wrong(code, kind, *words, **fields):
+def mistake(code, kind, *words, **fields):
     return Mistake(code, kind, words, **fields)
 
 
 HABITS = [  # what pandas has
-    wrong('df.groupby("ward").dp.count(epsilon=1)', AttributeError, "by="),
-    wrong('df["stay"].dp.mean(epsilon=1)', NoSuchNameError, "df.dp.mean("),
-    wrong('df.loc[df.ward == "A", "stay"].dp', NoSuchNameError, "where="),
-    wrong('df.groupby("ward").size().dp', NoSuchNameError, "frame"),
-    wrong('df.dp["ward"]', TypeError, ".dp."),
-    wrong('df.dp.groupby("ward")', NoSuchNameError, "by="),
-    wrong('df.dp.value_counts("ward")', NoSuchNameError, ".dp.count(by="),
-    wrong("df.dp.size()", NoSuchNameError, ".dp.count("),
-    wrong('df.dp.nunique("person")', NoSuchNameError, ".dp.units("),
-    wrong('df.dp.agg({"stay": "mean"})', NoSuchNameError, ".dp.aggregate("),
-    wrong("df.dp.describe()", NoSuchNameError, ".dp.aggregate("),
-    wrong('df.dp.query("stay > 3")', NoSuchNameError, "where="),
-    wrong('df.dp.loc[df.ward == "A"]', NoSuchNameError, "where="),
-    wrong('df.dp.max("stay")', NoSuchNameError, "not released"),
-    wrong('df.dp.percentile("stay", 50)', NoSuchNameError, ".dp.quantile("),
-    wrong('df.dp.pivot_table("stay", "ward")', NoSuchNameError, "by="),
-    wrong('df.dp.proportion("stay > 3")', NoSuchNameError, ".dp.rate("),
-    wrong("df.dp.cuont(epsilon=1)", NoSuchNameError, ".dp.count"),
-    wrong("df.dp.remaining", NoSuchNameError, ".dp.budget"),
-    wrong('df[df.ward == "A"].dp.count(epsilon=1)', DeclarationError, "where="),
-    wrong('df.query("stay > 3").dp.count(epsilon=1)', DeclarationError, "where="),
-    wrong("df.head(3).dp.count(epsilon=1)", DeclarationError, "ledger="),
-    wrong("df.copy().dp.count(epsilon=1)", DeclarationError, ".dp.declare("),
-    wrong("df.dropna().dp.count(epsilon=1)", DeclarationError, "ledger="),
-    wrong('df.assign(long=1).dp.count("long", epsilon=1)', DeclarationError, ".dp.declare("),
-    wrong('df.rename(columns={"stay": "nights"}).dp.mean("nights", epsilon=1)', DeclarationError),
-    wrong('df.set_index("ward").dp.count("ward", epsilon=1)', DeclarationError, "derived"),
-    wrong("df.sample(5).dp.count(epsilon=1)", DeclarationError, "derived"),
-    wrong("pd.concat([df, df]).dp.count(epsilon=1)", DeclarationError, "derived"),
-    wrong("raw.merge(raw).dp.count(epsilon=1)", DPFrameWarning, "privacy_unit="),
-    wrong(
+    mistake('df.groupby("ward").dp.count(epsilon=1)', AttributeError, "by="),
+    mistake('df["stay"].dp.mean(epsilon=1)', NoSuchNameError, "df.dp.mean("),
+    mistake('df.loc[df.ward == "A", "stay"].dp', NoSuchNameError, "where="),
+    mistake('df.groupby("ward").size().dp', NoSuchNameError, "frame"),
+    mistake('df.dp["ward"]', TypeError, ".dp."),
+    mistake('df.dp.groupby("ward")', NoSuchNameError, "by="),
+    mistake('df.dp.value_counts("ward")', NoSuchNameError, ".dp.count(by="),
+    mistake("df.dp.size()", NoSuchNameError, ".dp.count("),
+    mistake('df.dp.nunique("person")', NoSuchNameError, ".dp.units("),
+    mistake('df.dp.agg({"stay": "mean"})', NoSuchNameError, ".dp.aggregate("),
+    mistake("df.dp.describe()", NoSuchNameError, ".dp.aggregate("),
+    mistake('df.dp.query("stay > 3")', NoSuchNameError, "where="),
+    mistake('df.dp.loc[df.ward == "A"]', NoSuchNameError, "where="),
+    mistake('df.dp.max("stay")', NoSuchNameError, "not released"),
+    mistake('df.dp.percentile("stay", 50)', NoSuchNameError, ".dp.quantile("),
+    mistake('df.dp.pivot_table("stay", "ward")', NoSuchNameError, "by="),
+    mistake('df.dp.proportion("stay > 3")', NoSuchNameError, ".dp.rate("),
+    mistake("df.dp.cuont(epsilon=1)", NoSuchNameError, ".dp.count"),
+    mistake("df.dp.remaining", NoSuchNameError, ".dp.budget"),
+    mistake('df[df.ward == "A"].dp.count(epsilon=1)', DeclarationError, "where="),
+    mistake('df.query("stay > 3").dp.count(epsilon=1)', DeclarationError, "where="),
+    mistake("df.head(3).dp.count(epsilon=1)", DeclarationError, "ledger="),
+    mistake("df.copy().dp.count(epsilon=1)", DeclarationError, ".dp.declare("),
+    mistake("df.dropna().dp.count(epsilon=1)", DeclarationError, "ledger="),
+    mistake('df.assign(long=1).dp.count("long", epsilon=1)', DeclarationError, ".dp.declare("),
+    mistake('df.rename(columns={"stay": "nights"}).dp.mean("nights", epsilon=1)', DeclarationError),
+    mistake('df.set_index("ward").dp.count("ward", epsilon=1)', DeclarationError, "derived"),
+    mistake("df.sample(5).dp.count(epsilon=1)", DeclarationError, "derived"),
+    mistake("pd.concat([df, df]).dp.count(epsilon=1)", DeclarationError, "derived"),
+    mistake("raw.merge(raw).dp.count(epsilon=1)", DPFrameWarning, "privacy_unit="),
+    mistake(
         'del df["sex"]; df.dp.count("sex", epsilon=1)',
         UnknownColumnError,
         "no column",
         parameter="by",
         label="sex",
     ),
-    wrong('dpf.groupby("ward")', NoSuchNameError, "dpframe has no"),
-    wrong("dpf.read_parquet('visits.parquet')", NoSuchNameError, "pandas.read_parquet"),
+    mistake('dpf.groupby("ward")', NoSuchNameError, "dpframe has no"),
+    mistake("dpf.read_parquet('visits.parquet')", NoSuchNameError, "pandas.read_parquet"),
 ]
 
 CALLS = [  # which function takes what
-    wrong('dpf.count(df, "ward")', CallError, "frame.dp.count("),
-    wrong('dpf.mean(df, "stay")', CallError, "frame.dp.mean("),
-    wrong('dpf.histogram(df, "stay", [0, 5])', CallError, "frame.dp.histogram("),
-    wrong('dpf.rate(df, "stay > 3")', CallError, "frame.dp.rate("),
-    wrong('dpf.aggregate(df, "ward", n=dpf.count())', CallError, "frame.dp.aggregate("),
-    wrong('dpf.count(by="ward", frame=df)', CallError, "frame.dp.count("),
-    wrong('dpf.discover(df, "ward", max_groups=1)', CallError, "frame.dp.discover("),
-    wrong('dpf.suggest_caps(df, "ward")', CallError, "frame.dp.suggest_caps("),
-    wrong('dpf.suggest_bounds(df, "stay")', CallError, "frame.dp.suggest_bounds("),
-    wrong(
+    mistake('dpf.count(df, "ward")', CallError, "frame.dp.count("),
+    mistake('dpf.mean(df, "stay")', CallError, "frame.dp.mean("),
+    mistake('dpf.histogram(df, "stay", [0, 5])', CallError, "frame.dp.histogram("),
+    mistake('dpf.rate(df, "stay > 3")', CallError, "frame.dp.rate("),
+    mistake('dpf.aggregate(df, "ward", n=dpf.count())', CallError, "frame.dp.aggregate("),
+    mistake('dpf.count(by="ward", frame=df)', CallError, "frame.dp.count("),
+    mistake('dpf.discover(df, "ward", max_groups=1)', CallError, "frame.dp.discover("),
+    mistake('dpf.suggest_caps(df, "ward")', CallError, "frame.dp.suggest_caps("),
+    mistake('dpf.suggest_bounds(df, "stay")', CallError, "frame.dp.suggest_bounds("),
+    mistake(
         "dpf.release(dpf.count(), df, epsilon=1)",
         DeclarationError,
         "frame must be",
         parameter="frame",
     ),
-    wrong("dpf.release('visits.csv', dpf.count(), epsilon=1)", DeclarationError, parameter="frame"),
-    wrong("dpf.declare(raw.ward, keys={})", DeclarationError, "DataFrame", parameter="frame"),
-    wrong('dpf.release(df, "count", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
-    wrong("dpf.release(df, dpf.count, epsilon=1)", QueryError, "dpf.count(", parameter=_QUERIES),
-    wrong("dpf.release(df, [dpf.count()], epsilon=1)", QueryError, "dict", parameter=_QUERIES),
-    wrong("df.dp.release({}, epsilon=1)", QueryError, "nothing", parameter=_QUERIES),
-    wrong('df.dp.release({"n": 1}, epsilon=1)', QueryError, "'n'", parameter=_QUERIES),
-    wrong(
+    mistake(
+        "dpf.release('visits.csv', dpf.count(), epsilon=1)", DeclarationError, parameter="frame"
+    ),
+    mistake("dpf.declare(raw.ward, keys={})", DeclarationError, "DataFrame", parameter="frame"),
+    mistake('dpf.release(df, "count", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
+    mistake("dpf.release(df, dpf.count, epsilon=1)", QueryError, "dpf.count(", parameter=_QUERIES),
+    mistake("dpf.release(df, [dpf.count()], epsilon=1)", QueryError, "dict", parameter=_QUERIES),
+    mistake("df.dp.release({}, epsilon=1)", QueryError, "nothing", parameter=_QUERIES),
+    mistake('df.dp.release({"n": 1}, epsilon=1)', QueryError, "'n'", parameter=_QUERIES),
+    mistake(
         'df.dp.release({"n": dpf.count(), "w": dpf.discover("ward", max_groups=1)}, epsilon=1)',
         QueryError,
         "'w'",
         parameter=_QUERIES,
     ),
-    wrong('df.dp.release(dpf.count(), epsilon=1, by="ward")', CallError, "query", parameter="by"),
-    wrong(
+    mistake('df.dp.release(dpf.count(), epsilon=1, by="ward")', CallError, "query", parameter="by"),
+    mistake(
         'df.dp.release(dpf.count(), epsilon=1, where="stay > 3")',
         CallError,
         "query",
         never=("'share'",),
         parameter="where",
     ),
-    wrong('df.dp.preview("ward", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
-    wrong('df.dp.preview(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
-    wrong(
+    mistake('df.dp.preview("ward", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
+    mistake('df.dp.preview(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
+    mistake(
         "df.dp.preview(dpf.count(), epsilon=1, std_error=3)",
         CalibrationError,
         "one of them",
         parameter="std_error",
     ),
-    wrong(
+    mistake(
         'df.dp.preview(dpf.mean("stay", "ward"), std_error=1)',
         QueryError,
         "rows=100",
         parameter="rows",
     ),
-    wrong(
+    mistake(
         "df.dp.preview(dpf.count(), half_width=-1)", QueryError, "above 0", parameter="half_width"
     ),
-    wrong(
+    mistake(
         'df.dp.preview(dpf.count(), std_error={"cuont": 3})',
         QueryError,
         "'count'",
         parameter="std_error",
     ),
-    wrong("df.dp.preview(dpf.count(), epsilon=1, rows=-5)", QueryError, "rows", parameter="rows"),
-    wrong('df.dp.count("ward", "year", epsilon=1)', CallError, "by=['ward', 'year']"),
-    wrong('df.dp.mean("stay", "ward", "sex", epsilon=1)', CallError, "by=['ward', 'sex']"),
-    wrong('df.dp.count("ward", epsilom=1)', CallError, "'epsilon'", parameter="epsilom"),
-    wrong('df.dp.count("ward", eps=1)', CallError, "'epsilon'", parameter="eps"),
-    wrong('df.dp.count(groupby="ward", epsilon=1)', CallError, "'by'", parameter="groupby"),
-    wrong('df.dp.count(filter="stay > 3", epsilon=1)', CallError, "'where'", parameter="filter"),
-    wrong('df.dp.count("ward", epsilon=1, seed=7)', CallError, "no keyword", parameter="seed"),
-    wrong('df.dp.count("ward", by="sex", epsilon=1)', CallError, "once", parameter="by"),
-    wrong("df.dp.mean(epsilon=1)", CallError, "mean(columns)", parameter="columns"),
-    wrong("df.dp.rate(epsilon=1)", CallError, "rate(condition)", parameter="condition"),
-    wrong(
+    mistake("df.dp.preview(dpf.count(), epsilon=1, rows=-5)", QueryError, "rows", parameter="rows"),
+    mistake('df.dp.count("ward", "year", epsilon=1)', CallError, "by=['ward', 'year']"),
+    mistake('df.dp.mean("stay", "ward", "sex", epsilon=1)', CallError, "by=['ward', 'sex']"),
+    mistake('df.dp.count("ward", epsilom=1)', CallError, "'epsilon'", parameter="epsilom"),
+    mistake('df.dp.count("ward", eps=1)', CallError, "'epsilon'", parameter="eps"),
+    mistake('df.dp.count(groupby="ward", epsilon=1)', CallError, "'by'", parameter="groupby"),
+    mistake('df.dp.count(filter="stay > 3", epsilon=1)', CallError, "'where'", parameter="filter"),
+    mistake('df.dp.count("ward", epsilon=1, seed=7)', CallError, "no keyword", parameter="seed"),
+    mistake('df.dp.count("ward", by="sex", epsilon=1)', CallError, "once", parameter="by"),
+    mistake("df.dp.mean(epsilon=1)", CallError, "mean(columns)", parameter="columns"),
+    mistake("df.dp.rate(epsilon=1)", CallError, "rate(condition)", parameter="condition"),
+    mistake(
         'df.dp.histogram("stay", epsilon=1)',
         CallError,
         "histogram(column, bins)",
         never=("histogram(bins)",),
         parameter="bins",
     ),
-    wrong('df.dp.aggregate({"stay": "mean"}, epsilon=1)', QueryError, "dpf.mean("),
-    wrong(
+    mistake('df.dp.aggregate({"stay": "mean"}, epsilon=1)', QueryError, "dpf.mean("),
+    mistake(
         'df.dp.aggregate("ward", stay="mean", epsilon=1)', QueryError, "dpf.mean", parameter="stay"
     ),
-    wrong(
+    mistake(
         'df.dp.aggregate("ward", m=("stay", "mean"), epsilon=1)',
         QueryError,
         "dpf.mean(",
         parameter="m",
     ),
-    wrong('df.dp.aggregate("ward", epsilon=1)', QueryError, "dpf.count()"),
-    wrong('dpf.aggregate("ward", n=dpf.count)', QueryError, "dpf.count()", parameter="n"),
-    wrong(
+    mistake('df.dp.aggregate("ward", epsilon=1)', QueryError, "dpf.count()"),
+    mistake('dpf.aggregate("ward", n=dpf.count)', QueryError, "dpf.count()", parameter="n"),
+    mistake(
         'dpf.aggregate("ward", n=dpf.count(keys=["A"]))', QueryError, "once for all", parameter="n"
     ),
-    wrong('dpf.aggregate("ward", epsilon=1)', QueryError, "release", parameter="epsilon"),
-    wrong('dpf.aggregate("ward", ward=dpf.count())', QueryError, "level", label="ward"),
-    wrong(
+    mistake('dpf.aggregate("ward", epsilon=1)', QueryError, "release", parameter="epsilon"),
+    mistake('dpf.aggregate("ward", ward=dpf.count())', QueryError, "level", label="ward"),
+    mistake(
         'dpf.aggregate("ward", m=dpf.mean(["stay", "year"]))',
         QueryError,
         "single column",
         parameter="m",
     ),
-    wrong(
+    mistake(
         'dpf.aggregate("ward", h=dpf.histogram("stay", [0, 9]))',
         QueryError,
         "release({...})",
         parameter="h",
     ),
-    wrong('dpf.margins("ward", ways=2)', QueryError, "list", parameter="columns"),
-    wrong('dpf.margins(["ward", "sex"], ways=3)', QueryError, "2", parameter="ways"),
-    wrong(
+    mistake('dpf.margins("ward", ways=2)', QueryError, "list", parameter="columns"),
+    mistake('dpf.margins(["ward", "sex"], ways=3)', QueryError, "2", parameter="ways"),
+    mistake(
         'dpf.margins(["ward", "sex"], weights={("day",): 2})',
         QueryError,
         "none of",
         parameter="weights",
         label=("day",),
     ),
-    wrong('dpf.margins(["ward", "ward"])', QueryError, "twice", parameter="columns"),
-    wrong(
+    mistake('dpf.margins(["ward", "ward"])', QueryError, "twice", parameter="columns"),
+    mistake(
         'dpf.margins(["ward", "sex"], keys=["A"])', QueryError, "dict by column", parameter="keys"
     ),
 ]
 
 OLD_NAMES = [  # what other versions and libraries call it
-    wrong("table.dp.with_intervals()", NoSuchNameError, ".dp.interval(join=True)"),
-    wrong('table.dp.with_percent("n")', NoSuchNameError, ".dp.percent(", "join=True"),
-    wrong("spread.dp.quantiles([0.5])", NoSuchNameError, ".dp.quantile("),
-    wrong('df.dp.median("stay", epsilon=1)', NoSuchNameError, ".dp.quantile(", "0.5"),
-    wrong("table.dp.denoised()", NoSuchNameError, ".dp.denoise"),
-    wrong("table.dp.denoising", NoSuchNameError, "certificate.denoising"),
-    wrong("table.dp.schema()", NoSuchNameError, "dpf.schema("),
-    wrong("table.dp.replay(table)", NoSuchNameError, "dpf.replay("),
-    wrong('df.dp.preview_suggest_caps("ward", epsilon=1)', NoSuchNameError, "dpf.suggest_caps("),
-    wrong('df.dp.preview_discover("ward", epsilon=1)', NoSuchNameError, "dpf.discover("),
-    wrong('dpf.preview_discover(df, "ward")', NoSuchNameError, "dpf.preview"),
-    wrong("dpf.with_intervals(table)", NoSuchNameError, "interval", "join=True"),
-    wrong("dpf.quantiles(spread)", NoSuchNameError, "dpf.quantile"),
-    wrong('dpf.median("stay")', NoSuchNameError, "dpf.quantile(column, 0.5)", never=(".median",)),
-    wrong("dpf.denoised(table)", NoSuchNameError, "dpf.denoise"),
-    wrong("dpf.denoising_report(table)", NoSuchNameError, "certificate.denoising"),
-    wrong("dpf.schema_of(table)", NoSuchNameError, "dpf.schema"),
-    wrong("dpf.std_error(table)", NoSuchNameError, ".dp.std_error"),
-    wrong("dpf.best(table)", NoSuchNameError, ".dp.best"),
-    wrong("dpf.Concatenation", NoSuchNameError, "dpf.Certificate"),
-    wrong("table.dp.intervall()", NoSuchNameError, ".dp.interval"),
-    wrong("table.dp.ci(0.95)", NoSuchNameError, ".dp.interval("),
-    wrong("table.dp.nope", NoSuchNameError, "It has", "interval"),
-    wrong('table.dp.drop(columns="n")', NoSuchNameError, ".dp.select("),
-    wrong('table.dp.nlargest(3, "n")', NoSuchNameError, ".dp.head("),
-    wrong("table.dp.merge(grid)", NoSuchNameError, "dpf.concat("),
-    wrong('table.dp.to_csv("a.csv")', NoSuchNameError, ".dp.write_csv("),
+    mistake("table.dp.with_intervals()", NoSuchNameError, ".dp.interval(join=True)"),
+    mistake('table.dp.with_percent("n")', NoSuchNameError, ".dp.percent(", "join=True"),
+    mistake("spread.dp.quantiles([0.5])", NoSuchNameError, ".dp.quantile("),
+    mistake('df.dp.median("stay", epsilon=1)', NoSuchNameError, ".dp.quantile(", "0.5"),
+    mistake("table.dp.denoised()", NoSuchNameError, ".dp.denoise"),
+    mistake("table.dp.denoising", NoSuchNameError, "certificate.denoising"),
+    mistake("table.dp.schema()", NoSuchNameError, "dpf.schema("),
+    mistake("table.dp.replay(table)", NoSuchNameError, "dpf.replay("),
+    mistake('df.dp.preview_suggest_caps("ward", epsilon=1)', NoSuchNameError, "dpf.suggest_caps("),
+    mistake('df.dp.preview_discover("ward", epsilon=1)', NoSuchNameError, "dpf.discover("),
+    mistake('dpf.preview_discover(df, "ward")', NoSuchNameError, "dpf.preview"),
+    mistake("dpf.with_intervals(table)", NoSuchNameError, "interval", "join=True"),
+    mistake("dpf.quantiles(spread)", NoSuchNameError, "dpf.quantile"),
+    mistake('dpf.median("stay")', NoSuchNameError, "dpf.quantile(column, 0.5)", never=(".median",)),
+    mistake("dpf.denoised(table)", NoSuchNameError, "dpf.denoise"),
+    mistake("dpf.denoising_report(table)", NoSuchNameError, "certificate.denoising"),
+    mistake("dpf.schema_of(table)", NoSuchNameError, "dpf.schema"),
+    mistake("dpf.std_error(table)", NoSuchNameError, ".dp.std_error"),
+    mistake("dpf.best(table)", NoSuchNameError, ".dp.best"),
+    mistake("dpf.Concatenation", NoSuchNameError, "dpf.Certificate"),
+    mistake("table.dp.intervall()", NoSuchNameError, ".dp.interval"),
+    mistake("table.dp.ci(0.95)", NoSuchNameError, ".dp.interval("),
+    mistake("table.dp.nope", NoSuchNameError, "It has", "interval"),
+    mistake('table.dp.drop(columns="n")', NoSuchNameError, ".dp.select("),
+    mistake('table.dp.nlargest(3, "n")', NoSuchNameError, ".dp.head("),
+    mistake("table.dp.merge(grid)", NoSuchNameError, "dpf.concat("),
+    mistake('table.dp.to_csv("a.csv")', NoSuchNameError, ".dp.write_csv("),
 ]
 
 AMOUNTS = [
-    wrong('df.dp.count("ward")', CalibrationError, "epsilon=, mu=, rho= or share="),
-    wrong('df.dp.release(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
-    wrong("df.dp.count(epsilon=1, mu=1)", CalibrationError, "exactly one way"),
-    wrong("df.dp.count(epsilon=1, share=0.1)", CalibrationError, "exactly one way"),
-    wrong("df.dp.count(delta=1e-6)", CalibrationError, "exactly one way"),
-    wrong("df.dp.count(mu=1, delta=1e-6)", CalibrationError, "epsilon=", parameter="delta"),
-    wrong('df.dp.count(epsilon="a lot")', CalibrationError, "number", parameter="epsilon"),
-    wrong('df.dp.count(epsilon="1,5")', CalibrationError, "number", parameter="epsilon"),
-    wrong('df.dp.count(epsilon="50%")', CalibrationError, "number", parameter="epsilon"),
-    wrong("df.dp.count(epsilon=[1])", CalibrationError, "number", parameter="epsilon"),
-    wrong("df.dp.count(epsilon=True)", CalibrationError, "number", parameter="epsilon"),
-    wrong("df.dp.count(epsilon=-1)", CalibrationError, ">= 0", parameter="epsilon", label=-1),
-    wrong('df.dp.count(epsilon=float("nan"))', CalibrationError, "finite", parameter="epsilon"),
-    wrong('df.dp.count(epsilon=float("inf"))', CalibrationError, "finite", parameter="epsilon"),
-    wrong("df.dp.count(epsilon=0)", CalibrationError, "> 0", parameter="epsilon", label=0),
-    wrong("df.dp.count(share=50)", CalibrationError, "0.5", parameter="share", label=50),
-    wrong("df.dp.count(share=0)", CalibrationError, "(0, 1]", parameter="share", label=0),
-    wrong('df.dp.count(share="1/0")', CalibrationError, "number", parameter="share"),
-    wrong("df.dp.count(epsilon=1, delta=2)", CalibrationError, "1e-6", parameter="delta"),
-    wrong("df.dp.count(epsilon=1, delta=-1e-6)", CalibrationError, "[0, 1)", parameter="delta"),
-    wrong("df.dp.count(epsilon=50)", DPFrameWarning, "epsilon <= 10"),
-    wrong(
+    mistake('df.dp.count("ward")', CalibrationError, "epsilon=, mu=, rho= or share="),
+    mistake('df.dp.release(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
+    mistake("df.dp.count(epsilon=1, mu=1)", CalibrationError, "exactly one way"),
+    mistake("df.dp.count(epsilon=1, share=0.1)", CalibrationError, "exactly one way"),
+    mistake("df.dp.count(delta=1e-6)", CalibrationError, "exactly one way"),
+    mistake("df.dp.count(mu=1, delta=1e-6)", CalibrationError, "epsilon=", parameter="delta"),
+    mistake('df.dp.count(epsilon="a lot")', CalibrationError, "number", parameter="epsilon"),
+    mistake('df.dp.count(epsilon="1,5")', CalibrationError, "number", parameter="epsilon"),
+    mistake('df.dp.count(epsilon="50%")', CalibrationError, "number", parameter="epsilon"),
+    mistake("df.dp.count(epsilon=[1])", CalibrationError, "number", parameter="epsilon"),
+    mistake("df.dp.count(epsilon=True)", CalibrationError, "number", parameter="epsilon"),
+    mistake("df.dp.count(epsilon=-1)", CalibrationError, ">= 0", parameter="epsilon", label=-1),
+    mistake('df.dp.count(epsilon=float("nan"))', CalibrationError, "finite", parameter="epsilon"),
+    mistake('df.dp.count(epsilon=float("inf"))', CalibrationError, "finite", parameter="epsilon"),
+    mistake("df.dp.count(epsilon=0)", CalibrationError, "> 0", parameter="epsilon", label=0),
+    mistake("df.dp.count(share=50)", CalibrationError, "0.5", parameter="share", label=50),
+    mistake("df.dp.count(share=0)", CalibrationError, "(0, 1]", parameter="share", label=0),
+    mistake('df.dp.count(share="1/0")', CalibrationError, "number", parameter="share"),
+    mistake("df.dp.count(epsilon=1, delta=2)", CalibrationError, "1e-6", parameter="delta"),
+    mistake("df.dp.count(epsilon=1, delta=-1e-6)", CalibrationError, "[0, 1)", parameter="delta"),
+    mistake("df.dp.count(epsilon=50)", DPFrameWarning, "epsilon <= 10"),
+    mistake(
         'df.dp.count(epsilon=1, mechanism="gausian")',
         CalibrationError,
         "'gaussian'",
         parameter="mechanism",
         label="gausian",
     ),
-    wrong(
+    mistake(
         'df.dp.count(epsilon=1, mechanism="Laplace")',
         CalibrationError,
         "'laplace'",
         parameter="mechanism",
     ),
-    wrong(
+    mistake(
         'df.dp.count(epsilon=1, mechanism="exponential")',
         CalibrationError,
         "one of",
         parameter="mechanism",
     ),
-    wrong(
+    mistake(
         'df.dp.count(epsilon=1, delta=0, mechanism="gaussian")',
         CalibrationError,
         '"laplace"',
         parameter="mechanism",
     ),
-    wrong(
+    mistake(
         'df.dp.count(epsilon=1, mechanism="select")',
         CalibrationError,
         ".dp.quantile(",
         parameter="mechanism",
     ),
-    wrong('df.dp.count(epsilon=1, denoise="magic")', QueryError, "'auto'", parameter="denoise"),
-    wrong('df.dp.count(epsilon=1, graph="grid")', QueryError, "denoise=", parameter="graph"),
-    wrong("df.dp.count(epsilon=1, name=7)", DeclarationError, "text", parameter="name", label=7),
-    wrong('df.dp.count(epsilon=1, note=["a"])', DeclarationError, "text", parameter="note"),
-    wrong(
+    mistake('df.dp.count(epsilon=1, denoise="magic")', QueryError, "'auto'", parameter="denoise"),
+    mistake('df.dp.count(epsilon=1, graph="grid")', QueryError, "denoise=", parameter="graph"),
+    mistake("df.dp.count(epsilon=1, name=7)", DeclarationError, "text", parameter="name", label=7),
+    mistake('df.dp.count(epsilon=1, note=["a"])', DeclarationError, "text", parameter="note"),
+    mistake(
         'df.dp.count(epsilon=1, privacy_unit="person")',
         DeclarationError,
         ".dp.declare(",
         parameter="privacy_unit",
     ),
-    wrong(
+    mistake(
         "df.dp.count(epsilon=1, privacy_unit=dpf.EACH_ROW)",
         DeclarationError,
         "Leave it out",
         parameter="privacy_unit",
     ),
-    wrong(
+    mistake(
         "raw.dp.count(share=0.1, privacy_unit=dpf.EACH_ROW)",
         CalibrationError,
         "budget=",
         parameter="share",
     ),
-    wrong("dpf.Budget(epsilon=-1)", CalibrationError, ">= 0", parameter="epsilon"),
-    wrong("dpf.Budget(epsilon=0)", CalibrationError, "epsilon > 0", parameter="epsilon"),
-    wrong("dpf.Budget(1, delta=2)", CalibrationError, "1e-6", parameter="delta"),
-    wrong("dpf.Budget(delta=1e-6)", CallError, "needs epsilon", parameter="epsilon"),
-    wrong("dpf.Budget(eps=1)", CallError, "'epsilon'", parameter="eps"),
-    wrong("dpf.Budget(1, 1e-6, discovery=1e-3)", CalibrationError, "delta", parameter="discovery"),
+    mistake("dpf.Budget(epsilon=-1)", CalibrationError, ">= 0", parameter="epsilon"),
+    mistake("dpf.Budget(epsilon=0)", CalibrationError, "epsilon > 0", parameter="epsilon"),
+    mistake("dpf.Budget(1, delta=2)", CalibrationError, "1e-6", parameter="delta"),
+    mistake("dpf.Budget(delta=1e-6)", CallError, "needs epsilon", parameter="epsilon"),
+    mistake("dpf.Budget(eps=1)", CallError, "'epsilon'", parameter="eps"),
+    mistake(
+        "dpf.Budget(1, 1e-6, discovery=1e-3)", CalibrationError, "delta", parameter="discovery"
+    ),
 ]
 
 BUDGETS = [
-    wrong(
+    mistake(
         "df.dp.count(epsilon=6); df.dp.count(epsilon=6)",
         BudgetExceededError,
         "twice",
         never=("larger budget",),
         parameter="epsilon",
     ),
-    wrong(
+    mistake(
         "df.dp.count(share=0.6); df.dp.count(share=0.6)",
         BudgetExceededError,
         "twice",
         never=("larger budget",),
         parameter="share",
     ),
-    wrong(
+    mistake(
         'df.dp.count(share=1); df.dp.mean("stay", epsilon=0.1)',
         BudgetExceededError,
         "Left",
         never=("larger budget", "Spend less", "twice"),
         parameter="epsilon",
     ),
-    wrong(
+    mistake(
         "raw.dp.declare(budget=dpf.Budget(1), **facts); raw.dp.count(epsilon=2)",
         BudgetExceededError,
         "Left",
         never=("larger budget", "twice"),
         parameter="epsilon",
     ),
-    wrong(
+    mistake(
         "raw.dp.declare(budget=dpf.Budget(1, 1e-6), **facts); "
         'raw.dp.discover("ward", max_groups=1, epsilon=0.5)',
         BudgetExceededError,
         "discovery=",
         parameter="discovery",
     ),
-    wrong(
+    mistake(
         'df.dp.discover("ward", max_groups=1, discovery=1e-5, epsilon=1)',
         BudgetExceededError,
         "discovery=1e-07",
         parameter="discovery",
     ),
-    wrong(
+    mistake(
         'df.dp.count(epsilon=1, name="may"); df.dp.count(epsilon=1, name="may")',
         AlreadyReleasedError,
         "another name",
         parameter="name",
         label="may",
     ),
-    wrong("raw.dp.budget", DeclarationError, "budget=", parameter="budget"),
-    wrong("raw.dp.declare(budget=1)", DeclarationError, "dpf.Budget(", parameter="budget"),
-    wrong('raw.dp.declare(budget={"epsilon": 1})', DeclarationError, "dpf.Budget("),
-    wrong('raw.dp.declare(ledger="a.ledger")', DeclarationError, "dpf.Ledger(", parameter="ledger"),
-    wrong(
+    mistake("raw.dp.budget", DeclarationError, "budget=", parameter="budget"),
+    mistake("raw.dp.declare(budget=1)", DeclarationError, "dpf.Budget(", parameter="budget"),
+    mistake('raw.dp.declare(budget={"epsilon": 1})', DeclarationError, "dpf.Budget("),
+    mistake(
+        'raw.dp.declare(ledger="a.ledger")', DeclarationError, "dpf.Ledger(", parameter="ledger"
+    ),
+    mistake(
         "raw.dp.declare(budget=dpf.Budget(1), ledger=df.dp.ledger)",
         DeclarationError,
         "not both",
         parameter="budget",
     ),
-    wrong("dpf.Ledger()", DeclarationError, "dpf.Budget(", parameter="budget"),
-    wrong("dpf.Ledger(7)", DeclarationError, "path", parameter="path"),
-    wrong('dpf.Ledger(tmp / "a.ledger")', LedgerError, "dpf.Ledger.create(", parameter="path"),
-    wrong(
+    mistake("dpf.Ledger()", DeclarationError, "dpf.Budget(", parameter="budget"),
+    mistake("dpf.Ledger(7)", DeclarationError, "path", parameter="path"),
+    mistake('dpf.Ledger(tmp / "a.ledger")', LedgerError, "dpf.Ledger.create(", parameter="path"),
+    mistake(
         'dpf.Ledger.create(tmp / "no" / "a.ledger", budget=dpf.Budget(1))',
         LedgerError,
         "folder",
         parameter="path",
     ),
-    wrong(
+    mistake(
         'for _ in range(2): dpf.Ledger.create(tmp / "a.ledger", budget=dpf.Budget(1))',
         LedgerError,
         "dpf.Ledger(path)",
         parameter="path",
     ),
-    wrong(
+    mistake(
         'dpf.Ledger.create(tmp / "a.ledger", budget=dpf.Budget(1)); '
         'dpf.Ledger(tmp / "a.ledger", budget=dpf.Budget(5))',
         DeclarationError,
         "Leave budget= out",
         parameter="budget",
     ),
-    wrong('dpf.Ledger.create(tmp / "a.ledger")', CallError, "budget=", parameter="budget"),
-    wrong('raw.to_csv(tmp / "a.csv"); dpf.Ledger(tmp / "a.csv")', LedgerError, "not a ledger"),
-    wrong("df.dp.ledger.charge(1)", DeclarationError, "by themselves", parameter="entry"),
+    mistake('dpf.Ledger.create(tmp / "a.ledger")', CallError, "budget=", parameter="budget"),
+    mistake('raw.to_csv(tmp / "a.csv"); dpf.Ledger(tmp / "a.csv")', LedgerError, "not a ledger"),
+    mistake("df.dp.ledger.charge(1)", DeclarationError, "by themselves", parameter="entry"),
 ]
 
 DECLARATIONS = [
-    wrong(
+    mistake(
         'raw.dp.declare(privacy_unit="person")',
         DeclarationError,
         "max_rows=",
         parameter="privacy_unit",
     ),
-    wrong(
+    mistake(
         'raw.dp.declare(privacy_unit="persn", max_rows=2)',
         UnknownColumnError,
         "'person'",
         parameter="privacy_unit",
         label="persn",
     ),
-    wrong("raw.dp.declare(max_rows=2)", DeclarationError, "privacy_unit=", parameter="max_rows"),
+    mistake("raw.dp.declare(max_rows=2)", DeclarationError, "privacy_unit=", parameter="max_rows"),
     *(
-        wrong(
+        mistake(
             f'raw.dp.declare(privacy_unit="person", max_rows={given!r})',
             DeclarationError,
             "whole number",
@@ -476,21 +482,21 @@ DECLARATIONS = [
         )
         for given in (0, "2", 2.5)
     ),
-    wrong(
+    mistake(
         'raw.dp.declare(privacy_unit=["person", "year"], max_rows=2)',
         DeclarationError,
         "combine",
         parameter="privacy_unit",
     ),
-    wrong(
+    mistake(
         'raw.dp.declare(privacy_unit="person", max_rows=2, neighboring="swap")',
         DeclarationError,
         '"replace"',
         parameter="neighboring",
         label="swap",
     ),
-    wrong('raw.dp.declare(unit="patient")', DeclarationError, "privacy_unit=", parameter="unit"),
-    wrong(
+    mistake('raw.dp.declare(unit="patient")', DeclarationError, "privacy_unit=", parameter="unit"),
+    mistake(
         'raw.dp.declare(bounds={"stay": (10, 0)})',
         DeclarationError,
         "Swap",
@@ -498,7 +504,7 @@ DECLARATIONS = [
         label="stay",
     ),
     *(
-        wrong(
+        mistake(
             f'raw.dp.declare(bounds={{"stay": {given}}})',
             DeclarationError,
             "finite",
@@ -507,15 +513,15 @@ DECLARATIONS = [
         )
         for given in ("10", "(0, None)", '("0", "10")', '(0, float("inf"))', "(0, 5, 10)")
     ),
-    wrong("raw.dp.declare(bounds=(0, 10))", DeclarationError, "dict", parameter="bounds"),
-    wrong(
+    mistake("raw.dp.declare(bounds=(0, 10))", DeclarationError, "dict", parameter="bounds"),
+    mistake(
         'raw.dp.declare(bounds={"saty": (0, 10)})',
         UnknownColumnError,
         "'stay'",
         parameter="bounds",
         label="saty",
     ),
-    wrong(
+    mistake(
         'raw.dp.declare(keys={"wrad": ["A"]})',
         UnknownColumnError,
         "'ward'",
@@ -523,7 +529,7 @@ DECLARATIONS = [
         label="wrad",
     ),
     *(
-        wrong(
+        mistake(
             f'raw.dp.declare(keys={{"ward": {given}}})',
             DeclarationError,
             word,
@@ -539,55 +545,55 @@ DECLARATIONS = [
             '{"A", "B"}': "sorted(",
         }.items()
     ),
-    wrong('raw.dp.declare(keys=["A", "B"])', DeclarationError, "dict", parameter="keys"),
-    wrong(
+    mistake('raw.dp.declare(keys=["A", "B"])', DeclarationError, "dict", parameter="keys"),
+    mistake(
         'df.dp.declare(keys={"ward": df.ward}, privacy_unit="person", max_rows=2)',
         DeclarationError,
         ".dp.discover",
         parameter="keys",
     ),
-    wrong('raw.dp.declare(key={"ward": ["A"]})', CallError, "'keys'", parameter="key"),
-    wrong('raw.dp.declare(missing="drop")', DeclarationError, "dict", parameter="missing"),
-    wrong(
+    mistake('raw.dp.declare(key={"ward": ["A"]})', CallError, "'keys'", parameter="key"),
+    mistake('raw.dp.declare(missing="drop")', DeclarationError, "dict", parameter="missing"),
+    mistake(
         'raw.dp.declare(missing={"ward": "Z"})',
         DeclarationError,
         "number",
         parameter="missing",
         label="ward",
     ),
-    wrong(
+    mistake(
         'raw.dp.declare({"ward": ["A"]})', DeclarationError, "bounds=, keys=", parameter="schema"
     ),
-    wrong("raw.dp.declare(validate=True)", DeclarationError, "schema", parameter="validate"),
-    wrong(
+    mistake("raw.dp.declare(validate=True)", DeclarationError, "schema", parameter="validate"),
+    mistake(
         'df.dp.declare(bounds={"stay": (0, 9)})',
         DeclarationError,
         "repeat what still holds",
         parameter="privacy_unit",
     ),
-    wrong(
+    mistake(
         'raw.dp.count("ward", epsilon=1, privacy_unit=dpf.EACH_ROW)',
         DeclarationError,
         "keys=",
         parameter="keys",
         label="ward",
     ),
-    wrong(
+    mistake(
         'raw.dp.mean("stay", epsilon=1, privacy_unit=dpf.EACH_ROW)',
         DeclarationError,
         "bounds=",
         parameter="bounds",
         label="stay",
     ),
-    wrong('raw.dp.count("ward", keys=["A"], epsilon=1)', DPFrameWarning, "dpf.EACH_ROW"),
-    wrong("raw.dp.count(max_rows=2, epsilon=1)", DeclarationError, ".dp.declare(privacy_unit="),
-    wrong("raw.dp.suggest_caps(epsilon=1)", DeclarationError, ".dp.declare(privacy_unit="),
-    wrong('df.dp.discover("ward", epsilon=1)', DeclarationError, "max_groups="),
+    mistake('raw.dp.count("ward", keys=["A"], epsilon=1)', DPFrameWarning, "dpf.EACH_ROW"),
+    mistake("raw.dp.count(max_rows=2, epsilon=1)", DeclarationError, ".dp.declare(privacy_unit="),
+    mistake("raw.dp.suggest_caps(epsilon=1)", DeclarationError, ".dp.declare(privacy_unit="),
+    mistake('df.dp.discover("ward", epsilon=1)', DeclarationError, "max_groups="),
 ]
 
 COLUMNS = [
     *(
-        wrong(f"df.dp.{call}", UnknownColumnError, word, parameter=parameter, label=label)
+        mistake(f"df.dp.{call}", UnknownColumnError, word, parameter=parameter, label=label)
         for call, parameter, label, word in [
             ('count("wrad", epsilon=1)', "by", "wrad", "'ward'"),
             ('count("Ward", epsilon=1)', "by", "Ward", "'ward'"),
@@ -609,112 +615,112 @@ COLUMNS = [
             ('release({"a": dpf.count("wrad")}, epsilon=1)', "by", "wrad", "'ward'"),
         ]
     ),
-    wrong("df.dp.quantile(0.5, epsilon=1)", UnknownColumnError, parameter="column", label=0.5),
-    wrong('df.dp.count(by={"ward": ["A"]}, epsilon=1)', QueryError, "keys=", parameter="by"),
-    wrong('df.dp.count(by={"ward", "sex"}, epsilon=1)', QueryError, "list", parameter="by"),
-    wrong('df.dp.count(by=["ward", "ward"], epsilon=1)', QueryError, "twice", parameter="by"),
-    wrong("df.dp.count(by=df.ward, epsilon=1)", DeclarationError, "public", parameter="by"),
-    wrong("df.dp.count(by=lambda row: row, epsilon=1)", QueryError, "label", parameter="by"),
-    wrong('df.dp.mean({"stay": "mean"}, epsilon=1)', QueryError, "label", parameter="columns"),
-    wrong("df.dp.mean([], epsilon=1)", QueryError, "at least one", parameter="columns"),
-    wrong(
+    mistake("df.dp.quantile(0.5, epsilon=1)", UnknownColumnError, parameter="column", label=0.5),
+    mistake('df.dp.count(by={"ward": ["A"]}, epsilon=1)', QueryError, "keys=", parameter="by"),
+    mistake('df.dp.count(by={"ward", "sex"}, epsilon=1)', QueryError, "list", parameter="by"),
+    mistake('df.dp.count(by=["ward", "ward"], epsilon=1)', QueryError, "twice", parameter="by"),
+    mistake("df.dp.count(by=df.ward, epsilon=1)", DeclarationError, "public", parameter="by"),
+    mistake("df.dp.count(by=lambda row: row, epsilon=1)", QueryError, "label", parameter="by"),
+    mistake('df.dp.mean({"stay": "mean"}, epsilon=1)', QueryError, "label", parameter="columns"),
+    mistake("df.dp.mean([], epsilon=1)", QueryError, "at least one", parameter="columns"),
+    mistake(
         'df.dp.count("day", epsilon=1)', DeclarationError, "keys=", parameter="keys", label="day"
     ),
-    wrong(
+    mistake(
         'df.dp.mean("person", epsilon=1)',
         DeclarationError,
         "bounds=",
         parameter="bounds",
         label="person",
     ),
-    wrong(
+    mistake(
         'df.dp.count("ward", keys="A", epsilon=1)',
         DeclarationError,
         "list",
         parameter="keys",
         label="ward",
     ),
-    wrong(
+    mistake(
         'df.dp.count("ward", keys=["A", "A"], epsilon=1)',
         DeclarationError,
         "unique",
         parameter="keys",
         label="ward",
     ),
-    wrong(
+    mistake(
         'df.dp.count("day", keys=["2024-03-01"], epsilon=1)',
         QueryError,
         "pd.Timestamp",
         parameter="keys",
         label="day",
     ),
-    wrong(
+    mistake(
         'df.dp.count("year", keys={"ward": ["A"]}, epsilon=1)',
         QueryError,
         "group by",
         parameter="keys",
         label="ward",
     ),
-    wrong('df.dp.count(keys=["A"], epsilon=1)', QueryError, "by=", parameter="keys"),
-    wrong(
+    mistake('df.dp.count(keys=["A"], epsilon=1)', QueryError, "by=", parameter="keys"),
+    mistake(
         'df.dp.count(["ward", "sex"], keys=["A"], epsilon=1)', QueryError, "dict", parameter="keys"
     ),
-    wrong('df.dp.count("ward", keys=df.ward, epsilon=1)', DeclarationError, ".dp.discover"),
-    wrong(
+    mistake('df.dp.count("ward", keys=df.ward, epsilon=1)', DeclarationError, ".dp.discover"),
+    mistake(
         'df.dp.mean("stay", bounds=(10, 0), epsilon=1)',
         DeclarationError,
         "Swap",
         parameter="bounds",
         label="stay",
     ),
-    wrong(
+    mistake(
         'df.dp.mean("stay", bounds={"year": (0, 1)}, epsilon=1)',
         QueryError,
         "columns=",
         parameter="bounds",
         label="year",
     ),
-    wrong('df.dp.sum("stay", max_true=1.5, epsilon=1)', QueryError, parameter="max_true"),
-    wrong('df.dp.sum("stay", objective="best", epsilon=1)', QueryError, parameter="objective"),
-    wrong('df.dp.mean("stay", max_rows=-1, epsilon=1)', QueryError, ">= 1", parameter="max_rows"),
-    wrong(
+    mistake('df.dp.sum("stay", max_true=1.5, epsilon=1)', QueryError, parameter="max_true"),
+    mistake('df.dp.sum("stay", objective="best", epsilon=1)', QueryError, parameter="objective"),
+    mistake('df.dp.mean("stay", max_rows=-1, epsilon=1)', QueryError, ">= 1", parameter="max_rows"),
+    mistake(
         'df.dp.units("ward", max_rows_per_group=1, epsilon=1)',
         QueryError,
         "Leave it out",
         parameter="max_rows_per_group",
     ),
-    wrong(
+    mistake(
         'df.dp.discover("ward", keys=["A"], max_groups=1, epsilon=1)',
         CallError,
         "no keyword",
         parameter="keys",
     ),
-    wrong(
+    mistake(
         'df.dp.discover("ward", dtype=str, max_groups=1, epsilon=1)',
         QueryError,
         '"string"',
         parameter="dtype",
     ),
-    wrong('df.dp.suggest_caps(epsilon=1, cap="rows")', QueryError, '"max_rows"', parameter="cap"),
-    wrong("df.dp.suggest_caps(epsilon=1, largest=0)", QueryError, "from 1", parameter="largest"),
-    wrong(
+    mistake('df.dp.suggest_caps(epsilon=1, cap="rows")', QueryError, '"max_rows"', parameter="cap"),
+    mistake("df.dp.suggest_caps(epsilon=1, largest=0)", QueryError, "from 1", parameter="largest"),
+    mistake(
         'df.dp.suggest_bounds("stay", epsilon=1, within=(5, 1))',
         QueryError,
         "below",
         parameter="within",
     ),
-    wrong(
+    mistake(
         'df.dp.suggest_bounds("stay", epsilon=1, query="median")',
         QueryError,
         '"mean"',
         parameter="query",
     ),
-    wrong('df.dp.suggest_bounds("stay", epsilon=1, bins=0)', QueryError, "1", parameter="bins"),
+    mistake('df.dp.suggest_bounds("stay", epsilon=1, bins=0)', QueryError, parameter="bins"),
 ]
 
 BINS = [
     *(
-        wrong(
+        mistake(
             f'df.dp.histogram("stay", bins={given}, epsilon=1)',
             QueryError,
             word,
@@ -733,20 +739,22 @@ BINS = [
             "{0, 5, 10}": "order",
         }.items()
     ),
-    wrong("df.dp.histogram('stay', df.stay, epsilon=1)", DeclarationError, parameter="bins"),
-    wrong('df.dp.histogram("stay", [0, 1], by="stay", epsilon=1)', QueryError, "by=", label="stay"),
-    wrong('df.dp.ranges("stay", 0, epsilon=1)', QueryError, "from 1", parameter="bins", label=0),
-    wrong('df.dp.ranges("person", 5, epsilon=1)', DeclarationError, "bins=[", label="person"),
+    mistake("df.dp.histogram('stay', df.stay, epsilon=1)", DeclarationError, parameter="bins"),
+    mistake(
+        'df.dp.histogram("stay", [0, 1], by="stay", epsilon=1)', QueryError, "by=", label="stay"
+    ),
+    mistake('df.dp.ranges("stay", 0, epsilon=1)', QueryError, "from 1", parameter="bins", label=0),
+    mistake('df.dp.ranges("person", 5, epsilon=1)', DeclarationError, "bins=[", label="person"),
     *(
-        wrong(f'df.dp.quantile("stay", {q}, epsilon=1)', QueryError, "median", parameter="q")
+        mistake(f'df.dp.quantile("stay", {q}, epsilon=1)', QueryError, "median", parameter="q")
         for q in ("1.5", "50", '"median"', "[]", "[0.5, 0.5]", "[0.9, 0.1]")
     ),
-    wrong('df.dp.quantile("stay", 0.5, epsilon=1, level=95)', QueryError, "0.95"),
+    mistake('df.dp.quantile("stay", 0.5, epsilon=1, level=95)', QueryError, "0.95"),
 ]
 
 CONDITIONS = [
     *(
-        wrong(f"df.dp.count(where={text!r}, epsilon=1)", QueryError, word, parameter="where")
+        mistake(f"df.dp.count(where={text!r}, epsilon=1)", QueryError, word, parameter="where")
         for text, word in {
             "ward = 'A'": "==",
             "stay > 3 & stay < 5": "parentheses",
@@ -765,176 +773,180 @@ CONDITIONS = [
             "": "Without it",
         }.items()
     ),
-    wrong('df.dp.count(where="ward == A", epsilon=1)', UnknownColumnError, "'A'", label="A"),
-    wrong("df.dp.count(where=df.stay > 3, epsilon=1)", DeclarationError, parameter="where"),
-    wrong("df.dp.count(where=raw.stay > 3, epsilon=1)", QueryError, parameter="where"),
-    wrong("df.dp.count(where=lambda row: True, epsilon=1)", QueryError, "'fare > 0'"),
-    wrong('df.dp.count(where={"ward": "A"}, epsilon=1)', QueryError, "text", parameter="where"),
-    wrong("df.dp.rate(\"ward = 'A'\", epsilon=1)", QueryError, "==", parameter="condition"),
-    wrong("df.dp.rate(0.5, epsilon=1)", QueryError, "text", parameter="condition"),
-    wrong("table.dp.select('n = 3')", QueryError, "==", parameter="where"),
-    wrong("table.dp.select(lambda row: row.n > 3)", QueryError, "text", parameter="where"),
-    wrong("table.dp.select(table.n > 3)", QueryError, parameter="where"),
-    wrong('table.dp.select("visits > 3")', UnknownColumnError, "'n'", label="visits"),
+    mistake('df.dp.count(where="ward == A", epsilon=1)', UnknownColumnError, "'A'", label="A"),
+    mistake("df.dp.count(where=df.stay > 3, epsilon=1)", DeclarationError, parameter="where"),
+    mistake("df.dp.count(where=raw.stay > 3, epsilon=1)", QueryError, parameter="where"),
+    mistake("df.dp.count(where=lambda row: True, epsilon=1)", QueryError, "'fare > 0'"),
+    mistake('df.dp.count(where={"ward": "A"}, epsilon=1)', QueryError, "text", parameter="where"),
+    mistake("df.dp.rate(\"ward = 'A'\", epsilon=1)", QueryError, "==", parameter="condition"),
+    mistake("df.dp.rate(0.5, epsilon=1)", QueryError, "text", parameter="condition"),
+    mistake("table.dp.select('n = 3')", QueryError, "==", parameter="where"),
+    mistake("table.dp.select(lambda row: row.n > 3)", QueryError, "text", parameter="where"),
+    mistake("table.dp.select(table.n > 3)", QueryError, parameter="where"),
+    mistake('table.dp.select("visits > 3")', UnknownColumnError, "'n'", label="visits"),
 ]
 
 ALTERED = [  # frames that are not what was released
-    wrong("(table + 1).dp.interval()", CertificateError, "values"),
-    wrong("(table - table).dp.plot()", CertificateError, "values"),
-    wrong("table.round(-9).dp.interval()", CertificateError, ".dp.round"),
-    wrong("table.clip(lower=10**9).dp.write_csv(tmp / 'a.csv')", CertificateError, "values"),
-    wrong("table[table.n > 10**9].dp.interval()", CertificateError, ".dp.select"),
-    wrong("table.head(1).dp.report(tmp / 'a.html')", DPFrameWarning, "not to publish"),
-    wrong('table[["n"]].dp.interval()', CertificateError, ".dp.select(columns="),
-    wrong("table.reset_index().dp.interval()", CertificateError, "'ward'"),
-    wrong("table.T.dp.interval()", CertificateError, "columns"),
-    wrong("table.iloc[::-1].dp.interval()", CertificateError, ".dp.sort_values"),
-    wrong('table.rename(columns={"n": "visits"}).dp.plot()', CertificateError, ".dp.rename"),
-    wrong("table.astype(float).dp.interval()", CertificateError, "dtype"),
-    wrong("table.assign(x=1).dp.write_csv(tmp / 'a.csv')", CertificateError, "'x'"),
-    wrong('table.loc["A", "n"] += 1; dpf.verify(table)', CertificateError, "'n'"),
-    wrong("pd.concat([table, table]).dp.interval()", CertificateError, "dpf.concat"),
-    wrong("table.merge(table, on='ward').dp.interval()", CertificateError, "certificate"),
-    wrong('grid["count"].unstack().dp.plot()', CertificateError, "certificate"),
-    wrong('table["n"].dp.interval()', NoSuchNameError, "whole"),
-    wrong('dpf.interval(table["n"])', CertificateError, "whole"),
-    wrong('dpf.interval("table.csv")', CertificateError, "dpf.read_csv"),
-    wrong("dpf.verify(table.to_dict())", CertificateError, "DataFrame"),
-    wrong(
+    mistake("(table + 1).dp.interval()", CertificateError, "values"),
+    mistake("(table - table).dp.plot()", CertificateError, "values"),
+    mistake("table.round(-9).dp.interval()", CertificateError, ".dp.round"),
+    mistake("table.clip(lower=10**9).dp.write_csv(tmp / 'a.csv')", CertificateError, "values"),
+    mistake("table[table.n > 10**9].dp.interval()", CertificateError, ".dp.select"),
+    mistake("table.head(1).dp.report(tmp / 'a.html')", DPFrameWarning, "not to publish"),
+    mistake('table[["n"]].dp.interval()', CertificateError, ".dp.select(columns="),
+    mistake("table.reset_index().dp.interval()", CertificateError, "'ward'"),
+    mistake("table.T.dp.interval()", CertificateError, "columns"),
+    mistake("table.iloc[::-1].dp.interval()", CertificateError, ".dp.sort_values"),
+    mistake('table.rename(columns={"n": "visits"}).dp.plot()', CertificateError, ".dp.rename"),
+    mistake("table.astype(float).dp.interval()", CertificateError, "dtype"),
+    mistake("table.assign(x=1).dp.write_csv(tmp / 'a.csv')", CertificateError, "'x'"),
+    mistake('table.loc["A", "n"] += 1; dpf.verify(table)', CertificateError, "'n'"),
+    mistake("pd.concat([table, table]).dp.interval()", CertificateError, "dpf.concat"),
+    mistake("table.merge(table, on='ward').dp.interval()", CertificateError, "certificate"),
+    mistake('grid["count"].unstack().dp.plot()', CertificateError, "certificate"),
+    mistake('table["n"].dp.interval()', NoSuchNameError, "whole"),
+    mistake('dpf.interval(table["n"])', CertificateError, "whole"),
+    mistake('dpf.interval("table.csv")', CertificateError, "dpf.read_csv"),
+    mistake("dpf.verify(table.to_dict())", CertificateError, "DataFrame"),
+    mistake(
         "table.to_csv(tmp / 'a.csv'); pd.read_csv(tmp / 'a.csv').dp.interval()",
         CertificateError,
         "dpf.read_csv",
     ),
-    wrong(
+    mistake(
         "table.dp.write_csv(tmp / 'a.csv'); pd.read_csv(tmp / 'a.csv').dp.plot()",
         CertificateError,
         "dpf.read_csv",
     ),
-    wrong(
+    mistake(
         "table.to_csv(tmp / 'a.csv'); dpf.read_csv(tmp / 'a.csv')",
         CertificateError,
         "dpf.write_csv",
         parameter="path",
     ),
-    wrong("dpf.read_csv(tmp / 'a.csv')", FileNotFoundError, "no such file"),
-    wrong("df.dp.diagnose(dpf.count('ward')).dp.interval()", CertificateError, "Release the query"),
+    mistake("dpf.read_csv(tmp / 'a.csv')", FileNotFoundError, "no such file"),
+    mistake(
+        "df.dp.diagnose(dpf.count('ward')).dp.interval()", CertificateError, "Release the query"
+    ),
 ]
 
 RELEASED = [  # private where released is meant, and the other way round
-    wrong("table.dp.count(epsilon=1)", DeclarationError, "released"),
-    wrong('table.dp.sum("n", epsilon=1)', DeclarationError, "released"),
-    wrong("table.dp.preview(dpf.count(), epsilon=1)", DeclarationError, "released"),
-    wrong('table.dp.declare(privacy_unit="n", max_rows=1)', DeclarationError, "released"),
-    wrong("table.dp.budget", DeclarationError, "released"),
-    wrong("df.dp.interval()", CertificateError, "Release first"),
-    wrong("df.dp.plot()", CertificateError, "Release first"),
-    wrong("df.dp.head()", CertificateError, "Release first"),
-    wrong("df.dp.certificate", CertificateError, "Release first"),
-    wrong('df.dp.write_csv(tmp / "a.csv")', CertificateError, "Release first"),
-    wrong("dpf.round(df)", CertificateError, "Release first"),
-    wrong("dpf.report([table, raw])", CertificateError, "no certificate"),
-    wrong("dpf.verify(raw)", CertificateError, "no certificate"),
-    wrong("dpf.schema(df)", CertificateError, "Release first"),
+    mistake("table.dp.count(epsilon=1)", DeclarationError, "released"),
+    mistake('table.dp.sum("n", epsilon=1)', DeclarationError, "released"),
+    mistake("table.dp.preview(dpf.count(), epsilon=1)", DeclarationError, "released"),
+    mistake('table.dp.declare(privacy_unit="n", max_rows=1)', DeclarationError, "released"),
+    mistake("table.dp.budget", DeclarationError, "released"),
+    mistake("df.dp.interval()", CertificateError, "Release first"),
+    mistake("df.dp.plot()", CertificateError, "Release first"),
+    mistake("df.dp.head()", CertificateError, "Release first"),
+    mistake("df.dp.certificate", CertificateError, "Release first"),
+    mistake('df.dp.write_csv(tmp / "a.csv")', CertificateError, "Release first"),
+    mistake("dpf.round(df)", CertificateError, "Release first"),
+    mistake("dpf.report([table, raw])", CertificateError, "no certificate"),
+    mistake("dpf.verify(raw)", CertificateError, "no certificate"),
+    mistake("dpf.schema(df)", CertificateError, "Release first"),
     *(
-        wrong(f"table.dp.interval({level})", QueryError, "0.95", parameter="level")
+        mistake(f"table.dp.interval({level})", QueryError, "0.95", parameter="level")
         for level in ("95", "0", '"95%"')
     ),
-    wrong("table.dp.interval(alpha=0.05)", CallError, "'level'", parameter="alpha"),
-    wrong('table.dp.interval(join="yes")', QueryError, "True or False", parameter="join"),
-    wrong('table.dp.percent("n", join=1)', QueryError, "True or False", parameter="join"),
-    wrong("table.dp.quantile(0.5)", QueryError, "dpf.ranges(", never=("quantiles takes",)),
-    wrong('table.dp.quantile("stay", 0.5, epsilon=1)', DeclarationError, "released"),
-    wrong("dpf.quantile(table, 0.5)", QueryError, "dpf.ranges("),
-    wrong("spread.dp.quantile(1.5)", QueryError, "median", parameter="q", label=1.5),
-    wrong("spread.dp.quantile(0.5, epsilon=1)", DeclarationError, "nothing", parameter="epsilon"),
-    wrong("spread.dp.between(3, 1)", QueryError, "low", parameter="low"),
-    wrong("spread.dp.between(0, 99)", QueryError, "10.0", parameter="high", label=99),
-    wrong("table.dp.between(1, 2)", QueryError, "dpf.ranges("),
-    wrong("table.dp.best", CertificateError, "suggest_caps"),
-    wrong('table.dp.denoise("average")', QueryError, "'auto'", parameter="method"),
-    wrong('table.dp.denoise(columns="m")', QueryError, "'n'", parameter="columns", label="m"),
-    wrong("table.dp.denoise(strength=3)", QueryError, "option", parameter="strength"),
-    wrong('table.dp.denoise("trend_filter")', QueryError, '"ordered"', parameter="graph"),
-    wrong('table.dp.combine({"A": 1, "B": -1})', QueryError, "select(", parameter="weights"),
-    wrong(
+    mistake("table.dp.interval(alpha=0.05)", CallError, "'level'", parameter="alpha"),
+    mistake('table.dp.interval(join="yes")', QueryError, "True or False", parameter="join"),
+    mistake('table.dp.percent("n", join=1)', QueryError, "True or False", parameter="join"),
+    mistake("table.dp.quantile(0.5)", QueryError, "dpf.ranges(", never=("quantiles takes",)),
+    mistake('table.dp.quantile("stay", 0.5, epsilon=1)', DeclarationError, "released"),
+    mistake("dpf.quantile(table, 0.5)", QueryError, "dpf.ranges("),
+    mistake("spread.dp.quantile(1.5)", QueryError, "median", parameter="q", label=1.5),
+    mistake("spread.dp.quantile(0.5, epsilon=1)", DeclarationError, "nothing", parameter="epsilon"),
+    mistake("spread.dp.between(3, 1)", QueryError, "low", parameter="low"),
+    mistake("spread.dp.between(0, 99)", QueryError, "10.0", parameter="high", label=99),
+    mistake("table.dp.between(1, 2)", QueryError, "dpf.ranges("),
+    mistake("table.dp.best", CertificateError, "suggest_caps"),
+    mistake('table.dp.denoise("average")', QueryError, "'auto'", parameter="method"),
+    mistake('table.dp.denoise(columns="m")', QueryError, "'n'", parameter="columns", label="m"),
+    mistake("table.dp.denoise(strength=3)", QueryError, "option", parameter="strength"),
+    mistake('table.dp.denoise("trend_filter")', QueryError, '"ordered"', parameter="graph"),
+    mistake('table.dp.combine({"A": 1, "B": -1})', QueryError, "select(", parameter="weights"),
+    mistake(
         'grid.dp.combine({("A", "f"): 1, ("Z", "f"): -1})',
         QueryError,
         "not in it",
         parameter="weights",
         label=("Z", "f"),
     ),
-    wrong('grid.dp.combine({"A": 1})', QueryError, "'sex'", parameter="weights"),
-    wrong('grid.dp.combine({("A", "f"): "1"})', QueryError, "numbers", parameter="weights"),
-    wrong("grid.dp.combine({})", QueryError, "at least one", parameter="weights"),
-    wrong("grid.dp.combine([1, -1])", QueryError, "dict", parameter="weights"),
-    wrong(
+    mistake('grid.dp.combine({"A": 1})', QueryError, "'sex'", parameter="weights"),
+    mistake('grid.dp.combine({("A", "f"): "1"})', QueryError, "numbers", parameter="weights"),
+    mistake("grid.dp.combine({})", QueryError, "at least one", parameter="weights"),
+    mistake("grid.dp.combine([1, -1])", QueryError, "dict", parameter="weights"),
+    mistake(
         'table.dp.ratio("n", "visits")',
         QueryError,
         "'total'",
         parameter="denominator",
         label="visits",
     ),
-    wrong('table.dp.ratio("n", "n")', QueryError, "two columns", label="n"),
-    wrong('table.dp.ratio("n")', CallError, "ratio(numerator, denominator)"),
-    wrong('table.dp.ratio("stay", "n")', QueryError, "quotient", parameter="numerator"),
-    wrong('table.dp.percent("visits")', QueryError, "'n'", parameter="column", label="visits"),
-    wrong("table.dp.percent()", QueryError, "'n'", parameter="column"),
-    wrong('table.dp.percent("n", by="sex")', QueryError, "'ward'", parameter="by", label="sex"),
+    mistake('table.dp.ratio("n", "n")', QueryError, "two columns", label="n"),
+    mistake('table.dp.ratio("n")', CallError, "ratio(numerator, denominator)"),
+    mistake('table.dp.ratio("stay", "n")', QueryError, "quotient", parameter="numerator"),
+    mistake('table.dp.percent("visits")', QueryError, "'n'", parameter="column", label="visits"),
+    mistake("table.dp.percent()", QueryError, "'n'", parameter="column"),
+    mistake('table.dp.percent("n", by="sex")', QueryError, "'ward'", parameter="by", label="sex"),
 ]
 
 STEPS = [  # from a release to a publication
-    wrong("table.dp.round(-1.5)", QueryError, "whole number", parameter="decimals", label=-1.5),
-    wrong('table.dp.round({"m": 1})', QueryError, "'n'", parameter="decimals", label="m"),
-    wrong('table.dp.sort_values("m")', QueryError, "'n'", parameter="by", label="m"),
-    wrong('table.dp.sort_values("n", ascending="no")', QueryError, parameter="ascending"),
-    wrong('table.dp.sort_values("n", ascending=[True, False])', QueryError, parameter="ascending"),
-    wrong("table.dp.head(-1)", QueryError, "0 or more", parameter="n", label=-1),
-    wrong('table.dp.tail("3")', QueryError, "whole number", parameter="n", label="3"),
-    wrong('table.dp.select(columns="m")', QueryError, "'n'", parameter="columns", label="m"),
-    wrong("table.dp.select(columns=[])", QueryError, "some columns", parameter="columns"),
-    wrong('table.dp.select(keys={"sex": ["f"]})', QueryError, "'ward'", label="sex"),
-    wrong('table.dp.select(keys=["Z"])', QueryError, "no key", parameter="keys", label="Z"),
-    wrong('table.dp.select(keys="A")', QueryError, "list", parameter="keys"),
-    wrong("table.dp.select()", QueryError, "columns="),
-    wrong('table.dp.select("n > 10**9")', DPFrameWarning, "no row"),
-    wrong('table.dp.rename({"m": "n"})', QueryError, "'n'", parameter="columns", label="m"),
-    wrong('table.dp.rename({"n": "total"})', QueryError, "another", parameter="columns"),
-    wrong('table.dp.rename({"n": 7})', QueryError, "text", parameter="columns"),
-    wrong('table.dp.rename("visits")', QueryError, "dict", parameter="columns"),
-    wrong('table.dp.rename(index={"A": "Alpha"})', CallError, "relabel", parameter="index"),
-    wrong('table.dp.rename(levels={"sex": "s"})', QueryError, "'ward'", label="sex"),
-    wrong("table.dp.unstack()", QueryError, "two levels"),
-    wrong('grid.dp.unstack("year")', QueryError, "'sex'", parameter="level", label="year"),
-    wrong('grid.dp.unstack("sex", column="n")', QueryError, "'count'", parameter="column"),
-    wrong("table.dp.suppress()", QueryError, "below="),
-    wrong("table.dp.suppress(5)", CallError, "below="),
-    wrong('table.dp.suppress(below="5", by="n")', QueryError, "number", parameter="below"),
-    wrong('table.dp.suppress(below=5, by="m")', QueryError, "'n'", parameter="by", label="m"),
-    wrong("table.dp.suppress(below=5)", QueryError, "by=", parameter="by"),
-    wrong('table.dp.suppress(relative_error=0, by="n")', QueryError, parameter="relative_error"),
-    wrong('table.dp.plot(kind="pie")', QueryError, "bar", parameter="kind", label="pie"),
-    wrong('table.dp.plot("n")', CallError, "column="),
-    wrong('table.dp.plot(column="m")', UnknownColumnError, "'n'", parameter="column", label="m"),
-    wrong('table.dp.plot(x="ward")', CallError, "no keyword", never=("'ax'",), parameter="x"),
-    wrong('table.dp.plot(y="n")', CallError, "'column'", parameter="y"),
-    wrong('grid.dp.plot(per="year")', QueryError, "per", parameter="per", label="year"),
-    wrong("grid.dp.plot(ax=3)", QueryError, "axes", never=("got 0",), parameter="ax"),
-    wrong('table.dp.plot_map({"A": (0, 0)})', QueryError, "add them", parameter="coords"),
-    wrong("table.dp.write_csv()", CallError, "needs path", parameter="path"),
-    wrong("table.dp.write_csv(7)", QueryError, "path", parameter="path", label=7),
-    wrong("table.dp.write_csv(tmp / 'no' / 'a.csv')", QueryError, "folder", parameter="path"),
-    wrong("table.dp.write_parquet(tmp / 'a.csv')", QueryError, ".parquet", parameter="path"),
-    wrong("table.dp.report(tmp / 'a.html', ledger='a')", DeclarationError, parameter="ledger"),
-    wrong("dpf.report([])", QueryError, "one or more", parameter="released"),
-    wrong("dpf.verify(table, ledger=df.dp.ledger)", CertificateError, "no ledger"),
-    wrong("dpf.concat(table)", QueryError, "list", parameter="releases"),
-    wrong("dpf.concat([table, grid], keys=[1, 2], name='x')", QueryError, ".dp.rename"),
-    wrong("dpf.concat([table, table], keys=[1, 2], name='x')", QueryError, ".dp.select"),
-    wrong("dpf.concat({'a': grid}, name=3)", QueryError, "name=", parameter="name", label=3),
-    wrong("dpf.consistent(table)", QueryError, "margins", parameter="tables"),
-    wrong("dpf.replay(table, grid)", CertificateError, "made from"),
-    wrong("dpf.scan_parquet(tmp / 'a')", DeclarationError, "Parquet", parameter="path"),
-    wrong("dpf.scan_parquet(raw)", DeclarationError, "folder", parameter="path"),
+    mistake("table.dp.round(-1.5)", QueryError, "whole number", parameter="decimals", label=-1.5),
+    mistake('table.dp.round({"m": 1})', QueryError, "'n'", parameter="decimals", label="m"),
+    mistake('table.dp.sort_values("m")', QueryError, "'n'", parameter="by", label="m"),
+    mistake('table.dp.sort_values("n", ascending="no")', QueryError, parameter="ascending"),
+    mistake(
+        'table.dp.sort_values("n", ascending=[True, False])', QueryError, parameter="ascending"
+    ),
+    mistake("table.dp.head(-1)", QueryError, "0 or more", parameter="n", label=-1),
+    mistake('table.dp.tail("3")', QueryError, "whole number", parameter="n", label="3"),
+    mistake('table.dp.select(columns="m")', QueryError, "'n'", parameter="columns", label="m"),
+    mistake("table.dp.select(columns=[])", QueryError, "some columns", parameter="columns"),
+    mistake('table.dp.select(keys={"sex": ["f"]})', QueryError, "'ward'", label="sex"),
+    mistake('table.dp.select(keys=["Z"])', QueryError, "no key", parameter="keys", label="Z"),
+    mistake('table.dp.select(keys="A")', QueryError, "list", parameter="keys"),
+    mistake("table.dp.select()", QueryError, "columns="),
+    mistake('table.dp.select("n > 10**9")', DPFrameWarning, "no row"),
+    mistake('table.dp.rename({"m": "n"})', QueryError, "'n'", parameter="columns", label="m"),
+    mistake('table.dp.rename({"n": "total"})', QueryError, "another", parameter="columns"),
+    mistake('table.dp.rename({"n": 7})', QueryError, "text", parameter="columns"),
+    mistake('table.dp.rename("visits")', QueryError, "dict", parameter="columns"),
+    mistake('table.dp.rename(index={"A": "Alpha"})', CallError, "relabel", parameter="index"),
+    mistake('table.dp.rename(levels={"sex": "s"})', QueryError, "'ward'", label="sex"),
+    mistake("table.dp.unstack()", QueryError, "two levels"),
+    mistake('grid.dp.unstack("year")', QueryError, "'sex'", parameter="level", label="year"),
+    mistake('grid.dp.unstack("sex", column="n")', QueryError, "'count'", parameter="column"),
+    mistake("table.dp.suppress()", QueryError, "below="),
+    mistake("table.dp.suppress(5)", CallError, "below="),
+    mistake('table.dp.suppress(below="5", by="n")', QueryError, "number", parameter="below"),
+    mistake('table.dp.suppress(below=5, by="m")', QueryError, "'n'", parameter="by", label="m"),
+    mistake("table.dp.suppress(below=5)", QueryError, "by=", parameter="by"),
+    mistake('table.dp.suppress(relative_error=0, by="n")', QueryError, parameter="relative_error"),
+    mistake('table.dp.plot(kind="pie")', QueryError, "bar", parameter="kind", label="pie"),
+    mistake('table.dp.plot("n")', CallError, "column="),
+    mistake('table.dp.plot(column="m")', UnknownColumnError, "'n'", parameter="column", label="m"),
+    mistake('table.dp.plot(x="ward")', CallError, "no keyword", never=("'ax'",), parameter="x"),
+    mistake('table.dp.plot(y="n")', CallError, "'column'", parameter="y"),
+    mistake('grid.dp.plot(per="year")', QueryError, "per", parameter="per", label="year"),
+    mistake("grid.dp.plot(ax=3)", QueryError, "axes", never=("got 0",), parameter="ax"),
+    mistake('table.dp.plot_map({"A": (0, 0)})', QueryError, "add them", parameter="coords"),
+    mistake("table.dp.write_csv()", CallError, "needs path", parameter="path"),
+    mistake("table.dp.write_csv(7)", QueryError, "path", parameter="path", label=7),
+    mistake("table.dp.write_csv(tmp / 'no' / 'a.csv')", QueryError, "folder", parameter="path"),
+    mistake("table.dp.write_parquet(tmp / 'a.csv')", QueryError, ".parquet", parameter="path"),
+    mistake("table.dp.report(tmp / 'a.html', ledger='a')", DeclarationError, parameter="ledger"),
+    mistake("dpf.report([])", QueryError, "one or more", parameter="released"),
+    mistake("dpf.verify(table, ledger=df.dp.ledger)", CertificateError, "no ledger"),
+    mistake("dpf.concat(table)", QueryError, "list", parameter="releases"),
+    mistake("dpf.concat([table, grid], keys=[1, 2], name='x')", QueryError, ".dp.rename"),
+    mistake("dpf.concat([table, table], keys=[1, 2], name='x')", QueryError, ".dp.select"),
+    mistake("dpf.concat({'a': grid}, name=3)", QueryError, "name=", parameter="name", label=3),
+    mistake("dpf.consistent(table)", QueryError, "margins", parameter="tables"),
+    mistake("dpf.replay(table, grid)", CertificateError, "made from"),
+    mistake("dpf.scan_parquet(tmp / 'a')", DeclarationError, "Parquet", parameter="path"),
+    mistake("dpf.scan_parquet(raw)", DeclarationError, "folder", parameter="path"),
 ]
 
 ROWS = [
@@ -1065,7 +1077,7 @@ class PlanMistake:
         return found
 
 
-def bad(old, new, *words, **others):
+def plan_mistake(old, new, *words, **others):
     return PlanMistake(old, new, words, **others)
 
 
@@ -1075,47 +1087,59 @@ _UNIT, _FILES = 'privacy_unit = "driver"', 'files = "{query}-{month}.csv"'
 _COUNT = 'outputs.trips = { kind = "count" }'
 
 PLANS = [
-    bad("[release]", "[relase]", "line 21", "'release'"),
-    bad(_SHARE, 'shares = "1/12"', "line 22, release.shares", "'share'"),
-    bad(_SHARE, "share = 50", "line 22, release.share", "0.5"),
-    bad(_SHARE, 'share = "a twelfth"', "line 22, release.share", "number"),
-    bad(_SHARE, "", "line 21, release", "share="),
-    bad(_SHARE, "epsilon = 1\nmu = 1", "release", "exactly one way"),
-    bad(_SHARE, "epsilon = 5", "Left", never=("larger budget", "twice"), code=3),
-    bad(_SHARE, f'{_SHARE}\nmechanism = "gausian"', "release.mechanism", "'gaussian'"),
-    bad(_SHARE, f"{_SHARE}\nseed = 3", "line 23, release.seed", "no key"),
-    bad('by = "zone"', 'by = "zonne"', "line 12, queries.by_zone.by", "'zone'"),
-    bad('kind = "histogram"', 'kind = "hist"', "line 17, queries.fares.kind", "histogram"),
-    bad('kind = "histogram"\n', "", "line 16, queries.fares", "kind"),
-    bad('column = "fare"', 'colum = "fare"', "line 18, queries.fares.colum", "'column'"),
-    bad('column = "fare"', 'column = "fares"', "line 18, queries.fares.column", "'fare'"),
-    bad('column = "fare"', "column = fare", "line 18, queries.fares.column", "quotes"),
-    bad('column = "fare"', 'column = "fare"\nwhere = "zone = 3"', "queries.fares.where", "=="),
-    bad('column = "fare"', 'column = "fare"\nwhere = "far > 3"', "queries.fares.where", "'far'"),
-    bad(_BINS, "bins = 10", "line 19, queries.fares.bins", "from = 0"),
-    bad(_BINS, "bins = [0, 5, 5]", "line 19, queries.fares.bins", "above the one before"),
-    bad(_BINS, "", "line 16, queries.fares", "from = 0"),
-    bad("max_rows = 3", 'max_rows = "3"', "line 6, declare.max_rows", "whole number"),
-    bad("max_rows = 3\n", "", "line 5, declare.privacy_unit", "max_rows"),
-    bad(_UNIT, 'privacy_unit = "drivr"', "line 5, declare.privacy_unit", "'driver'"),
-    bad(f"{_UNIT}\nmax_rows = 3\n", "", "line 4, declare", "each_row = true"),
-    bad(_KEYS, 'keys.zone = "A"', "line 7, declare.keys.zone", "list"),
-    bad(_KEYS, 'keys.zone = ["A", "A"]', "line 7, declare.keys.zone", "unique"),
-    bad(_KEYS, 'keys.zone = { file = "a.txt" }', "line 7, declare.keys.zone", "no file"),
-    bad("bounds.fare = [0, 100]", "bounds.fare = [100, 0]", "line 8, declare.bounds.fare", "Swap"),
-    bad("bounds.fare = [0, 100]\n", "", "line 13, queries.by_zone", "bounds"),
-    bad(_COUNT, 'outputs.trips = "count"', "line 13, queries.by_zone.outputs.trips", "table"),
-    bad("[queries.fares]", "[queries.by_zone]", "line 16, queries.by_zone", "twice"),
-    bad(_FILES, 'files = "{query}-{month}.xlsx"', "line 24, release.files", ".parquet"),
-    bad(_FILES, 'files = "{month}.csv"', "line 24, release.files", "{query}"),
-    bad(_FILES, 'files = "out/{query}.csv"', "line 24, release.files", "no folder"),
-    bad(_FILES, 'files = "{quary}-{month}.csv"', "line 24, release.files", "{query}"),
-    bad('name = "trips {month}"', 'name = "trips"', "line 23, release.name", "{month}"),
-    bad('name = "trips {month}"', "name = 3", "line 23, release.name", "text"),
-    bad(_LEDGER, 'path = "other.ledger"', "line 27, ledger.path", "--create"),
-    bad(_LEDGER, f"{_LEDGER}\nbudget = {{ epsilon = 3 }}", "line 28, ledger.budget", "epsilon=2"),
-    bad('path = "trips-{month}.csv"', 'path = "trips.csv"', "line 2, data.path", "no "),
-    bad('path = "trips-{month}.csv"', 'path = "{month}.xlsx"', "line 2, data.path", ".csv"),
+    plan_mistake("[release]", "[relase]", "line 21", "'release'"),
+    plan_mistake(_SHARE, 'shares = "1/12"', "line 22, release.shares", "'share'"),
+    plan_mistake(_SHARE, "share = 50", "line 22, release.share", "0.5"),
+    plan_mistake(_SHARE, 'share = "a twelfth"', "line 22, release.share", "number"),
+    plan_mistake(_SHARE, "", "line 21, release", "share="),
+    plan_mistake(_SHARE, "epsilon = 1\nmu = 1", "release", "exactly one way"),
+    plan_mistake(_SHARE, "epsilon = 5", "Left", never=("larger budget", "twice"), code=3),
+    plan_mistake(_SHARE, f'{_SHARE}\nmechanism = "gausian"', "release.mechanism", "'gaussian'"),
+    plan_mistake(_SHARE, f"{_SHARE}\nseed = 3", "line 23, release.seed", "no key"),
+    plan_mistake('by = "zone"', 'by = "zonne"', "line 12, queries.by_zone.by", "'zone'"),
+    plan_mistake('kind = "histogram"', 'kind = "hist"', "line 17, queries.fares.kind", "histogram"),
+    plan_mistake('kind = "histogram"\n', "", "line 16, queries.fares", "kind"),
+    plan_mistake('column = "fare"', 'colum = "fare"', "line 18, queries.fares.colum", "'column'"),
+    plan_mistake('column = "fare"', 'column = "fares"', "line 18, queries.fares.column", "'fare'"),
+    plan_mistake('column = "fare"', "column = fare", "line 18, queries.fares.column", "quotes"),
+    plan_mistake(
+        'column = "fare"', 'column = "fare"\nwhere = "zone = 3"', "queries.fares.where", "=="
+    ),
+    plan_mistake(
+        'column = "fare"', 'column = "fare"\nwhere = "far > 3"', "queries.fares.where", "'far'"
+    ),
+    plan_mistake(_BINS, "bins = 10", "line 19, queries.fares.bins", "from = 0"),
+    plan_mistake(_BINS, "bins = [0, 5, 5]", "line 19, queries.fares.bins", "above the one before"),
+    plan_mistake(_BINS, "", "line 16, queries.fares", "from = 0"),
+    plan_mistake("max_rows = 3", 'max_rows = "3"', "line 6, declare.max_rows", "whole number"),
+    plan_mistake("max_rows = 3\n", "", "line 5, declare.privacy_unit", "max_rows"),
+    plan_mistake(_UNIT, 'privacy_unit = "drivr"', "line 5, declare.privacy_unit", "'driver'"),
+    plan_mistake(f"{_UNIT}\nmax_rows = 3\n", "", "line 4, declare", "each_row = true"),
+    plan_mistake(_KEYS, 'keys.zone = "A"', "line 7, declare.keys.zone", "list"),
+    plan_mistake(_KEYS, 'keys.zone = ["A", "A"]', "line 7, declare.keys.zone", "unique"),
+    plan_mistake(_KEYS, 'keys.zone = { file = "a.txt" }', "line 7, declare.keys.zone", "no file"),
+    plan_mistake(
+        "bounds.fare = [0, 100]", "bounds.fare = [100, 0]", "line 8, declare.bounds.fare", "Swap"
+    ),
+    plan_mistake("bounds.fare = [0, 100]\n", "", "line 13, queries.by_zone", "bounds"),
+    plan_mistake(
+        _COUNT, 'outputs.trips = "count"', "line 13, queries.by_zone.outputs.trips", "table"
+    ),
+    plan_mistake("[queries.fares]", "[queries.by_zone]", "line 16, queries.by_zone", "twice"),
+    plan_mistake(_FILES, 'files = "{query}-{month}.xlsx"', "line 24, release.files", ".parquet"),
+    plan_mistake(_FILES, 'files = "{month}.csv"', "line 24, release.files", "{query}"),
+    plan_mistake(_FILES, 'files = "out/{query}.csv"', "line 24, release.files", "no folder"),
+    plan_mistake(_FILES, 'files = "{quary}-{month}.csv"', "line 24, release.files", "{query}"),
+    plan_mistake('name = "trips {month}"', 'name = "trips"', "line 23, release.name", "{month}"),
+    plan_mistake('name = "trips {month}"', "name = 3", "line 23, release.name", "text"),
+    plan_mistake(_LEDGER, 'path = "other.ledger"', "line 27, ledger.path", "--create"),
+    plan_mistake(
+        _LEDGER, f"{_LEDGER}\nbudget = {{ epsilon = 3 }}", "line 28, ledger.budget", "epsilon=2"
+    ),
+    plan_mistake('path = "trips-{month}.csv"', 'path = "trips.csv"', "line 2, data.path", "no "),
+    plan_mistake(
+        'path = "trips-{month}.csv"', 'path = "{month}.xlsx"', "line 2, data.path", ".csv"
+    ),
 ]
 
 
