@@ -153,7 +153,7 @@ CALLS = [  # which function takes what
     mistake('dpf.release(df, "count", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
     mistake("dpf.release(df, dpf.count, epsilon=1)", QueryError, "dpf.count(", parameter=_QUERIES),
     mistake("dpf.release(df, [dpf.count()], epsilon=1)", QueryError, "dict", parameter=_QUERIES),
-    mistake("df.dp.release({}, epsilon=1)", QueryError, "nothing", parameter=_QUERIES),
+    mistake("df.dp.release({}, epsilon=1)", QueryError, "one query or more", parameter=_QUERIES),
     mistake('df.dp.release({"n": 1}, epsilon=1)', QueryError, "'n'", parameter=_QUERIES),
     mistake(
         'df.dp.release({"n": dpf.count(), "w": dpf.discover("ward", max_groups=1)}, epsilon=1)',
@@ -222,9 +222,7 @@ CALLS = [  # which function takes what
     ),
     mistake('df.dp.aggregate("ward", epsilon=1)', QueryError, "dpf.count()"),
     mistake('dpf.aggregate("ward", n=dpf.count)', QueryError, "dpf.count()", parameter="n"),
-    mistake(
-        'dpf.aggregate("ward", n=dpf.count(keys=["A"]))', QueryError, "once for all", parameter="n"
-    ),
+    mistake('dpf.aggregate("ward", n=dpf.count(keys=["A"]))', QueryError, "once", parameter="n"),
     mistake('dpf.aggregate("ward", epsilon=1)', QueryError, "release", parameter="epsilon"),
     mistake('dpf.aggregate("ward", ward=dpf.count())', QueryError, "level", label="ward"),
     mistake(
@@ -255,7 +253,7 @@ CALLS = [  # which function takes what
 ]
 
 OLD_NAMES = [  # what other versions and libraries call it
-    mistake("table.dp.with_intervals()", NoSuchNameError, ".dp.interval(join=True)"),
+    mistake("table.dp.with_intervals()", NoSuchNameError, ".dp.interval(level, join=True)"),
     mistake('table.dp.with_percent("n")', NoSuchNameError, ".dp.percent(", "join=True"),
     mistake("spread.dp.quantiles([0.5])", NoSuchNameError, ".dp.quantile("),
     mistake('df.dp.median("stay", epsilon=1)', NoSuchNameError, ".dp.quantile(", "0.5"),
@@ -265,7 +263,7 @@ OLD_NAMES = [  # what other versions and libraries call it
     mistake("table.dp.replay(table)", NoSuchNameError, "dpf.replay("),
     mistake('df.dp.preview_suggest_caps("ward", epsilon=1)', NoSuchNameError, "dpf.suggest_caps("),
     mistake('df.dp.preview_discover("ward", epsilon=1)', NoSuchNameError, "dpf.discover("),
-    mistake('dpf.preview_discover(df, "ward")', NoSuchNameError, "dpf.preview"),
+    mistake('dpf.preview_discover(df, "ward")', NoSuchNameError, "preview(dpf.discover("),
     mistake("dpf.with_intervals(table)", NoSuchNameError, "interval", "join=True"),
     mistake("dpf.quantiles(spread)", NoSuchNameError, "dpf.quantile"),
     mistake('dpf.median("stay")', NoSuchNameError, "dpf.quantile(column, 0.5)", never=(".median",)),
@@ -274,7 +272,7 @@ OLD_NAMES = [  # what other versions and libraries call it
     mistake("dpf.schema_of(table)", NoSuchNameError, "dpf.schema"),
     mistake("dpf.std_error(table)", NoSuchNameError, ".dp.std_error"),
     mistake("dpf.best(table)", NoSuchNameError, ".dp.best"),
-    mistake("dpf.Concatenation", NoSuchNameError, "dpf.Certificate"),
+    mistake("dpf.Concatenation", NoSuchNameError, "dpf.concat"),
     mistake("table.dp.intervall()", NoSuchNameError, ".dp.interval"),
     mistake("table.dp.ci(0.95)", NoSuchNameError, ".dp.interval("),
     mistake("table.dp.nope", NoSuchNameError, "It has", "interval"),
@@ -329,7 +327,7 @@ AMOUNTS = [
         'df.dp.count(epsilon=1, delta=0, mechanism="gaussian")',
         CalibrationError,
         '"laplace"',
-        parameter="mechanism",
+        parameter="delta",
     ),
     mistake(
         'df.dp.count(epsilon=1, mechanism="select")',
@@ -701,7 +699,7 @@ COLUMNS = [
         '"string"',
         parameter="dtype",
     ),
-    mistake('df.dp.suggest_caps(epsilon=1, cap="rows")', QueryError, '"max_rows"', parameter="cap"),
+    mistake('df.dp.suggest_caps(epsilon=1, cap="rows")', QueryError, "'max_rows'", parameter="cap"),
     mistake("df.dp.suggest_caps(epsilon=1, largest=0)", QueryError, "from 1", parameter="largest"),
     mistake(
         'df.dp.suggest_bounds("stay", epsilon=1, within=(5, 1))',
@@ -884,7 +882,7 @@ RELEASED = [  # private where released is meant, and the other way round
         parameter="denominator",
         label="visits",
     ),
-    mistake('table.dp.ratio("n", "n")', QueryError, "two columns", label="n"),
+    mistake('table.dp.ratio("n", "n")', QueryError, "another column", label="n"),
     mistake('table.dp.ratio("n")', CallError, "ratio(numerator, denominator)"),
     mistake('table.dp.ratio("stay", "n")', QueryError, "quotient", parameter="numerator"),
     mistake('table.dp.percent("visits")', QueryError, "'n'", parameter="column", label="visits"),

@@ -133,12 +133,13 @@ class PrivateAccessor:
         """Read quantiles off a released distribution: the first argument is q, or its column."""
         named = is_one_of(column, self._frame.index.names[-1:])
         how = options_of(IntervalOptions, options)
-        others = [value for name, value in options.items() if name not in how]
-        if any(value is not None for value in (by, *others)):
+        others = {"by": by, **options}
+        given = [name for name in others if name not in how and others[name] is not None]
+        if given:
             raise DeclarationError(
                 "this frame was released: quantiles are read off a release of ranges for nothing, "
                 "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75]).",
-                parameter="by" if by is not None else None,
+                parameter=given[0],
             )
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles_of(self._frame, wanted, **how)

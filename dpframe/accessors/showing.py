@@ -53,6 +53,12 @@ _BOTH = {"quantile"}
 """What private frames are asked, and what is read off released ones."""
 
 
+_PREVIEWS = {
+    f"preview_{name}": f"Use .dp.preview(dpf.{name}(...), epsilon=...)."
+    for name in ("discover", "suggest_bounds", "suggest_caps")
+}
+
+
 def _by_name(hints: Mapping[str, str]) -> dict[str, str]:
     """Give each of several names, written as one text, its hint."""
     return {name: hint for names, hint in hints.items() for name in names.split()}
@@ -79,6 +85,7 @@ _FOR_PRIVATE = _by_name(
         ".dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
     }
+    | _PREVIEWS
 )
 """What to use in place of names that pandas and others have."""
 
@@ -124,6 +131,7 @@ _FOR_PACKAGE = _by_name(
         "denoising_report": "Use .dp.certificate.denoising.",
         "groupby": 'Use by=, as in dpf.count(by=["zone"]).',
     }
+    | _PREVIEWS
 )
 """The same, for names of the package."""
 

@@ -171,11 +171,13 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
     if unknown or again:
         wrong = "is not in it" if unknown else "comes twice"
-        cell = quote((unknown or again)[:5]) if isinstance(weights, Mapping) else "a label"
+        shown = (unknown or again)[:5] if isinstance(weights, Mapping) else []
+        cell = quote(shown) if shown else "a label"
         raise QueryError(
             f"weights must name cells of the release, each once; {cell} {wrong}. Rows are named by "
             "the keys of the release, and columns by its columns.",
             parameter="weights",
+            label=next(iter(shown), None),
         )
     plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes)
     numbers = (table if plain else table.map(_number)).to_numpy(np.float64)

@@ -20,7 +20,7 @@ _KEYS = (
     "copy for show."
 )
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
-_MOST, _ALIKE = 5, 3
+_MOST, _ALIKE = 5, 2
 _NAMES = {"objects": "object", "booleans": "bool"}
 
 

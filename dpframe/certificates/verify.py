@@ -79,15 +79,10 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 
 ATTRIBUTE = "dpframe"
 _MOST_FORMATS = 1000
-_CALLS = (
-    ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .interval and "
-    ".percent with join=True, and by dpf.concat"
-)
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
     "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
 )
-_OWN = "What else is computed from it belongs in a frame of its own."
 
 
 @with_keywords
@@ -153,10 +148,9 @@ def certificate_of(frame: pd.DataFrame) -> Certificate:
             about_computed(frame.attrs)
             or (_PRIVATE if kept_declaration(frame) or is_marked(frame.attrs) else None)
             or "this frame carries no certificate: it was not released by dpframe, or its attrs "
-            "were lost on the way (CSV and JSON files lose them; Parquet, Feather and pickle keep "
-            "them; joins lose them, where .dp.interval(join=True) of a release keeps "
-            "them). What dpf.write_csv wrote is read with dpf.read_csv, not with "
-            "pandas.read_csv."
+            "were lost on the way (CSV and JSON files lose them; joins lose them, "
+            "where .dp.interval(join=True) keeps them). What dpf.write_csv wrote is read with "
+            "dpf.read_csv, not with pandas.read_csv."
         )
     return read_certificate(frame.attrs[ATTRIBUTE])
 
@@ -264,12 +258,10 @@ def _alteration(frame: pd.DataFrame, certificate: Certificate) -> str:
         found = [Change("it holds other values")]
     calls = dict.fromkeys(change.call for change in found if change.call)
     instead = dict.fromkeys(change.instead for change in found if change.instead)
-    ways = " and ".join(calls) or _CALLS
-    kept = "" if instead and not calls else f"; its certificate is kept by {ways}"
-    return (
-        f"{'; '.join(change.what for change in found)}. It says nothing about this one. Go back to "
-        f"the released frame{kept}. {' '.join([*instead, _OWN])}"
-    )
+    ways = " and ".join(calls) or ("" if instead else "steps of .dp")
+    kept = f"; its certificate is kept by {ways}" if ways else ""
+    what = "; ".join(change.what for change in found)
+    return f"{what}. Go back to the released frame{kept}. {' '.join(instead)}".rstrip()
 
 
 def _seal(

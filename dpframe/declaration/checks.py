@@ -97,12 +97,8 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DeclarationError(
-            f"missing[{label!r}] must be a finite number, a time or a duration that replaces "
-            f"missing values, got {quote(value)}.",
-            parameter="missing",
-            value=value,
-        )
+        rule = "must be a finite number, a time or a duration, in place of missing values"
+        raise DeclarationError.about("missing", rule, value, label=label)
     return number
 
 

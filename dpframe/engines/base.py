@@ -32,6 +32,8 @@ class Engine(Protocol):
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the frame.
 
+        A mapping says by which parameter each is named.
+
         Raises
         ------
         UnknownColumnError
@@ -103,22 +105,26 @@ def check_labels(
 ) -> None:
     """Check that every wanted label is among the labels exactly once, and is valid Unicode.
 
-    Levels are the names of the index, which queries do not look at.
+    Levels are the names of the index, which queries do not look at. Where it is a mapping, it says
+    which parameter names each label.
     """
-    found = Counter(labels)
+    found, named_by = Counter(labels), wanted if isinstance(wanted, Mapping) else {}
     for label in wanted:
         if not is_unicode(label):  # neither Arrow nor a ledger can keep it
             raise QueryError(
                 f"the column label {label!a} must be a valid Unicode text. Rename the column.",
+                parameter=named_by.get(label),
                 label=label,
             )
         if label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
-            raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}", label=label)
+            why = f"the frame has no column {quote(label)}. {hint}"
+            raise UnknownColumnError(why, parameter=named_by.get(label), label=label)
         if found[label] > 1:
             raise QueryError(
                 f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
                 "Rename them so that the label names one.",
+                parameter=named_by.get(label),
                 label=label,
             )
 

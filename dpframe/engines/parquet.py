@@ -127,7 +127,7 @@ class ParquetFiles:
 
     def check(self, labels: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column, which every file has."""
-        wanted = list(labels)
+        wanted = labels if isinstance(labels, Mapping) else list(labels)
         check_labels(self.columns, wanted)
         parquet_files.check_present(self._files, self._schema, self._partitions, wanted)
 

@@ -343,7 +343,8 @@ def _sidecar(beside: Path) -> Sidecar:
     if not beside.is_file():
         raise CertificateError(
             f"there is no {beside.name!r} beside the file, so nothing says what was promised "
-            "about it. Keep the two files that dpf.write_csv makes together."
+            "about it. Keep the two files that dpf.write_csv makes together.",
+            parameter="path",
         )
     try:
         text = beside.read_bytes()

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, ParamSpec, TypedDict, TypeVar, Unpack
 
 import pandas as pd
@@ -133,12 +133,13 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         neighboring=check_neighboring(options["neighboring"]),
         name=check_text("name", options["name"]),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
-    named = [label for facts in (bounds, keys, missing) for label in facts or ()]
+    by_name = {"bounds": bounds, "keys": keys, "missing": missing}
+    named = {label: name for name, facts in by_name.items() for label in facts or ()}
     column = declaration.unit_column
-    engine.check(frame, named if column is None else [*named, column])
+    engine.check(frame, named if column is None else named | {column: "privacy_unit"})
     if options["validate"]:
         if schema is None:
-            raise DeclarationError("validate=True needs a schema to run.", parameter="schema")
+            raise DeclarationError("validate=True needs a schema to run.", parameter="validate")
         if not isinstance(frame, pd.DataFrame):
             raise DeclarationError(
                 "validate=True runs a schema on a pandas.DataFrame in memory, got a "
@@ -179,7 +180,7 @@ def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
         raise DeclarationError(
             "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared: "
             "name its column with privacy_unit=.",
-            parameter="privacy_unit",
+            parameter=next(f"max_{name}" for name, cap in asdict(caps).items() if cap),
         )
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
         raise DeclarationError.about(

@@ -104,7 +104,9 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
         if len(alone) == 1 or method == "auto" or any(col.is_total for col in columns):
             index = plan.tables[name].table.cells.index
             with of_query(name):
-                tables[name] = check_denoising(method, index, columns, graph=graph)
+                tables[name] = check_denoising(
+                    method, index, columns, graph=graph, called="denoise"
+                )
     return Denoisings(tables)
 
 

@@ -215,7 +215,7 @@ def check_part(
             "amounts and options go to release(...).",
             parameter=name,
         )
-    if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
+    if not isinstance(query, Query | tuple) and nearest(name, NOT_OUTPUTS):
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError.about("name", "of an output must be a valid Unicode text", name)

@@ -6,7 +6,7 @@ A new kind is a class of its own; Python refuses one that leaves out what a quer
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import pandas as pd
 
@@ -123,6 +123,8 @@ class Query(ABC):
     keys: Keys = None
     limits: Caps = field(default=NO_CAPS, kw_only=True)
 
+    groups_named_by: ClassVar[str] = "by"
+
     def __post_init__(self) -> None:
         taken = [asked.name for asked in self.outputs if asked.name in self.levels]
         if taken:
@@ -234,15 +236,18 @@ class Query(ABC):
         return self.what + groups + self.options.words + self.limits.words + condition
 
     @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """The labels of the columns that the query names."""
+    def labels(self) -> Mapping[Hashable, str]:
+        """The labels of the columns that the query names, with the parameter that names them."""
         outputs = self.outputs
-        conditions = [self.condition, *(asked.where for asked in outputs)]
-        conditions += [asked.condition for asked in outputs]
-        columns = (asked.column for asked in outputs if asked.of_column)
-        labels = [*self.by, *columns, *self.binned]
-        labels += [name for condition in conditions if condition for name in condition.columns]
-        return tuple(dict.fromkeys(labels))
+        found: dict[Hashable, str] = dict.fromkeys(self.by, self.groups_named_by)
+        for asked in filter(lambda one: one.of_column, outputs):
+            found[asked.column] = "column" if asked.statistic == "quantile" else "columns"
+        found |= dict.fromkeys(self.binned, "column")
+        conditions = [("where", self.condition), *(("where", asked.where) for asked in outputs)]
+        conditions += [("condition", asked.condition) for asked in outputs]
+        for parameter, condition in conditions:
+            found |= dict.fromkeys(() if condition is None else condition.columns, parameter)
+        return found
 
 
 class Search(ABC):
@@ -253,8 +258,8 @@ class Search(ABC):
 
     @property
     @abstractmethod
-    def labels(self) -> tuple[Hashable, ...]:
-        """The labels of the columns that it names."""
+    def labels(self) -> Mapping[Hashable, str]:
+        """The labels of the columns that it names, with the parameter that names them."""
 
 
 Request: TypeAlias = Query | Search | Mapping[str, Query]

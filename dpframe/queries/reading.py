@@ -1,7 +1,7 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TypedDict
 
 import pandas as pd
@@ -83,7 +83,7 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     """Read a label or a list of them."""
     if given is None:
         return ()
-    if is_label(given) and not isinstance(given, Iterator | frozenset):
+    if is_label(given) and not isinstance(given, Iterator | frozenset | Callable | pd.Grouper):
         return (given,)
     wrong = QueryError(
         f"{name} must be a column label or a list of labels, got {a_type(given)}."
@@ -106,7 +106,9 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
 
 
 def _way_of_labels(name: str, given: object) -> str:
-    """Say how what pandas takes in a dict is written here."""
+    """Say how what pandas takes in a dict, or a function, is written here."""
+    if isinstance(given, Callable | pd.Grouper):
+        return " Put groups into a column of the frame before it is declared."
     if not isinstance(given, Mapping) or not given:
         return ""
     column, asked = next(iter(given.items()))
@@ -165,7 +167,8 @@ def check_query(query: object, name: Hashable = None) -> Query:
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
         "dpf.std(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), dpf.units(...), "
-        f"dpf.aggregate(...) or dpf.margins(...); got {type(query).__name__}{called}.",
+        f"dpf.aggregate(...) or dpf.margins(...), got {a_type(query)}{called}. Several go in a "
+        "dict by name.",
         parameter="queries",
         label=name,
     )

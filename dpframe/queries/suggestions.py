@@ -21,7 +21,7 @@ _CAPS: Mapping[str, SizeKind] = MappingProxyType(
     {f"max_{kind}": kind for kind in get_args(SizeKind)}
 )
 _MAKERS: Mapping[str, Callable[..., Sum | Mean]] = MappingProxyType({"sum": sum, "mean": mean})
-_SMALLEST, _LARGEST = 2.0**-10, 2.0**32
+_SMALLEST, _LARGEST, _BINS = 2.0**-10, 2.0**32, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class CapSearch(Search):
     planned: Spend | None
 
     @property
-    def labels(self) -> tuple[Hashable, ...]:
+    def labels(self) -> Mapping[Hashable, str]:
         """Every column that is named."""
         return self.query.labels
 
@@ -190,9 +190,9 @@ class BoundSearch(Search):
     planned: Spend | None
 
     @property
-    def labels(self) -> tuple[Hashable, ...]:
+    def labels(self) -> Mapping[Hashable, str]:
         """Every column that is named."""
-        return self.query.labels
+        return {**self.query.labels, self.column: "column"}
 
     def ends(self, *, integer: bool) -> sizes.Ends:
         """Return the candidates for both bounds of a column, perhaps of integers."""
@@ -212,7 +212,7 @@ class BoundSearchOptions(RowOptions, total=False):
     smallest: float | None
     largest: float | None
     within: tuple[float, float] | None
-    bins: Annotated[int, 64]
+    bins: int | None
     planned: Mapping[str, Any] | None
 
 
@@ -247,8 +247,8 @@ def suggest_bounds(
         Sizes of the smallest and largest bounds beside 0, made to powers of two: 1/1024 (1 for a
         column that a schema declares to hold integers) and 2**32 by default.
     within, bins
-        Two numbers, and how many bins of equal widths between them to use in place of powers of
-        two: to refine what was found before. It is a release of its own.
+        Two numbers, and how many bins of equal widths between them, 64 by default, to use in place
+        of powers of two: to refine what was found before. It is a release of its own.
     planned
         How much the later query is to spend, as in `suggest_caps`.
 
@@ -286,8 +286,14 @@ def suggest_bounds(
             "within= has bins of equal widths: leave out smallest= and largest=.",
             parameter="smallest" if largest is None else "largest",
         )
+    if within is None and options["bins"] is not None:
+        rule, way = (
+            "divides what is between the two of within=",
+            "Give within= too, or leave it out.",
+        )
+        raise QueryError.about("bins", rule, options["bins"], way)
     later = _MAKERS[query]([column], by, where=options["where"], keys=options["keys"])
-    among = smallest, largest, within, options["bins"]
+    among = smallest, largest, within, _BINS if options["bins"] is None else options["bins"]
     search = BoundSearch(column, later, *among, _planned(planned))
     search.ends(integer=False)
     return search

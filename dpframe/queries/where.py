@@ -108,7 +108,7 @@ class Condition:
     root: Node
 
     @classmethod
-    def parse(cls, text: str) -> "Condition":
+    def parse(cls, text: str, parameter: str = "where") -> "Condition":
         """Read a condition.
 
         Parameters
@@ -117,6 +117,8 @@ class Condition:
             Column names (any text label in `backticks`), numbers, texts, True, False, comparisons
             (chained too), `and`, `or`, `not` (or `&`, `|`, `~` between conditions in parentheses),
             `in` and `not in` a list of constants, arithmetic. At most 10,000 characters.
+        parameter
+            What it is called in the call.
 
         Raises
         ------
@@ -132,8 +134,12 @@ class Condition:
         >>> Condition.parse("(0 < fare<=10) & (`pick up`=='A')").text
         "(0 < fare <= 10) & (`pick up` == 'A')"
         """
-        tree = syntax.parse_expression(text)
-        root = _condition(tree)
+        try:
+            tree = syntax.parse_expression(text)
+            root = _condition(tree)
+        except QueryError as error:
+            why = f"{parameter}{str(error).removeprefix('where')}"
+            raise QueryError(why, parameter=parameter, value=error.value) from None
         return cls(ast.unparse(tree), syntax.labels(tree), root)
 
     @staticmethod
@@ -351,8 +357,7 @@ def _refuse(tree: ast.expr, why: str) -> NoReturn:
         part = syntax.excerpt(ast.unparse(tree))
     except ValueError:  # Python writes no integer of more than 4300 digits
         part = "..."
-    text = f"where: {part!r} {why}. {syntax.ALLOWED}"
-    raise QueryError(text, parameter="where", value=part) from None
+    raise QueryError(f"where: {part!r} {why}. {syntax.ALLOWED}", value=part) from None
 
 
 def comparisons(condition: Condition) -> Iterator[Compare | Membership]:

@@ -149,6 +149,7 @@ def apply_rename(frame: pd.DataFrame, certificate: Certificate, step: RenameStep
     if taken:
         raise QueryError(
             f"{taken[0]!r} would be the name of two columns or levels. Take another.",
+            parameter="levels" if taken[0] in step.levels.values() else "columns",
             label=taken[0],
         )
     renamed = frame.set_axis(pd.Index(labels, tupleize_cols=False, name=frame.columns.name), axis=1)
