@@ -146,7 +146,7 @@ class PrivateAccessor:
 
     def _ask(
         self, make: Callable[..., Query | Search], options: Mapping[str, Any], *about: object
-    ) -> Any:
+    ) -> pd.DataFrame:
         """Release the query that a call describes."""
         spend = options_of(ReleaseOptions, options)
         own = {name: value for name, value in options.items() if name not in spend}
@@ -201,9 +201,8 @@ class PrivateAccessor:
     ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
         """Release tables by several sets of columns that agree; see `dpframe.margins`."""
         options = options_of(MarginsCall, locals()) | named
-        tables: dict[tuple[Hashable, ...], pd.DataFrame]
         tables = self._ask(margins.margins, options, columns, ways)
-        return tables
+        return cast(dict[tuple[Hashable, ...], pd.DataFrame], tables)
 
     def count(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""

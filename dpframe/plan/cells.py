@@ -131,11 +131,12 @@ def _distinct(column: pd.Series) -> pd.Index:
     """Distinct keys in order of appearance."""
     check_nesting(column.name, column)
     try:
-        return pd.Index(column.drop_duplicates(), dtype=column.dtype)
+        distinct: pd.Index = pd.Index(column.drop_duplicates(), dtype=column.dtype)
     except TypeError:
         raise DeclarationError(
             f"keys of {column.name!r} must be hashable.", parameter="keys", label=column.name
         ) from None
+    return distinct
 
 
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:

@@ -114,7 +114,7 @@ def _order_levels(index: pd.Index, by: list[Hashable]) -> pd.Index:
             f"n must be a series indexed by {by!r}, got {index.nlevels} levels.", parameter="n"
         )
     names = list(index.names)
-    if index.nlevels > 1 and None not in names:
+    if isinstance(index, pd.MultiIndex) and len(names) > 1 and None not in names:
         if set(names) != set(by):
             raise QueryError(
                 f"n must be a series indexed by {by!r}, got levels {names!r}.", parameter="n"

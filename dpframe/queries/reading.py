@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -40,6 +40,8 @@ class ColumnOptions(CountOptions, total=False):
 
 
 _ANY_WHOLE = "must be a whole number >= 1"
+_GROUPERS: tuple[Any, ...] = (Callable, pd.Grouper)
+"""What pandas groups by, and no column is called."""
 
 
 def limits_of(caps: CapOptions) -> Caps:
@@ -83,7 +85,7 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     """Read a label or a list of them."""
     if given is None:
         return ()
-    if is_label(given) and not isinstance(given, Iterator | frozenset | Callable | pd.Grouper):
+    if is_label(given) and not isinstance(given, (Iterator, frozenset, *_GROUPERS)):
         return (given,)
     wrong = QueryError(
         f"{name} must be a column label or a list of labels, got {a_type(given)}."
@@ -107,7 +109,7 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
 
 def _way_of_labels(name: str, given: object) -> str:
     """Say how what pandas takes in a dict, or a function, is written here."""
-    if isinstance(given, Callable | pd.Grouper):
+    if isinstance(given, _GROUPERS):
         return " Put groups into a column of the frame before it is declared."
     if not isinstance(given, Mapping) or not given:
         return ""

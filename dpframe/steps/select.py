@@ -92,7 +92,7 @@ def _where(released: pd.DataFrame, condition: Condition) -> np.ndarray:
     levels = {
         name: released.index.get_level_values(at) for at, name in enumerate(released.index.names)
     }
-    named = {
+    named: dict[Hashable, pd.Series] = {
         **{label: released.iloc[:, at] for at, label in enumerate(released.columns)},
         **{name: keys.to_series() for name, keys in levels.items() if name is not None},
     }

@@ -69,7 +69,7 @@ def unstack(
             parameter="level",
             value=level,
         )
-    own = list(released.columns[: len(certificate.releases[0].columns)])
+    own: list[Hashable] = list(released.columns[: len(certificate.releases[0].columns)])
     if column is None and len(own) == 1:
         column = own[0]
     if not is_one_of(column, own):
