@@ -24,11 +24,8 @@ _OWNERS = ("self", "cls")
 _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
-_FRAMES = frozenset(
-    {*_OWNERS, "frame", "published", "queries", "query", "released", "releases", "tables"}
-)
+_FRAMES = frozenset({*_OWNERS, *"frame published queries query released releases tables".split()})
 """What holds private or released cells by its nature, or none, and has a check of its own."""
-_ON_FRAMES = "diagnose", "preview", "release"
 _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()
 _TAKE_DATA = frozenset(
     "ax bins bounds by color column columns coords edges graph keys n parents path q schema".split()
@@ -65,7 +62,7 @@ _NOT_THERE = {
     ("plot", "x"): "The groups are on the x axis. It takes column, kind and others.",
 } | {
     (called, name): "Give it to the query, as in dpf.count(where=...)."
-    for called in _ON_FRAMES
+    for called in ("diagnose", "preview", "release")
     for name in _OF_ROWS
 }
 """What to do in place of keywords that pandas has, by call."""

@@ -220,6 +220,8 @@ CALLS = [  # which function takes what
         "dpf.mean(",
         parameter="m",
     ),
+    mistake('df.dp.aggregate("ward", m="mean")', QueryError, "dpf.mean(", parameter="m"),
+    mistake('df.dp.aggregate("ward", m=np.mean)', QueryError, "dpf.mean(", parameter="m"),
     mistake('df.dp.aggregate("ward", epsilon=1)', QueryError, "dpf.count()"),
     mistake('dpf.aggregate("ward", n=dpf.count)', QueryError, "dpf.count()", parameter="n"),
     mistake('dpf.aggregate("ward", n=dpf.count(keys=["A"]))', QueryError, "once", parameter="n"),
@@ -261,7 +263,7 @@ OLD_NAMES = [  # what other versions and libraries call it
     mistake("table.dp.denoising", NoSuchNameError, "certificate.denoising"),
     mistake("table.dp.schema()", NoSuchNameError, "dpf.schema("),
     mistake("table.dp.replay(table)", NoSuchNameError, "dpf.replay("),
-    mistake('df.dp.preview_suggest_caps("ward", epsilon=1)', NoSuchNameError, "dpf.suggest_caps("),
+    mistake('df.dp.preview_suggest_caps("ward", epsilon=1)', NoSuchNameError, ".dp.preview("),
     mistake('df.dp.preview_discover("ward", epsilon=1)', NoSuchNameError, "dpf.discover("),
     mistake('dpf.preview_discover(df, "ward")', NoSuchNameError, "preview(dpf.discover("),
     mistake("dpf.with_intervals(table)", NoSuchNameError, "interval", "join=True"),
@@ -619,6 +621,7 @@ COLUMNS = [
     mistake('df.dp.count(by=["ward", "ward"], epsilon=1)', QueryError, "twice", parameter="by"),
     mistake("df.dp.count(by=df.ward, epsilon=1)", DeclarationError, "public", parameter="by"),
     mistake("df.dp.count(by=lambda row: row, epsilon=1)", QueryError, "label", parameter="by"),
+    mistake('df.dp.count(pd.Grouper(key="day"), epsilon=1)', QueryError, "column", parameter="by"),
     mistake('df.dp.mean({"stay": "mean"}, epsilon=1)', QueryError, "label", parameter="columns"),
     mistake("df.dp.mean([], epsilon=1)", QueryError, "at least one", parameter="columns"),
     mistake(
@@ -714,6 +717,7 @@ COLUMNS = [
         parameter="query",
     ),
     mistake('df.dp.suggest_bounds("stay", epsilon=1, bins=0)', QueryError, parameter="bins"),
+    mistake('df.dp.suggest_bounds("stay", epsilon=1, bins=9)', QueryError, "within="),
 ]
 
 BINS = [
@@ -767,8 +771,9 @@ CONDITIONS = [
             "stay <> 3": "!=",
             "ward in 'A'": "list",
             "stay + 1": "compare",
+            "[a for a in stay if a > 3 and ward == 'A' and sex == 'f']": "comprehension",
             "stay > 3 or": "not a condition",
-            "": "Without it",
+            "": "Without where=",
         }.items()
     ),
     mistake('df.dp.count(where="ward == A", epsilon=1)', UnknownColumnError, "'A'", label="A"),
@@ -801,6 +806,18 @@ ALTERED = [  # frames that are not what was released
     mistake('table.loc["A", "n"] += 1; dpf.verify(table)', CertificateError, "'n'"),
     mistake("pd.concat([table, table]).dp.interval()", CertificateError, "dpf.concat"),
     mistake("table.merge(table, on='ward').dp.interval()", CertificateError, "certificate"),
+    mistake(
+        "grid.swaplevel().sort_index().assign(x=1).dp.plot()",
+        CertificateError,
+        "another order",
+        "more",
+    ),
+    mistake(
+        'table.rename({"A": "a"}).astype(float).assign(n_low=1).dp.interval()',
+        CertificateError,
+        "'n_low'",
+        "Keys stay",
+    ),
     mistake('grid["count"].unstack().dp.plot()', CertificateError, "certificate"),
     mistake('table["n"].dp.interval()', NoSuchNameError, "whole"),
     mistake('dpf.interval(table["n"])', CertificateError, "whole"),
@@ -927,6 +944,7 @@ STEPS = [  # from a release to a publication
     mistake('table.dp.plot(column="m")', UnknownColumnError, "'n'", parameter="column", label="m"),
     mistake('table.dp.plot(x="ward")', CallError, "no keyword", never=("'ax'",), parameter="x"),
     mistake('table.dp.plot(y="n")', CallError, "'column'", parameter="y"),
+    mistake('table.dp.plot(column="n", per="n")', QueryError, "another", parameter="per"),
     mistake('grid.dp.plot(per="year")', QueryError, "per", parameter="per", label="year"),
     mistake("grid.dp.plot(ax=3)", QueryError, "axes", never=("got 0",), parameter="ax"),
     mistake('table.dp.plot_map({"A": (0, 0)})', QueryError, "add them", parameter="coords"),

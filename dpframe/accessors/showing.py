@@ -53,10 +53,7 @@ _BOTH = {"quantile"}
 """What private frames are asked, and what is read off released ones."""
 
 
-_PREVIEWS = {
-    f"preview_{name}": f"Use .dp.preview(dpf.{name}(...), epsilon=...)."
-    for name in ("discover", "suggest_bounds", "suggest_caps")
-}
+_PREVIEW = "Use .dp.preview(dpf.discover(...)), and the same for dpf.suggest_caps(...)."
 
 
 def _by_name(hints: Mapping[str, str]) -> dict[str, str]:
@@ -84,8 +81,8 @@ _FOR_PRIVATE = _by_name(
         "mode min max": "Such numbers are not released; use "
         ".dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
+        "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }
-    | _PREVIEWS
 )
 """What to use in place of names that pandas and others have."""
 
@@ -130,8 +127,8 @@ _FOR_PACKAGE = _by_name(
         "std_error covariance best": "Use .dp.std_error, .dp.covariance or .dp.best of a release.",
         "denoising_report": "Use .dp.certificate.denoising.",
         "groupby": 'Use by=, as in dpf.count(by=["zone"]).',
+        "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }
-    | _PREVIEWS
 )
 """The same, for names of the package."""
 

@@ -230,7 +230,9 @@ def ratio_of(
     above = _place(released, release, numerator, called[0])
     below = _place(released, release, denominator, called[1])
     if above == below:
-        raise QueryError.about(called[1], f"must be another column than {called[0]}", denominator)
+        raise QueryError.about(
+            called[1], f"must be another column than in {called[0]}=", denominator
+        )
     x, y = release.columns[above], release.columns[below]
     upper, lower = x.deviations, y.deviations
 

@@ -78,7 +78,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 
 
 ATTRIBUTE = "dpframe"
-_MOST_FORMATS = 1000
+_MOST_FORMATS, _MOST_SHOWN = 1000, 2
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
     "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
@@ -256,11 +256,12 @@ def _alteration(frame: pd.DataFrame, certificate: Certificate) -> str:
         raise
     except BaseException:  # as above
         found = [Change("it holds other values")]
-    calls = dict.fromkeys(change.call for change in found if change.call)
-    instead = dict.fromkeys(change.instead for change in found if change.instead)
+    shown, more = found[:_MOST_SHOWN], len(found) - _MOST_SHOWN
+    calls = dict.fromkeys(change.call for change in shown if change.call)
+    instead = dict.fromkeys(change.instead for change in shown if change.instead)
     ways = " and ".join(calls) or ("" if instead else "steps of .dp")
     kept = f"; its certificate is kept by {ways}" if ways else ""
-    what = "; ".join(change.what for change in found)
+    what = "; ".join([*(change.what for change in shown), *[f"and {more} more"] * (more > 0)])
     return f"{what}. Go back to the released frame{kept}. {' '.join(instead)}".rstrip()
 
 

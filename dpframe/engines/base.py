@@ -110,23 +110,18 @@ def check_labels(
     """
     found, named_by = Counter(labels), wanted if isinstance(wanted, Mapping) else {}
     for label in wanted:
+        kind: type[QueryError] = QueryError
         if not is_unicode(label):  # neither Arrow nor a ledger can keep it
-            raise QueryError(
-                f"the column label {label!a} must be a valid Unicode text. Rename the column.",
-                parameter=named_by.get(label),
-                label=label,
-            )
-        if label not in found:
+            why = f"the column label {label!a} must be a valid Unicode text. Rename the column."
+        elif label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
-            why = f"the frame has no column {quote(label)}. {hint}"
-            raise UnknownColumnError(why, parameter=named_by.get(label), label=label)
-        if found[label] > 1:
-            raise QueryError(
-                f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
-                "Rename them so that the label names one.",
-                parameter=named_by.get(label),
-                label=label,
-            )
+            kind, why = UnknownColumnError, f"the frame has no column {quote(label)}. {hint}"
+        elif found[label] > 1:
+            why = f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
+            why += "Rename them so that the label names one."
+        else:
+            continue
+        raise kind(why, parameter=named_by.get(label), label=label)
 
 
 def _of_levels(label: Hashable, levels: Sequence[Hashable]) -> str:

@@ -138,7 +138,7 @@ def _seen_instead(found: RowTrace, step: Step, axis: Axis) -> str:
     if not found.has_rows_on(axis):
         held, classes = _kinds_in(found.column(axis.column), step.rows)
         wanted, known = kinds_of(_keys(axis))
-        if not classes & known:
+        if classes and not classes & known:
             what = "bins are of" if isinstance(axis, BinAxis) else "keys are"
             return f"{what} {wanted}, the column holds {held}: no row can match"
     often = found.most_often(axis.column, step.rows, _MOST_OFTEN)
@@ -471,11 +471,9 @@ def _lines_of_source(
     unlike = hint
     if classes and not classes & known:
         unlike = f"bounds are of {wanted}, the column holds {held}: no value can match"
-    for step, number, why in (
-        ("missing", valued.missing, hint),
-        (_unlike(lower), valued.unusable, unlike),
-    ):
+    for step, number in (("missing", valued.missing), (_unlike(lower), valued.unusable)):
         left -= number if replaced is None else 0
+        why = hint if step == "missing" else unlike
         yield _Line(part, step, number, counted, left, hint=why)
     for step, number in ((f"below {lower}", valued.below), (f"above {upper}", valued.above)):
         yield _Line(part, step, number, counted, left, hint="clipped")

@@ -358,6 +358,7 @@ def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
 def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Release:
     """Write what is promised about quantiles to be selected, all but the ledger."""
     query, column = plan.query, plan.column
+    bounds = _bounds(None, column.bounds or (0, 1))
     return Release(
         **before_values(declaration, plan.caps, entry),
         query=parts.QueryPart(
@@ -371,12 +372,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
         ),
         columns=(
             column_parts.QuantilePart(
-                "quantile",
-                str(column.name),
-                None,
-                None,
-                str(column.column),
-                _bounds(None, column.bounds or (0, 1)),
+                "quantile", str(column.name), None, None, str(column.column), bounds
             ),
         ),
         mechanism=_selection(plan),

@@ -144,11 +144,10 @@ def given_panels(count: int, ax: Any, figsize: tuple[float, float] | None) -> An
     """
     panels = listed_axes(ax)
     if len(panels) != count:
-        rule = (
-            f"must be {count} matplotlib axes, one for each panel, got {len(panels) or quote(ax)}"
-        )
-        way = "Choose one column with column=, or draw all groups in one panel with panels=False."
-        raise QueryError(f"ax {rule}. {way}", parameter="ax", value=ax)
+        got = len(panels) or quote(ax)
+        rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {got}"
+        way = "choose one column with column=, or draw all groups in one panel with panels=False"
+        raise QueryError(f"{rule}; {way}.", parameter="ax")
     if figsize is not None:
         panels[0].get_figure(root=True).set_size_inches(*figsize)
     return panels

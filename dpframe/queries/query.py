@@ -238,16 +238,17 @@ class Query(ABC):
     @property
     def labels(self) -> Mapping[Hashable, str]:
         """The labels of the columns that the query names, with the parameter that names them."""
-        outputs = self.outputs
-        found: dict[Hashable, str] = dict.fromkeys(self.by, self.groups_named_by)
-        for asked in filter(lambda one: one.of_column, outputs):
-            found[asked.column] = "column" if asked.statistic == "quantile" else "columns"
-        found |= dict.fromkeys(self.binned, "column")
-        conditions = [("where", self.condition), *(("where", asked.where) for asked in outputs)]
-        conditions += [("condition", asked.condition) for asked in outputs]
-        for parameter, condition in conditions:
-            found |= dict.fromkeys(() if condition is None else condition.columns, parameter)
-        return found
+        named = [(label, self.groups_named_by) for label in self.by]
+        conditions = [(self.condition, "where")]
+        for asked in self.outputs:
+            if asked.of_column:
+                named.append(
+                    (asked.column, "column" if asked.statistic == "quantile" else "columns")
+                )
+            conditions += [(asked.where, "where"), (asked.condition, "condition")]
+        named += [(label, "column") for label in self.binned]
+        named += [(label, name) for one, name in conditions if one for label in one.columns]
+        return {**dict(named), **dict(reversed(named))}  # in order, and as they are named first
 
 
 class Search(ABC):

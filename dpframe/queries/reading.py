@@ -115,10 +115,15 @@ def _way_of_labels(name: str, given: object) -> str:
         return ""
     column, asked = next(iter(given.items()))
     asked = asked[0] if isinstance(asked, list) and asked else asked
-    if isinstance(asked, str) and hasattr(pd.Series, asked):
+    if is_aggregation(asked):
         made = asked if asked in ("sum", "mean", "var", "std") else "mean"
         return f" Outputs are keywords: aggregate(by=..., name=dpf.{made}({quote(column)}))."
     return f" Name the columns, {name}={quote([*given])}, and give their groups as keys={{...}}."
+
+
+def is_aggregation(asked: object) -> bool:
+    """Whether pandas would aggregate by it: a name of a method, or a function."""
+    return callable(asked) or (isinstance(asked, str) and hasattr(pd.Series, asked))
 
 
 def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:

@@ -287,11 +287,8 @@ def suggest_bounds(
             parameter="smallest" if largest is None else "largest",
         )
     if within is None and options["bins"] is not None:
-        rule, way = (
-            "divides what is between the two of within=",
-            "Give within= too, or leave it out.",
-        )
-        raise QueryError.about("bins", rule, options["bins"], way)
+        rule = "needs within=, the two numbers that bins lie between"
+        raise QueryError.about("bins", rule, options["bins"])
     later = _MAKERS[query]([column], by, where=options["where"], keys=options["keys"])
     among = smallest, largest, within, _BINS if options["bins"] is None else options["bins"]
     search = BoundSearch(column, later, *among, _planned(planned))

@@ -158,7 +158,7 @@ def _check(text: object) -> None:
             "could look at other rows."
         )
     if not text.strip():
-        raise QueryError("where must not be empty. Without it, all rows count.", value=text)
+        raise QueryError("where must not be empty. Without where=, all rows count.", value=text)
     if len(text) > _LONGEST:
         raise QueryError(
             f"where must have at most {_LONGEST} characters, got {len(text)}: add a column that "

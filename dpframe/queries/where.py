@@ -348,7 +348,8 @@ def _refuse_kind(tree: ast.expr) -> NoReturn:
     if isinstance(tree, ast.Constant) and tree.value is None:
         _refuse(tree, "is not a value to compare with. " + _PRESENT)
     found = _FOREIGN.get(type(tree), "is not part of this language")
-    _refuse(tree, f"{found}: conditions look at one row at a time, and this could look at others")
+    why = f"{found}: conditions look at one row at a time"
+    _refuse(tree, f"{why}. {syntax.ALLOWED.rstrip('.')}")
 
 
 def _refuse(tree: ast.expr, why: str) -> NoReturn:
@@ -357,7 +358,7 @@ def _refuse(tree: ast.expr, why: str) -> NoReturn:
         part = syntax.excerpt(ast.unparse(tree))
     except ValueError:  # Python writes no integer of more than 4300 digits
         part = "..."
-    raise QueryError(f"where: {part!r} {why}. {syntax.ALLOWED}", value=part) from None
+    raise QueryError(f"where: {part!r} {why}.", value=part) from None
 
 
 def comparisons(condition: Condition) -> Iterator[Compare | Membership]:

@@ -93,7 +93,7 @@ def test_each_kind_says_its_words_and_columns(query, words, labels):
 
 def test_labels_say_by_which_parameter_they_are_named():
     rate = dpf.rate("tip > fare", "zone", where="fare > 0")
-    assert rate.labels == {"zone": "by", "fare": "condition", "tip": "condition"}
+    assert rate.labels == {"zone": "by", "fare": "where", "tip": "condition"}
     assert dpf.sum("fare", "zone", where="tip > 0").labels == {
         "zone": "by",
         "fare": "columns",
