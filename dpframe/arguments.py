@@ -73,18 +73,20 @@ def check_flag(name: str, given: object) -> None:
         raise QueryError.about(name, "must be True or False", given)
 
 
-def check_place(path: object, what: str) -> Path:
-    """Check the path of a file that is to be written: its folder must be there.
+def check_place(path: object, what: str, endings: tuple[str, ...] = ()) -> Path:
+    """Check the path of a file that is to be written: its ending, and that its folder is there.
 
     Raises
     ------
     QueryError
-        If it is no path, or there is no such folder.
+        If it is no path, has another ending, or there is no such folder.
     """
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
         raise QueryError.about("path", f"must be the path of {what}", path)
     place = Path(text)
+    if endings and place.suffix.lower() not in endings:
+        raise QueryError.about("path", f"of {what} must end in {' or '.join(endings)}", text)
     if not place.parent.is_dir():
         way_out = f"Make {str(place.parent)!r} first. Nothing was written."
         raise QueryError.about("path", "must be in a folder that is there", text, way_out)

@@ -24,8 +24,9 @@ _OWNERS = ("self", "cls")
 _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
-_FRAMES = frozenset({*_OWNERS, "frame", "published", "released", "releases", "tables"})
-"""What holds private or released cells by its nature, and is checked as a frame."""
+_FRAMES = frozenset({*_OWNERS, *"frame published queries query released releases tables".split()})
+"""What holds private or released cells by its nature, or none, and has a check of its own."""
+_OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()
 _TAKE_DATA = frozenset(
     "ax bins bounds by color column columns coords edges graph keys n parents path q schema".split()
 ) | frozenset("weights delta discovery epsilon mu name note rho share".split())
@@ -40,6 +41,7 @@ _ELSEWHERE = {
     "mechanism": {"noise"},
     "privacy_unit": {"unit", "user"},
     "where": {"filter", "query"},
+    "column": {"y"},
 }
 """What keywords are called in other libraries."""
 
@@ -56,7 +58,12 @@ _WAYS_OUT = {
 
 _NOT_THERE = {
     ("rename", "index"): "Keys stay as they were released: relabel the column before it is "
-    "declared, or the table in a copy for show. rename() takes columns and levels."
+    "declared, or the table in a copy for show. rename() takes columns and levels.",
+    ("plot", "x"): "The groups are on the x axis. It takes column, kind and others.",
+} | {
+    (called, name): "Give it to the query, as in dpf.count(where=...)."
+    for called in ("diagnose", "preview", "release")
+    for name in _OF_ROWS
 }
 """What to do in place of keywords that pandas has, by call."""
 

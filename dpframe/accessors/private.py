@@ -133,17 +133,20 @@ class PrivateAccessor:
         """Read quantiles off a released distribution: the first argument is q, or its column."""
         named = is_one_of(column, self._frame.index.names[-1:])
         how = options_of(IntervalOptions, options)
-        others = [value for name, value in options.items() if name not in how]
-        if any(value is not None for value in (by, *others)):
-            why = "this frame was released: quantiles are read off a release of ranges for nothing,"
-            way = "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75])."
-            raise DeclarationError(f"{why} {way}", parameter=None if by is None else "by")
+        others = {"by": by, **options}
+        given = [name for name in others if name not in how and others[name] is not None]
+        if given:
+            raise DeclarationError(
+                "this frame was released: quantiles are read off a release of ranges for nothing, "
+                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75]).",
+                parameter=given[0],
+            )
         wanted = q if named or column is None else cast(Quantiles, column)
         return quantiles_of(self._frame, wanted, **how)
 
     def _ask(
         self, make: Callable[..., Query | Search], options: Mapping[str, Any], *about: object
-    ) -> Any:
+    ) -> pd.DataFrame:
         """Release the query that a call describes."""
         spend = options_of(ReleaseOptions, options)
         own = {name: value for name, value in options.items() if name not in spend}
@@ -198,9 +201,8 @@ class PrivateAccessor:
     ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
         """Release tables by several sets of columns that agree; see `dpframe.margins`."""
         options = options_of(MarginsCall, locals()) | named
-        tables: dict[tuple[Hashable, ...], pd.DataFrame]
         tables = self._ask(margins.margins, options, columns, ways)
-        return tables
+        return cast(dict[tuple[Hashable, ...], pd.DataFrame], tables)
 
     def count(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""

@@ -53,6 +53,9 @@ _BOTH = {"quantile"}
 """What private frames are asked, and what is read off released ones."""
 
 
+_PREVIEW = "Use .dp.preview(dpf.discover(...)), and the same for dpf.suggest_caps(...)."
+
+
 def _by_name(hints: Mapping[str, str]) -> dict[str, str]:
     """Give each of several names, written as one text, its hint."""
     return {name: hint for names, hint in hints.items() for name in names.split()}
@@ -78,6 +81,7 @@ _FOR_PRIVATE = _by_name(
         "mode min max": "Such numbers are not released; use "
         ".dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
+        "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }
 )
 """What to use in place of names that pandas and others have."""
@@ -123,6 +127,7 @@ _FOR_PACKAGE = _by_name(
         "std_error covariance best": "Use .dp.std_error, .dp.covariance or .dp.best of a release.",
         "denoising_report": "Use .dp.certificate.denoising.",
         "groupby": 'Use by=, as in dpf.count(by=["zone"]).',
+        "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }
 )
 """The same, for names of the package."""

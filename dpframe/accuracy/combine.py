@@ -163,10 +163,12 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
     if unknown or again:
         wrong = "is not in it" if unknown else "comes twice"
-        cell = quote((unknown or again)[:5]) if isinstance(weights, Mapping) else "a label"
+        shown = (unknown or again)[:5] if isinstance(weights, Mapping) else []
+        cell = quote(shown) if shown else "a label"
         rule = f"weights must name cells of the release, each once; {cell} {wrong}"
         way_out = "Rows are named by its keys, and columns by its columns."
-        raise QueryError(f"{rule}. {way_out}", parameter="weights")
+        first = next(iter(shown), None)
+        raise QueryError(f"{rule}. {way_out}", parameter="weights", label=first)
     plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes)
     numbers = (table if plain else table.map(_number)).to_numpy(np.float64)
     if not np.isfinite(numbers).all():

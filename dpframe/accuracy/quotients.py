@@ -223,13 +223,17 @@ def ratio_of(
     numerator: Hashable,
     denominator: Hashable,
     level: float,
+    *,
+    called: tuple[str, str] = ("numerator", "denominator"),
 ) -> pd.DataFrame:
-    """Return quotients of a table that was verified; see `ratio`."""
+    """Return quotients of a table that was verified, whatever the two are called; see `ratio`."""
     release = check_before(certificate, "ratio", allowed=CELLS_AS_RELEASED)
-    above = _place(released, release, numerator, "numerator")
-    below = _place(released, release, denominator, "denominator")
+    above = _place(released, release, numerator, called[0])
+    below = _place(released, release, denominator, called[1])
     if above == below:
-        raise QueryError.about("denominator", "must be another column than numerator", denominator)
+        raise QueryError.about(
+            called[1], f"must be another column than in {called[0]}=", denominator
+        )
     x, y = release.columns[above], release.columns[below]
     upper, lower = x.deviations, y.deviations
 

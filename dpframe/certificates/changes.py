@@ -1,6 +1,5 @@
 """What was changed in a frame since its certificate was made, in words."""
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,13 +13,9 @@ _EDIT = ".dp.round and .dp.suppress"
 _ADD = ".dp.interval(join=True) and .dp.percent(join=True)"
 _COMPUTED = ("_low", "_high", "estimate", "percent")
 _MOVED = "Labels stay with what they name: .dp.rename would put a wrong one there."
-_LEVELS = "Levels stay in the order of by=: put them in another one in a copy for show."
-_KEYS = (
-    "Keys stay as they were released: relabel the column before it is declared, or the table in a "
-    "copy for show."
-)
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
-_MOST, _ALIKE = 5, 3
+_LEVELS = "Levels stay in the order of by=."
+_KEYS = "Keys stay as they were released: relabel the column before declaring."
+_MOST = 5
 _NAMES = {"objects": "object", "booleans": "bool"}
 
 
@@ -63,20 +58,7 @@ def changes(frame: pd.DataFrame, kept: ContentPart) -> list[Change]:
     renamed = _pair_renamed(found, kept)
     labels = _of_labels(found, kept, renamed)
     contents = _of_rows(found, kept) or _of_values(found, kept, renamed)
-    return _shorten([*_of_levels(found, kept), *labels, *contents])
-
-
-def _shorten(changes: list[Change]) -> list[Change]:
-    """Say of what many labels have in common only so often."""
-    alike: dict[str, list[Change]] = {}
-    for change in changes:
-        alike.setdefault(_QUOTED.sub("", change.what), []).append(change)
-    short: list[Change] = []
-    for of_kind in alike.values():
-        short += of_kind[:_ALIKE]
-        if len(of_kind) > _ALIKE:
-            short.append(of_kind[-1]._replace(what=f"and {len(of_kind) - _ALIKE} more"))
-    return short
+    return [*_of_levels(found, kept), *labels, *contents]
 
 
 def _say_relabeled(what: str, found: ContentPart, kept: ContentPart) -> Iterator[Change]:

@@ -72,11 +72,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 
 
 ATTRIBUTE = "dpframe"
-_MOST_FORMATS = 1000
-_CALLS = (
-    ".dp.sort_values, .head, .tail, .select, .round, .suppress, .rename, .unstack, .interval and "
-    ".percent with join=True, and by dpf.concat"
-)
+_MOST_FORMATS, _MOST_SHOWN = 1000, 2
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
     "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
@@ -87,11 +83,9 @@ _DIAGNOSIS = (
 )
 _LOST = (
     "this frame carries no certificate: it was not released by dpframe, or its attrs were lost on "
-    "the way (CSV and JSON files lose them; Parquet, Feather and pickle keep them; joins lose "
-    "them, where .dp.interval(join=True) keeps them). "
-    "What dpf.write_csv wrote is read with dpf.read_csv."
+    "the way (CSV and JSON files lose them; joins lose them, where .dp.interval(join=True) "
+    "keeps them). What dpf.write_csv wrote is read with dpf.read_csv."
 )
-_OWN = "What else is computed from it belongs in a frame of its own."
 
 
 @with_keywords
@@ -255,14 +249,13 @@ def _alteration(frame: pd.DataFrame, certificate: Certificate) -> str:
         raise
     except BaseException:  # as above
         found = [Change("it holds other values")]
-    calls = dict.fromkeys(change.call for change in found if change.call)
-    instead = dict.fromkeys(change.instead for change in found if change.instead)
-    ways = " and ".join(calls) or _CALLS
-    kept = "" if instead and not calls else f"; its certificate is kept by {ways}"
-    return (
-        f"{'; '.join(change.what for change in found)}. It says nothing about this one. Go back to "
-        f"the released frame{kept}. {' '.join([*instead, _OWN])}"
-    )
+    shown, more = found[:_MOST_SHOWN], len(found) - _MOST_SHOWN
+    calls = dict.fromkeys(change.call for change in shown if change.call)
+    instead = dict.fromkeys(change.instead for change in shown if change.instead)
+    ways = " and ".join(calls) or ("" if instead else "steps of .dp")
+    kept = f"; its certificate is kept by {ways}" if ways else ""
+    what = "; ".join([*(change.what for change in shown), *[f"and {more} more"] * (more > 0)])
+    return f"{what}. Go back to the released frame{kept}. {' '.join(instead)}".rstrip()
 
 
 def _seal(

@@ -90,9 +90,8 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        rule = "must be a finite number, a time or a duration that replaces missing values"
-        text = f"missing[{label!r}] {rule}, got {quote(value)}."
-        raise DeclarationError(text, parameter="missing", value=value)
+        rule = "must be a finite number, a time or a duration, in place of missing values"
+        raise DeclarationError.about("missing", rule, value, label=label)
     return number
 
 

@@ -32,6 +32,8 @@ class Engine(Protocol):
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the frame.
 
+        A mapping says by which parameter each is named.
+
         Raises
         ------
         UnknownColumnError
@@ -101,19 +103,23 @@ def check_labels(
 ) -> None:
     """Check that every wanted label is among the labels exactly once, and is valid Unicode.
 
-    Levels are the names of the index, which queries do not look at.
+    Levels are the names of the index, which queries do not look at. Where it is a mapping, it says
+    which parameter names each label.
     """
-    found = Counter(labels)
+    found, named_by = Counter(labels), wanted if isinstance(wanted, Mapping) else {}
     for label in wanted:
+        kind: type[QueryError] = QueryError
         if not is_unicode(label):  # neither Arrow nor a ledger can keep it
-            text = f"the column label {label!a} must be a valid Unicode text. Rename the column."
-            raise QueryError(text, label=label)
-        if label not in found:
+            why = f"the column label {label!a} must be a valid Unicode text. Rename the column."
+        elif label not in found:
             hint = _of_levels(label, levels) or _of_several(label, found) or _near(label, labels)
-            raise UnknownColumnError(f"the frame has no column {quote(label)}. {hint}", label=label)
-        if found[label] > 1:
-            text = f"duplicate column: {found[label]} columns of the frame are labeled {label!r}."
-            raise QueryError(f"{text} Rename them so that the label names one.", label=label)
+            kind, why = UnknownColumnError, f"the frame has no column {quote(label)}. {hint}"
+        elif found[label] > 1:
+            why = f"duplicate column: {found[label]} columns of the frame are labeled {label!r}. "
+            why += "Rename them so that the label names one."
+        else:
+            continue
+        raise kind(why, parameter=named_by.get(label), label=label)
 
 
 def _of_levels(label: Hashable, levels: Sequence[Hashable]) -> str:

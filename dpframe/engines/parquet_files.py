@@ -4,7 +4,7 @@ import json
 import operator
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -273,7 +273,7 @@ class ParquetFiles:
         Rows of a file without it would be lost without a word. What folders alone say is missing
         where no folder says it.
         """
-        wanted = list(labels)
+        wanted = labels if isinstance(labels, Mapping) else list(labels)
         check_labels(self.columns, wanted)
         texts = {label for label in wanted if self._schema.field(label).type == pa.string()}
         for file in self._files:

@@ -36,7 +36,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     OSError
         If the file cannot be written.
     QueryError
-        If the path is none, or in no folder that is there.
+        If the path is none, ends in neither .parquet nor .pq, or is in no folder that is there.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     >>> dpf.verify(back) == released.dp.certificate
     True
     """
-    place = check_place(path, "a Parquet file")
+    place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     verify(released)
     place.write_bytes(_bytes_of(released))
 

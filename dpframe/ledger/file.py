@@ -93,11 +93,10 @@ class LedgerFile:
             If there is something of that name already, or the file cannot be created.
         """
         if os.path.lexists(self.path):
-            raise LedgerError(self._taken_error())
+            raise LedgerError(self._taken_error(), parameter="path")
         if not os.path.isdir(self.path.parent):
-            raise LedgerError(
-                f"the folder of the ledger {self.path} does not exist. Create it first."
-            )
+            why = f"the folder of the ledger {self.path} does not exist. Create it first."
+            raise LedgerError(why, parameter="path")
         self._refuse_sidecars()
         draft = self.path.with_name(f"{uuid4().hex}.new")
 
@@ -110,7 +109,7 @@ class LedgerFile:
             os.unlink(draft)
             locks.flush_folder(self.path.parent)
         except FileExistsError:
-            raise LedgerError(self._taken_error()) from None
+            raise LedgerError(self._taken_error(), parameter="path") from None
         except OSError as error:
             if error.errno in failures.NO_ROOM:
                 raise failures.of_system(self.path, error) from error
@@ -254,7 +253,8 @@ class LedgerFile:
         except FileNotFoundError:
             raise LedgerError(
                 f"there is no ledger at {self.path}. Is this the right folder, and is its disk "
-                "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...))."
+                "mounted? To start a new ledger, dpf.Ledger.create(path, budget=dpf.Budget(...)).",
+                parameter="path",
             ) from None
         except OSError as error:
             raise failures.of_system(self.path, error) from error

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, ParamSpec, TypedDict, TypeVar, Unpack
 
 import pandas as pd
@@ -133,12 +133,13 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         neighboring=check_neighboring(options["neighboring"]),
         name=check_text("name", options["name"]),
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
-    named = [label for facts in (bounds, keys, missing) for label in facts or ()]
+    by_name = {"bounds": bounds, "keys": keys, "missing": missing}
+    named = {label: name for name, facts in by_name.items() for label in facts or ()}
     column = declaration.unit_column
-    engine.check(frame, named if column is None else [*named, column])
+    engine.check(frame, named if column is None else named | {column: "privacy_unit"})
     if options["validate"]:
         if schema is None:
-            raise DeclarationError("validate=True needs a schema to run.", parameter="schema")
+            raise DeclarationError("validate=True needs a schema to run.", parameter="validate")
         if not isinstance(frame, pd.DataFrame):
             rule = "runs a schema on a pandas.DataFrame in memory"
             way = "Validate its parts first, with pandera."
@@ -172,7 +173,8 @@ def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
     if rows_alone and caps != Caps():
         why = "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared"
         way = "name its column with privacy_unit=."
-        raise DeclarationError(f"{why}: {way}", parameter="privacy_unit")
+        given = next(f"max_{name}" for name, cap in asdict(caps).items() if cap)
+        raise DeclarationError(f"{why}: {way}", parameter=given)
     if not rows_alone and caps.rows is None and caps.rows_per_group is None:
         way = "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less)."
         raise DeclarationError.about("privacy_unit", "needs a cap on its rows", privacy_unit, way)

@@ -87,10 +87,8 @@ def where_hint(
     """
     if condition is None or after.any() or not before.any():
         return ""
-    rows = np.flatnonzero(before)[:_SAMPLE]
     for label, constant in constants_compared(condition):
-        sample = values.dense(column(label)).iloc[rows]
-        held = sample[~values.missing(sample)]
+        held = _sample(column(label), before)
         if len(held) and not may_match(held, constant):
             kind = "a text" if isinstance(constant, str) else "a number"
             written = f"{constant:.6g}" if kind == "a number" else in_short(constant)
@@ -138,9 +136,9 @@ def _instead(axis: Axis) -> str:
 def _seen_instead(found: RowTrace, step: Step, axis: Axis) -> str:
     """Say which keys are not declared, or why no row can have one that is."""
     if not found.has_rows_on(axis):
-        held, classes = kinds_of(_sample(found, step, axis))
+        held, classes = _kinds_in(found.column(axis.column), step.rows)
         wanted, known = kinds_of(_keys(axis))
-        if not classes & known:
+        if classes and not classes & known:
             what = "bins are of" if isinstance(axis, BinAxis) else "keys are"
             return f"{what} {wanted}, the column holds {held}: no row can match"
     often = found.most_often(axis.column, step.rows, _MOST_OFTEN)
@@ -148,12 +146,15 @@ def _seen_instead(found: RowTrace, step: Step, axis: Axis) -> str:
     return f"most often {listed}" if listed else ""
 
 
-def _sample(found: RowTrace, step: Step, axis: Axis) -> list[object]:
-    """Take some values of the rows that a step leaves out, or moves."""
-    rows = np.flatnonzero(step.rows)[:_SAMPLE]
-    column = values.dense(found.column(axis.column))
-    sample: list[object] = values.objects(column.iloc[rows]).tolist()
-    return sample
+def _sample(column: pd.Series, rows: np.ndarray) -> pd.Series:
+    """Take some values of a column in some rows, and none that is missing."""
+    some = values.dense(column).iloc[np.flatnonzero(rows)[:_SAMPLE]]
+    return some[~values.missing(some)]
+
+
+def _kinds_in(column: pd.Series, rows: np.ndarray) -> tuple[str, set[str]]:
+    """Say of what kinds the values of a column are, and which classes these are."""
+    return kinds_of(values.objects(_sample(column, rows)).tolist())
 
 
 def _keys(axis: Axis) -> list[object]:
@@ -461,9 +462,15 @@ def _lines_of_source(
     replaced = declaration.column(out.column).missing
     hint = "" if replaced is None else f"counted as {replaced}"
     lower, upper = out.bounds
+    held, classes = _kinds_in(found.column(out.column), rows)
+    wanted, known = kinds_of(out.bounds)
+    unlike = hint
+    if classes and not classes & known:
+        unlike = f"bounds are of {wanted}, the column holds {held}: no value can match"
     for step, number in (("missing", valued.missing), (_unlike(lower), valued.unusable)):
         left -= number if replaced is None else 0
-        yield _Line(part, step, number, counted, left, hint=hint)
+        why = hint if step == "missing" else unlike
+        yield _Line(part, step, number, counted, left, hint=why)
     for step, number in ((f"below {lower}", valued.below), (f"above {upper}", valued.above)):
         yield _Line(part, step, number, counted, left, hint="clipped")
 

@@ -96,12 +96,12 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
         _check_margins_alone(list(margins), list(alone), graph)
         return Denoisings(margins=margins)
     tables = {}
-    for name, columns in alone.items():
+    for name, facts in alone.items():
         # a table of means that the method is not for stays as it is beside others
-        if len(alone) == 1 or method == "auto" or any(col.is_total for col in columns):
+        if len(alone) == 1 or method == "auto" or any(one.is_total for one in facts):
             index = plan.tables[name].table.cells.index
             with of_query(name):
-                tables[name] = check_denoising(method, index, columns, graph=graph)
+                tables[name] = check_denoising(method, index, facts, graph=graph, called="denoise")
     return Denoisings(tables)
 
 

@@ -114,9 +114,10 @@ def _distinct(column: pd.Series) -> pd.Index:
     """Distinct keys in order of appearance."""
     check_nesting(column.name, column)
     try:
-        return pd.Index(column.drop_duplicates(), dtype=column.dtype)
+        distinct: pd.Index = pd.Index(column.drop_duplicates(), dtype=column.dtype)
     except TypeError:
         raise wrong_keys(column.name, "must be hashable.") from None
+    return distinct
 
 
 def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pandas as pd
 
@@ -208,10 +208,11 @@ def _grid(label: Hashable, facts: Column, bounds: Bounds, bits: int) -> Grid:
     lower, upper = bounds
     fill = facts.missing
     if isinstance(lower, pd.Timestamp | pd.Timedelta):
-        return _grid_of_times(label, fill, (lower, upper), bits)
+        return _grid_of_times(label, fill, cast(tuple[Moment, Moment], bounds), bits)
     if isinstance(fill, pd.Timestamp | pd.Timedelta):
         raise _wrong_kind(label, fill, lower)
-    return Grid.for_bounds(lower, upper, integer=facts.integer, missing=fill, bits=bits)
+    high = cast(float, upper)  # of one kind with the lower one
+    return Grid.for_bounds(lower, high, integer=facts.integer, missing=fill, bits=bits)
 
 
 def _grid_of_times(label: Hashable, fill: object, bounds: tuple[Moment, Moment], bits: int) -> Grid:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, cast
 
 from dpframe.certificates import column_parts, parts
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
@@ -29,7 +29,7 @@ from dpframe.queries.grid import Ticks
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, KeyAxis
-from dpframe.queries.timescale import microseconds
+from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
 
@@ -282,9 +282,9 @@ def _bounds(
     ticks: Ticks | None, bounds: Bounds
 ) -> column_parts.WrittenBounds | column_parts.TimesPart:
     """Write bounds; of times, say what the numbers of a column stand for."""
-    lower, upper = bounds
     if ticks is None:
-        return lower, upper
+        return cast(column_parts.WrittenBounds, bounds)
+    lower, upper = cast(tuple[Moment, Moment], bounds)
     return column_parts.TimesPart(
         written=(str(lower), str(upper)),
         counted="from the lower bound, in seconds" if ticks.points else "in seconds",
@@ -346,7 +346,7 @@ def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
 def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Release:
     """Write what is promised about quantiles to be selected, all but the ledger."""
     query, column = plan.query, plan.column
-    lower, upper = column.bounds or (0, 1)
+    bounds = _bounds(None, column.bounds or (0, 1))
     about = plan, declaration, plan.caps, entry
     return _release(
         *about,
@@ -364,7 +364,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
         ),
         columns=(
             column_parts.QuantilePart(
-                "quantile", str(column.name), None, None, str(column.column), (lower, upper)
+                "quantile", str(column.name), None, None, str(column.column), bounds
             ),
         ),
         mechanism=_selection(plan),

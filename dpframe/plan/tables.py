@@ -105,7 +105,7 @@ def _order_levels(index: pd.Index, by: list[Hashable]) -> pd.Index:
     if index.nlevels != max(len(by), 1):
         raise _wrong_n(f"must be a series indexed by {by!r}, got {index.nlevels} levels.")
     names = list(index.names)
-    if index.nlevels > 1 and None not in names:
+    if isinstance(index, pd.MultiIndex) and len(names) > 1 and None not in names:
         if set(names) != set(by):
             raise _wrong_n(f"must be a series indexed by {by!r}, got levels {names!r}.")
         return index.reorder_levels([names.index(label) for label in by])

@@ -119,7 +119,8 @@ def gather_ratio(
 ) -> list[Drawn]:
     """Gather the quotients of two released columns."""
     label = released.columns[locate(released, certificate, column)[0]]
-    table = ratio_of(released, certificate, label, per, check_level(level))
+    names = "column", "per"
+    table = ratio_of(released, certificate, label, per, check_level(level), called=names)
     both = [locate(released, certificate, one)[0] for one in (label, per)]
     return [_of_table(table, label, f"{text(label)} / {text(per)}", caption_of(certificate, both))]
 

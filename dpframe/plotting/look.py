@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.errors import DPFrameError, QueryError
+from dpframe.errors import DPFrameError, QueryError, quote
 
 PALETTE = ("#0072B2", "#E69F00", "#D55E00", "#444444", "#56B4E9", "#009E73")
 """Okabe and Ito (2008), a dark gray for yellow: neighbors differ in lightness, in gray too."""
@@ -146,8 +146,10 @@ def given_panels(
     """
     panels = listed_axes(ax)
     if len(panels) != count:
-        rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {len(panels)}"
-        raise QueryError(f"{rule}; {way_out}.", parameter="ax")
+        got = len(panels) or quote(ax)
+        rule = f"ax must be {count} matplotlib axes, one for each of the panels, got {got}"
+        way = "choose one column with column=, or draw all groups in one panel with panels=False"
+        raise QueryError(f"{rule}; {way}.", parameter="ax")
     if figsize is not None:
         panels[0].get_figure(root=True).set_size_inches(*figsize)
     return panels

@@ -213,7 +213,8 @@ def check_part(
         why = f"{name}= cannot name an output of {called}: {_NOT_NAMES}."
         way = "Choose another name; amounts and options go to release(...)."
         raise QueryError(f"{why} {way}", parameter=name)
-    if not isinstance(query, Query) and nearest(name, NOT_OUTPUTS):
+    of_pandas = isinstance(query, tuple) or reading.is_aggregation(query)
+    if not (isinstance(query, Query) or of_pandas) and nearest(name, NOT_OUTPUTS):
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError.about("name", "of an output must be a valid Unicode text", name)

@@ -96,8 +96,8 @@ def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    groups = reading.groups_of(by, options)
-    return Rate(*groups, met=Condition.parse(condition), limits=reading.limits_of(options))
+    groups, met = reading.groups_of(by, options), Condition.parse(condition, "condition")
+    return Rate(*groups, met=met, limits=reading.limits_of(options))
 
 
 @dataclass(frozen=True, eq=False)

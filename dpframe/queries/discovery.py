@@ -52,9 +52,10 @@ class Discovery(Search):
         return tuple(axis.column for axis in self.axes)
 
     @property
-    def labels(self) -> tuple[Hashable, ...]:
+    def labels(self) -> Mapping[Hashable, str]:
         """Every column that is named."""
-        return self.by + (() if self.where is None else self.where.columns)
+        looked_at = () if self.where is None else self.where.columns
+        return dict.fromkeys(looked_at, "where") | dict.fromkeys(self.by, "by")
 
     @property
     def words(self) -> str:

@@ -83,6 +83,8 @@ class Margins(_Margin):
     bins: Mapping[Hashable, pd.IntervalIndex] = field(default_factory=dict, kw_only=True)
     other: Mapping[Hashable, Hashable] = field(default_factory=dict, kw_only=True)
 
+    groups_named_by = "columns"
+
     @property
     def what(self) -> str:
         """What is computed."""

@@ -129,6 +129,8 @@ class Query(ABC):
     keys: Keys = None
     limits: Caps = field(default=NO_CAPS, kw_only=True)
 
+    groups_named_by: ClassVar[str] = "by"
+
     def __post_init__(self) -> None:
         taken = [asked.name for asked in self.outputs if asked.name in self.levels]
         if taken:
@@ -228,15 +230,19 @@ class Query(ABC):
         return self.what + groups + self.options.words + self.limits.words + condition
 
     @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """The labels of the columns that the query names."""
-        outputs = self.outputs
-        conditions = [self.condition, *(asked.where for asked in outputs)]
-        conditions += [asked.condition for asked in outputs]
-        columns = (asked.column for asked in outputs if asked.of_column)
-        labels = [*self.by, *columns, *self.binned]
-        labels += [name for condition in conditions if condition for name in condition.columns]
-        return tuple(dict.fromkeys(labels))
+    def labels(self) -> Mapping[Hashable, str]:
+        """The labels of the columns that the query names, with the parameter that names them."""
+        named = [(label, self.groups_named_by) for label in self.by]
+        conditions = [(self.condition, "where")]
+        for asked in self.outputs:
+            if asked.of_column:
+                named.append(
+                    (asked.column, "column" if asked.statistic == "quantile" else "columns")
+                )
+            conditions += [(asked.where, "where"), (asked.condition, "condition")]
+        named += [(label, "column") for label in self.binned]
+        named += [(label, name) for one, name in conditions if one for label in one.columns]
+        return {**dict(named), **dict(reversed(named))}  # in order, and as they are named first
 
 
 class Search(ABC):
@@ -247,8 +253,8 @@ class Search(ABC):
 
     @property
     @abstractmethod
-    def labels(self) -> tuple[Hashable, ...]:
-        """The labels of the columns that it names."""
+    def labels(self) -> Mapping[Hashable, str]:
+        """The labels of the columns that it names, with the parameter that names them."""
 
 
 Request: TypeAlias = Query | Search | Mapping[str, Query]

@@ -1,8 +1,8 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import TypedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -40,6 +40,8 @@ class ColumnOptions(CountOptions, total=False):
 
 
 _ANY_WHOLE = "must be a whole number >= 1"
+_GROUPERS: tuple[Any, ...] = (Callable, pd.Grouper)
+"""What pandas groups by, and no column is called."""
 
 
 def limits_of(caps: CapOptions) -> Caps:
@@ -83,7 +85,7 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     """Read a label or a list of them."""
     if given is None:
         return ()
-    if is_label(given) and not isinstance(given, Iterator | frozenset):
+    if is_label(given) and not isinstance(given, (Iterator, frozenset, *_GROUPERS)):
         return (given,)
     rule = f"{name} must be a column label or a list of labels, got {a_type(given)}."
     wrong = QueryError(f"{rule}{_way_of_labels(name, given)}", parameter=name)
@@ -103,15 +105,22 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
 
 
 def _way_of_labels(name: str, given: object) -> str:
-    """Say how what pandas takes in a dict is written here."""
+    """Say how what pandas takes in a dict, or a function, is written here."""
+    if isinstance(given, _GROUPERS):
+        return " Put groups into a column of the frame before it is declared."
     if not isinstance(given, Mapping) or not given:
         return ""
     column, asked = next(iter(given.items()))
     asked = asked[0] if isinstance(asked, list) and asked else asked
-    if isinstance(asked, str) and hasattr(pd.Series, asked):
+    if is_aggregation(asked):
         made = asked if asked in ("sum", "mean", "var", "std") else "mean"
         return f" Outputs are keywords: aggregate(by=..., name=dpf.{made}({quote(column)}))."
     return f" Name the columns, {name}={quote([*given])}, and give their groups as keys={{...}}."
+
+
+def is_aggregation(asked: object) -> bool:
+    """Whether pandas would aggregate by it: a name of a method, or a function."""
+    return callable(asked) or (isinstance(asked, str) and hasattr(pd.Series, asked))
 
 
 def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
@@ -160,7 +169,8 @@ def check_query(query: object, name: Hashable = None) -> Query:
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
         "dpf.std(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), dpf.units(...), "
-        f"dpf.aggregate(...) or dpf.margins(...); got {type(query).__name__}{called}.",
+        f"dpf.aggregate(...) or dpf.margins(...), got {a_type(query)}{called}. Several go in a "
+        "dict by name.",
         parameter="queries",
         label=name,
     )

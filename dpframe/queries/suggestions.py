@@ -18,7 +18,7 @@ OfValues = Literal["sum", "mean"]
 
 _CAPS: dict[str, SizeKind] = {f"max_{kind}": kind for kind in get_args(SizeKind)}
 _MAKERS: dict[str, Callable[..., Sum | Mean]] = {"sum": sum, "mean": mean}
-_SMALLEST, _LARGEST = 2.0**-10, 2.0**32
+_SMALLEST, _LARGEST, _BINS = 2.0**-10, 2.0**32, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class CapSearch(Search):
     planned: Spend | None
 
     @property
-    def labels(self) -> tuple[Hashable, ...]:
+    def labels(self) -> Mapping[Hashable, str]:
         """Every column that is named."""
         return self.query.labels
 
@@ -181,9 +181,9 @@ class BoundSearch(Search):
     planned: Spend | None
 
     @property
-    def labels(self) -> tuple[Hashable, ...]:
+    def labels(self) -> Mapping[Hashable, str]:
         """Every column that is named."""
-        return self.query.labels
+        return {**self.query.labels, self.column: "column"}
 
     def ends(self, *, integer: bool) -> sizes.Ends:
         """Return the candidates for both bounds of a column, perhaps of integers."""
@@ -203,7 +203,7 @@ class BoundSearchOptions(RowOptions, total=False):
     smallest: float | None
     largest: float | None
     within: tuple[float, float] | None
-    bins: Annotated[int, 64]
+    bins: int | None
     planned: Mapping[str, Any] | None
 
 
@@ -238,8 +238,8 @@ def suggest_bounds(
         Sizes of the smallest and largest bounds beside 0, made to powers of two: 1/1024 (1 for a
         column that a schema declares to hold integers) and 2**32 by default.
     within, bins
-        Two numbers, and how many bins of equal widths between them to use in place of powers of
-        two: to refine what was found before. It is a release of its own.
+        Two numbers, and how many bins of equal widths between them, 64 by default, to use in place
+        of powers of two: to refine what was found before. It is a release of its own.
     planned
         How much the later query is to spend, as in `suggest_caps`.
 
@@ -275,8 +275,11 @@ def suggest_bounds(
     if within is not None and not (smallest is largest is None):
         why = "within= has bins of equal widths: leave out smallest= and largest=."
         raise QueryError(why, parameter="smallest" if largest is None else "largest")
+    if within is None and options["bins"] is not None:
+        rule = "needs within=, the two numbers that bins lie between"
+        raise QueryError.about("bins", rule, options["bins"])
     later = _MAKERS[query]([column], by, where=options["where"], keys=options["keys"])
-    among = smallest, largest, within, options["bins"]
+    among = smallest, largest, within, _BINS if options["bins"] is None else options["bins"]
     search = BoundSearch(column, later, *among, _planned(planned))
     search.ends(integer=False)
     return search

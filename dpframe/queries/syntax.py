@@ -27,7 +27,12 @@ _TOKENS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ASSIGNMENT = re.compile(r"(?<![=!<>:])=(?![=>])")
+_HINTS = {
+    "@": "'@' names a variable: write its value into the text",
+    "<>": "<> is not Python: to differ, write !=",
+    r"(?<![=!<>:])=(?![=>])": "= assigns. To compare, write ==",
+}
+"""What is meant by what Python cannot read."""
 
 
 def parse_expression(text: str) -> ast.expr:
@@ -148,15 +153,15 @@ def excerpt(text: str) -> str:
 def _check(text: object) -> None:
     """Refuse a condition that is not a text of a reasonable size."""
     if not isinstance(text, str):
-        why = f"where must be a condition as text, such as 'fare > 0', got {a_type(text)}:"
+        why = f"where must be a text, such as 'fare > 0', got {a_type(text)}:"
         way = "masks and functions could look at other rows."
-        raise QueryError(f"{why} {way}", parameter="where")
+        raise QueryError(f"{why} {way}")
     if not text.strip():
-        raise QueryError.about("where", "must not be empty", text, "Without it, all rows count.")
+        raise QueryError("where must not be empty. Without where=, all rows count.", value=text)
     if len(text) > _LONGEST:
         why = f"where must have at most {_LONGEST} characters, got {len(text)}:"
         way = "add a column that holds the outcome and name that one."
-        raise QueryError(f"{why} {way}", parameter="where")
+        raise QueryError(f"{why} {way}")
 
 
 def as_name(label: str) -> str:
@@ -173,12 +178,10 @@ def _python(source: str, text: str) -> ast.expr:
         reason = "too deeply nested"
     except (SyntaxError, ValueError) as error:
         reason = getattr(error, "msg", "not text that Python can read")
-    hint = " '@' names a variable: write its value into the text." if "@" in source else ""
-    if _ASSIGNMENT.search(_TOKENS.sub(" ", text)):
-        reason, hint = "= assigns", " To compare, write ==."
-    shown = excerpt(text)
-    why = f"where={shown!r} is not a condition: {reason:.60}.{hint} {ALLOWED}"
-    raise QueryError(why, parameter="where", value=shown) from None
+    bare, shown = _TOKENS.sub(" ", text), excerpt(text)
+    why = next((hint for sign, hint in _HINTS.items() if re.search(sign, bare)), f"{reason:.60}")
+    why = f"where={shown!r} is not a condition: {why}. {ALLOWED}"
+    raise QueryError(why, value=shown) from None
 
 
 def _check_depth(tree: ast.expr) -> None:
@@ -190,4 +193,4 @@ def _check_depth(tree: ast.expr) -> None:
             return
     why = f"where must be nested at most {_DEEPEST} levels deep:"
     way = "chain conditions with 'and' and 'or', and use 'in' for many values."
-    raise QueryError(f"{why} {way}", parameter="where")
+    raise QueryError(f"{why} {way}")

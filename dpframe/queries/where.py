@@ -108,7 +108,7 @@ class Condition:
     root: Node
 
     @classmethod
-    def parse(cls, text: str) -> "Condition":
+    def parse(cls, text: str, parameter: str = "where") -> "Condition":
         """Read a condition.
 
         Parameters
@@ -117,6 +117,8 @@ class Condition:
             Column names (any text label in `backticks`), numbers, texts, True, False, comparisons
             (chained too), `and`, `or`, `not` (or `&`, `|`, `~` between conditions in parentheses),
             `in` and `not in` a list of constants, arithmetic. At most 10,000 characters.
+        parameter
+            What it is called in the call.
 
         Raises
         ------
@@ -132,8 +134,12 @@ class Condition:
         >>> Condition.parse("(0 < fare<=10) & (`pick up`=='A')").text
         "(0 < fare <= 10) & (`pick up` == 'A')"
         """
-        tree = syntax.parse_expression(text)
-        root = _condition(tree)
+        try:
+            tree = syntax.parse_expression(text)
+            root = _condition(tree)
+        except QueryError as error:
+            why = f"{parameter}{str(error).removeprefix('where')}"
+            raise QueryError(why, parameter=parameter, value=error.value) from None
         return cls(ast.unparse(tree), syntax.labels(tree), root)
 
     @staticmethod
@@ -340,7 +346,8 @@ def _refuse_kind(tree: ast.expr) -> NoReturn:
     if isinstance(tree, ast.Constant) and tree.value is None:
         _refuse(tree, "is not a value to compare with. " + _PRESENT)
     found = _FOREIGN.get(type(tree), "is not part of this language")
-    _refuse(tree, f"{found}: conditions look at one row at a time, and this could look at others")
+    why = f"{found}: conditions look at one row at a time"
+    _refuse(tree, f"{why}. {syntax.ALLOWED.rstrip('.')}")
 
 
 def _refuse(tree: ast.expr, why: str) -> NoReturn:
@@ -349,8 +356,7 @@ def _refuse(tree: ast.expr, why: str) -> NoReturn:
         part = syntax.excerpt(ast.unparse(tree))
     except ValueError:  # Python writes no integer of more than 4300 digits
         part = "..."
-    text = f"where: {part!r} {why}. {syntax.ALLOWED}"
-    raise QueryError(text, parameter="where", value=part) from None
+    raise QueryError(f"where: {part!r} {why}.", value=part) from None
 
 
 def comparisons(condition: Condition) -> Iterator[Compare | Membership]:

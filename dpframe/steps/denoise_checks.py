@@ -205,6 +205,7 @@ def check_denoising(
     graph: object = None,
     across: Across | None = None,
     options: Mapping[str, Any] | None = None,
+    called: str = "method",
 ) -> Denoising:
     """Check that a denoiser fits the public shape of a release; see `denoise`.
 
@@ -216,6 +217,8 @@ def check_denoising(
         The index of the release.
     released
         Its columns.
+    called
+        What the method is called in the call.
 
     Raises
     ------
@@ -223,7 +226,7 @@ def check_denoising(
         If it does not.
     """
     if not isinstance(method, str) or method not in {"auto", *METHODS}:
-        raise QueryError.about("method", f"must be 'auto' or one of {list(METHODS)}", method)
+        raise QueryError.about(called, f"must be 'auto' or one of {list(METHODS)}", method)
     if not is_one_of(across, (None, "rows", "columns")):
         raise QueryError.about("across", "must be 'rows' or 'columns'", across)
     chosen, means = _positions(released, columns, method, index.names)

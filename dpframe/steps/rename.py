@@ -136,7 +136,8 @@ def apply_rename(frame: pd.DataFrame, certificate: Certificate, step: RenameStep
     taken = [label for label in labels + levels if (labels + levels).count(label) > 1]
     if taken:
         rule = f"{taken[0]!r} would be the name of two columns or levels. Take another."
-        raise QueryError(rule, label=taken[0])
+        parameter = "levels" if taken[0] in step.levels.values() else "columns"
+        raise QueryError(rule, parameter=parameter, label=taken[0])
     renamed = frame.set_axis(pd.Index(labels, tupleize_cols=False, name=frame.columns.name), axis=1)
     renamed.index = frame.index.set_names(levels)
     if certificate.unstacked is not None:

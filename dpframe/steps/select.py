@@ -88,17 +88,19 @@ def select(
 def _where(released: pd.DataFrame, condition: Condition) -> np.ndarray:
     """Tell which rows satisfy a condition on columns and levels."""
     released = pd.DataFrame(released)  # pandas copies all attrs for each column
-    levels = list(released.index.names)
-    named = dict(released.items())
-    for at, name in enumerate(levels):
-        if name is not None:
-            named[name] = released.index.get_level_values(at).to_series()
+    levels = {
+        name: released.index.get_level_values(at) for at, name in enumerate(released.index.names)
+    }
+    named: dict[Hashable, pd.Series] = {
+        **{label: released.iloc[:, at] for at, label in enumerate(released.columns)},
+        **{name: keys.to_series() for name, keys in levels.items() if name is not None},
+    }
     unknown = [label for label in condition.columns if label not in named]
     if unknown:
         known = f"columns and levels of this table, {quote(list(named))}"
         rule = f"where names {unknown[0]!r}, and it can name {known}."
         raise UnknownColumnError(rule, parameter="where", label=unknown[0])
-    check_condition(condition, named, levels)
+    check_condition(condition, named, list(levels))
     table = {label: named[label].reset_index(drop=True) for label in condition.columns}
     return keep(condition, pd.DataFrame(table, index=range(len(released))))
 

@@ -75,7 +75,7 @@ def _name_of(released: pd.DataFrame, label: Hashable) -> str:
 
 def apply_sort(frame: pd.DataFrame, certificate: Certificate, step: SortStep) -> Outcome:
     """Bring rows into another order."""
-    columns = {at: _column_or_level(frame, name) for at, name in enumerate(step.by)}
+    columns = {str(at): _column_or_level(frame, name) for at, name in enumerate(step.by)}
     table = pd.DataFrame(columns, index=range(len(frame)))
     try:
         order = table.sort_values(list(columns), ascending=list(step.ascending), kind="stable")

@@ -76,8 +76,8 @@ def suppress(
         raise QueryError(rule, parameter="below")
     if most is not None:
         check_no_intervals_beside(certificate, "relative_error=")
-    if most is not None and most < 0:
-        raise QueryError.about("relative_error", "must be 0 or more", relative_error)
+    if most is not None and most <= 0:
+        raise QueryError.about("relative_error", "must be above 0", relative_error)
     if most is not None and most > 1:
         warn(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "

@@ -65,7 +65,7 @@ def unstack(
     if list(map(str, names)).count(str(names[position])) > 1:
         rule = f"two levels read alike: {names!r}. Rename one with .dp.rename(levels=...)."
         raise QueryError(rule, parameter="level", value=level)
-    own = list(released.columns[: certificate.width])
+    own: list[Hashable] = list(released.columns[: certificate.width])
     if column is None and len(own) == 1:
         column = own[0]
     if not is_one_of(column, own):

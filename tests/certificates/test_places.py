@@ -18,13 +18,20 @@ WRITERS = {
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_folders_that_are_not_there_are_named(writer, as_text, tmp_path):
-    path = tmp_path / "nowhere" / "zones.csv"
+    path = tmp_path / "nowhere" / f"zones.{'parquet' if 'parquet' in writer else 'csv'}"
     with raises(QueryError, "Nothing was written", parameter="path", value=str(path)):
         WRITERS[writer](released("one key"), str(path) if as_text else path)
     assert not list(tmp_path.iterdir())
     path.parent.mkdir()
     WRITERS[writer](released("one key"), path)
     assert path.is_file()
+
+
+@pytest.mark.parametrize("name", ["zones.csv", "zones", "zones.parquet.txt"])
+def test_parquet_files_are_called_so(name, tmp_path):
+    with raises(QueryError, ".parquet", parameter="path", value=str(tmp_path / name)):
+        released("one key").dp.write_parquet(tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("given", [3, "", b"zones.csv", ["zones.csv"]], ids=str)

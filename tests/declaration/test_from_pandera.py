@@ -169,7 +169,7 @@ def test_metadata_override_checks():
         ({"bound": (0, 1)}, "some of the keys 'bounds', 'keys', 'missing'"),
         ({"bounds": (1, 0)}, "^bounds of 'x' must have lower <= upper"),
         ({"keys": "AB"}, "^keys of 'x' must be a list"),
-        ({"missing": "none"}, r"^missing\['x'\] must be a finite number"),
+        ({"missing": "none"}, "^missing of 'x' must be a finite number"),
     ],
 )
 def test_metadata_are_checked_like_keywords(own, message):

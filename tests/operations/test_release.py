@@ -226,7 +226,7 @@ def test_nothing_is_charged_read_or_drawn_when_something_is_wrong(declared, monk
 def test_messages_name_what_is_wrong(declared):
     with raises(UnknownColumnError, "no column 'fares'. Did you mean 'fare'"):
         declared.dp.sum("fares", bounds=(0, 1), epsilon=0.1)
-    with raises(QueryError, "got str under 'b'", parameter="queries", label="b"):
+    with raises(QueryError, "got a str under 'b'", parameter="queries", label="b"):
         declared.dp.release({"a": dpf.count(), "b": "count"}, epsilon=0.1)
     declared.dp.count(epsilon=0.7)
     with raises(BudgetExceededError, "epsilon=0.7 does not fit"):

@@ -138,8 +138,8 @@ def test_percentages_are_drawn_with_their_intervals():
         ({"column": "dear", "per": "trips", "kind": "denoised"}, "each in a panel", "kind"),
         ({"subplots": False, "kind": "denoised"}, "each in a panel", "kind"),
         ({"percent": True}, "one of the columns", "column"),
-        ({"column": "dear", "per": "fare"}, "a count or a sum", "denominator"),
-        ({"column": "dear", "per": "zone"}, "label", "denominator"),
+        ({"column": "dear", "per": "fare"}, "a count or a sum", "per"),
+        ({"column": "dear", "per": "zone"}, "label", "per"),
     ],
 )
 def test_quotients_are_those_of_two_columns(options, word, parameter):

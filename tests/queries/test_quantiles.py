@@ -91,7 +91,7 @@ def test_a_query_says_what_is_asked():
     assert query.words == (
         "quantiles 0.25, 0.5 of fare in 100 bins by zone, max_rows=3 where tip > 0"
     )
-    assert query.labels == ("zone", "fare", "tip")
+    assert tuple(query.labels) == ("zone", "fare", "tip")
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "select"])

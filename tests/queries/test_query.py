@@ -88,7 +88,21 @@ def test_each_kind_says_its_outputs(query, condition, expected):
     ],
 )
 def test_each_kind_says_its_words_and_columns(query, words, labels):
-    assert (query.words, query.labels) == (words, labels)
+    assert (query.words, tuple(query.labels)) == (words, labels)
+
+
+def test_labels_say_by_which_parameter_they_are_named():
+    rate = dpf.rate("tip > fare", "zone", where="fare > 0")
+    assert rate.labels == {"zone": "by", "fare": "where", "tip": "condition"}
+    assert dpf.sum("fare", "zone", where="tip > 0").labels == {
+        "zone": "by",
+        "fare": "columns",
+        "tip": "where",
+    }
+    assert dpf.quantile("fare").labels == dpf.histogram("fare", [0, 1]).labels == {"fare": "column"}
+    assert dpf.margins(["zone"]).labels == {"zone": "columns"}
+    assert dpf.suggest_bounds("fare", "zone").labels == {"zone": "by", "fare": "column"}
+    assert dpf.discover("zone", where="tip > 0").labels == {"zone": "by", "tip": "where"}
 
 
 def test_only_histograms_make_groups_of_their_own():

@@ -163,7 +163,7 @@ def test_what_is_no_condition_is_refused(wrong):
     if wrong == "delay":
         assert dpf.rate(wrong).met.text == "delay"  # whether it is not 0
         return
-    with raises(QueryError, "where", parameter="where"):
+    with raises(QueryError, "condition", parameter="condition"):
         dpf.rate(wrong)
 
 
