@@ -31,8 +31,8 @@ def calls(released: pd.DataFrame) -> Mapping[str, Callable[[], Any]]:
     return {
         "verify": lambda: dpf.verify(released),
         "interval": lambda: dpf.interval(released),
-        "std_error": lambda: dpf.std_error(released),
-        "covariance": lambda: dpf.covariance(released),
+        "std_error": lambda: released.dp.std_error,
+        "covariance": lambda: released.dp.covariance,
         "combine": lambda: dpf.combine(released, weights),
         "ratio": lambda: dpf.ratio(released, "total", "n"),
         "percent": lambda: dpf.percent(released, "n"),
