@@ -360,7 +360,7 @@ AMOUNTS = [
         parameter="share",
     ),
     mistake("dpf.Budget(epsilon=-1)", CalibrationError, ">= 0", parameter="epsilon"),
-    mistake("dpf.Budget(epsilon=0)", CalibrationError, "epsilon > 0", parameter="epsilon"),
+    mistake("dpf.Budget(epsilon=0)", CalibrationError, "Give one of them > 0", parameter="epsilon"),
     mistake("dpf.Budget(1, delta=2)", CalibrationError, "1e-6", parameter="delta"),
     mistake("dpf.Budget(delta=1e-6)", CallError, "needs epsilon", parameter="epsilon"),
     mistake("dpf.Budget(eps=1)", CallError, "'epsilon'", parameter="eps"),

@@ -316,10 +316,10 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
     floors = np.floor(exact)
     remainders = exact - floors
     least = sum(map(int, floors.tolist()))  # of any size: a sum of floats could lose ones
-    if total is None:
-        total = round(least + Fraction(math.fsum(remainders.tolist())))
     most = least + int(np.count_nonzero(remainders))
-    if not as_float(total).is_integer() or not least <= total <= most:
+    if total is None:  # may be beyond the range of floats
+        total = round(least + Fraction(math.fsum(remainders.tolist())))
+    elif not as_float(total).is_integer() or not least <= total <= most:
         rule = f"must be an integer that rounding up or down can reach, from {least} to {most}"
         way_out = "Project the values on the simplex with this total first."
         raise QueryError.about("total", rule, total, way_out)

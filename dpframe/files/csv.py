@@ -331,7 +331,8 @@ def _sidecar(beside: Path) -> Sidecar:
     """Read a sidecar and check its format."""
     if not beside.exists():
         way_out = "Keep the two files that dpf.write_csv makes together."
-        raise CertificateError(f"there is no {beside.name!r} beside the file. {way_out}")
+        message = f"there is no {beside.name!r} beside the file. {way_out}"
+        raise CertificateError(message, parameter="path")
     if not beside.is_file():
         raise _unreadable(beside, "is a folder, a device or a pipe, not a file")
     try:

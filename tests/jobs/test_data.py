@@ -10,7 +10,7 @@ from support.planning import TRIPS, planned
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines import parquet
+from dpframe.engines import parquet_files
 from dpframe.errors import DPFrameError, PlanFileError
 from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
@@ -141,8 +141,10 @@ def test_footers_are_read_once_where_a_plan_is_tried(tmp_path, monkeypatch):
     plan, place = several(tmp_path, "parquet")
     written(place)
     read = []
-    footers = parquet.files_at
-    monkeypatch.setattr(parquet, "files_at", lambda *given: read.append(given) or footers(*given))
+    footers = parquet_files._files_at
+    monkeypatch.setattr(
+        parquet_files, "_files_at", lambda *given: read.append(given) or footers(*given)
+    )
     preview_job(read_plan(plan, MARCH))
     assert len(read) == 1
 
