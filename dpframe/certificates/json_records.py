@@ -246,9 +246,11 @@ class TaggedBy:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: Callable[[object], CoreSchema]
     ) -> CoreSchema:
-        from pydantic import Field  # slow to import, and rarely needed
-
-        return handler(Annotated[source, Field(discriminator=self._field)])
+        records = typing.get_args(source)
+        tags = (typing.get_args(typing.get_type_hints(one)[self._field]) for one in records)
+        schemas = (handler(one) for one in records)
+        choices = {tag: one for some, one in zip(tags, schemas, strict=True) for tag in some}
+        return {"type": "tagged-union", "discriminator": self._field, "choices": choices}
 
 
 NotNegative: TypeAlias = Annotated[float, Limits(ge=0)]

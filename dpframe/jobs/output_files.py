@@ -71,7 +71,7 @@ def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> 
     objects = [level for level in levels if level.dtype == object]
     odd = [repr(one.name) for one in objects if not all(isinstance(key, str) for key in one)]
     if path.suffix.lower() == ".parquet":
-        why, advice, _ = str(error).partition(" Write it with")
+        why, advice, _ = str(error).partition(" Use .dp.write_csv")
         return f"{why} Let files end in .csv." if advice else why
     if not odd:
         return str(error)
