@@ -65,14 +65,11 @@ def scale_designs(
     # floats say where to start, and fractions judge
     start = float(moved / allowed) ** (1 / norm)
     factor = round_up(start, lambda factor: loss(factor) <= allowed)
-    scaled = [tuple(factor * scale for scale in own) for own in balanced]
+    scaled = [(design, tuple(factor * scale for scale in own)) for design, own in pairs]
     # products are rounded: the last digit may be above the limit, which draws would refuse
-    if (
-        max(widest(design, own) for (_, design), own in zip(designs, scaled, strict=True))
-        > MAX_SCALE
-    ):
+    if max(widest(design, own) for design, own in scaled) > MAX_SCALE:
         raise _too_wide()
-    return scaled
+    return [own for _, own in scaled]
 
 
 def _too_wide() -> CalibrationError:

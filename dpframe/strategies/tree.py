@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -66,8 +67,24 @@ def design(workload: Workload, law: Law) -> LayeredDesign | None:
     return measure_in_layers(workload, independent.design(workload, law), tree)
 
 
+class _Tree(Layers, Protocol):
+    """A tree for each group: its errors follow from what is said of its covariance."""
+
+    sizes: tuple[int, ...]
+    bins: int
+
+    def deviations(self, scale: float) -> list[float]:
+        """Return the standard deviation of a bin, the largest by rounding."""
+        return [self.describe(0, scale).deviation]
+
+    def errors_to_compare(self, scale: float) -> list[float]:
+        """Return the root of the mean variance of numbers of rows below an edge."""
+        found, noise = mean_products(self.sizes, self.bins), self.describe(0, scale)
+        return [math.sqrt(found.variances(noise.tau, noise.rounding)[0])]
+
+
 @dataclass(frozen=True, eq=False)
-class ContrastTree:
+class ContrastTree(_Tree):
     """The total of all bins, and contrasts of the children of every node, for each group.
 
     Parameters
@@ -125,15 +142,6 @@ class ContrastTree:
             both = np.concatenate([sums[:, :, None], own.reshape(shape)], axis=2)
             sums = restore_totals(both, [2]).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
-
-    def deviations(self, scale: float) -> list[float]:
-        """Return the standard deviation of a bin, the largest by rounding."""
-        return [self.describe(0, scale).deviation]
-
-    def errors_to_compare(self, scale: float) -> list[float]:
-        """Return the root of the mean variance of numbers of rows below an edge."""
-        found = mean_products(self.sizes, self.bins)
-        return [math.sqrt(found.variances([scale * tau for tau in self.tau], _ROUNDING)[0])]
 
     def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the bins is, the same in all groups."""
@@ -194,7 +202,7 @@ def _factors(number: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeTree:
+class NodeTree(_Tree):
     """Counts of the nodes of some levels, for each group.
 
     Parameters
@@ -260,15 +268,6 @@ class NodeTree:
             both[:, :, 0] = sums
             sums = restore_totals(both, [2]).reshape(self.groups, -1)
         return [sums[:, : self.bins].ravel()]
-
-    def deviations(self, scale: float) -> list[float]:
-        """Return the standard deviation of a bin."""
-        return [self.describe(0, scale).deviation]
-
-    def errors_to_compare(self, scale: float) -> list[float]:
-        """Return the root of the mean variance of numbers of rows below an edge."""
-        found = mean_products(self.sizes, self.bins)
-        return [math.sqrt(found.variances(self.describe(0, scale).tau, 0.0)[0])]
 
     def describe(self, table: int, scale: float) -> Structure:
         """Say what the covariance of the bins is, the same in all groups."""
