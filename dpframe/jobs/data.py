@@ -18,7 +18,7 @@ from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError, a_type
 from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
 from dpframe.jobs.plan_toml import Section
-from dpframe.jobs.type_check import kind_from_plan
+from dpframe.plan.type_check import kind_from_plan
 from dpframe.queries.query import Query
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")

@@ -31,6 +31,7 @@ from dpframe.plan.record import (
     record_of,
 )
 from dpframe.plan.tables import TableName, name_of
+from dpframe.plan.type_check import check_conditions
 from dpframe.privacy.amounts import Spend
 from dpframe.progress import show_progress
 from dpframe.queries.query import Request
@@ -223,6 +224,9 @@ def plan_tables(
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
+    for name, query in asked.items():
+        with of_query(name):
+            check_conditions(declaration, query)
     plan = plan_release(declaration, asked, spend, mechanism)
     check_tables(engine, frame, plan)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))

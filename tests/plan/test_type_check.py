@@ -8,7 +8,7 @@ from support.planning import TRIPS, planned
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.errors import PlanFileError
+from dpframe.errors import PlanFileError, QueryError
 from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
@@ -169,3 +169,33 @@ def test_texts_in_conditions_are_compared_with_times_as_they_are(tmp_path, store
         return
     with raises(PlanFileError, "line 12, ", parameter="queries.by_zone.where"):
         preview_job(job)
+
+
+@pytest.mark.parametrize(
+    ("condition", "constant"),
+    [
+        ("zone == 3", "the number 3"),
+        ("fare > 0 and (not zone in [1, 2])", "the number 1, the number 2"),
+        ("code == 'A'", "the text 'A'"),
+    ],
+)
+def test_conditions_that_no_declared_key_can_meet_are_refused_before_a_charge(
+    condition: str, constant: str
+) -> None:
+    frame = pd.DataFrame({"zone": ["A", "B"], "code": [1, 2], "fare": [1.0, 2.0]})
+    keys = {"zone": ["A", "B"], "code": [1, 2]}
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1))
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, keys=keys, ledger=ledger)
+    for query in (dpf.count(where=condition), {"a": dpf.count(), "b": dpf.count(where=condition)}):
+        with pytest.raises(QueryError, match=f"{constant}: they are never equal") as caught:
+            dpf.release(frame, query, share=0.5)
+        assert (caught.value.parameter, caught.value.value) == ("where", condition)
+    assert not ledger.entries
+
+
+def test_conditions_that_some_declared_key_can_meet_are_not_refused() -> None:
+    frame = pd.DataFrame({"zone": ["A", 1], "flag": [True, False], "fare": [1.0, 2.0]})
+    keys = {"zone": ["A", 1], "flag": [True, False]}
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, keys=keys)
+    for condition in ("zone == 1", "zone == 'A'", "flag == 1", "fare == 'A'"):
+        assert frame.dp.preview(dpf.count(where=condition), epsilon=1) is not None

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
+from dpframe.errors import QueryError
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.query import Query
@@ -94,10 +95,7 @@ def _keys_of(query: Query) -> Iterator[tuple[Hashable, Any]]:
 
 def _compared_by(query: Query) -> Iterator[_Typed]:
     """Give the types of constants that columns are compared with in conditions."""
-    conditions = [query.condition]
-    for asked in query.outputs:
-        conditions += [asked.where, asked.condition]
-    for condition in filter(None, conditions):
+    for condition, _ in _conditions_of(query):
         for found in where.comparisons(condition):
             if isinstance(found, where.Compare):
                 yield from _of_values([found.left, found.right])
@@ -159,6 +157,41 @@ def disagreement(
     return None
 
 
+def check_conditions(declared: Declaration, query: Query) -> None:
+    """Refuse a condition that compares a column with what no declared key of it can equal."""
+    for condition, key in _conditions_of(query):
+        if not any(declared.column(label).keys is not None for label in condition.columns):
+            continue
+        for said in _said_by_condition(condition, key):
+            keys = declared.column(said.label).keys
+            held = frozenset() if keys is None else _kinds_until(keys, said.kinds)
+            if held and held.isdisjoint(said.kinds):
+                told = f"{said.label!r} has {' and '.join(sorted(held))} as declared keys"
+                text = f"{key}: {told}, but {said.words}: they are never equal."
+                raise QueryError(text, parameter=key, label=said.label, value=condition.text)
+
+
+def _kinds_until(values: Iterable[object], enough: frozenset[str]) -> kinds.Kinds:
+    """Say of which kinds values are, as far as the first that is unknown or one of some kinds."""
+    seen: set[str] = set()
+    for value in values:
+        kind = kinds.kind_of_value(value)
+        if kind is None:
+            return frozenset()
+        seen.add(kind)
+        if kind in enough:
+            break
+    return frozenset(seen)
+
+
+def _conditions_of(query: Query) -> Iterator[tuple[where.Condition, str]]:
+    """Give the conditions of a query, with the keyword that gives each."""
+    given = [(query.condition, "where")]
+    for one in query.outputs:
+        given += [(one.where, "where"), (one.condition, "condition")]
+    yield from ((condition, key) for condition, key in given if condition is not None)
+
+
 def _way_out(first: _Said, one: _Said) -> str:
     """Say how a key is written that equals values of a column of dates or times."""
     value = one.example
@@ -201,9 +234,8 @@ def _said_by_query(query: Query) -> Iterator[_Said]:
     for one in query.outputs:
         if one.of_column and one.column is not None:
             yield _Said(one.column, _NO_TEXT, f"its {one.statistic} is asked for")
-        for key, condition in (("where", one.where), ("condition", one.condition)):
-            yield from _said_by_condition(condition, key)
-    yield from _said_by_condition(query.condition, "where")
+    for condition, key in _conditions_of(query):
+        yield from _said_by_condition(condition, key)
 
 
 def _of_keys(label: Hashable, values: object, words: str) -> Iterator[_Said]:
@@ -225,8 +257,8 @@ def _as_list(values: object) -> list[object]:
     return [] if isinstance(values, str) or not isinstance(values, Iterable) else [*values]
 
 
-def _said_by_condition(condition: where.Condition | None, key: str) -> Iterator[_Said]:
-    for found in () if condition is None else where.comparisons(condition):
+def _said_by_condition(condition: where.Condition, key: str) -> Iterator[_Said]:
+    for found in where.comparisons(condition):
         match found:
             case where.Compare(_, where.Name(label), where.Constant(value)) | where.Compare(
                 _, where.Constant(value), where.Name(label)
