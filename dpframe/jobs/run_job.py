@@ -20,12 +20,12 @@ from dpframe.jobs.output_files import check_places, rescue_frames, try_to_write,
 from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
-from dpframe.plan.type_check import disagreement
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
+from dpframe.plan.type_check import disagreement
 from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
