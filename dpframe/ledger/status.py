@@ -144,6 +144,29 @@ class BudgetStatus:
         parts = (part * left.epsilon, part * left.mu_squared)
         return PrivacyLoss(*(shorten(amount, math.floor) for amount in parts))
 
+    def look(self, amount: amounts.Amount) -> Fraction | None:
+        """Say which epsilon a look has for a share; `None` where pure noise spares nothing.
+
+        A look is a small share after which others follow, an eighth of what is left at most. Pure
+        noise leaves all other shares of epsilon as they are. It costs so much less than its own
+        share that others keep 7/8 of their mu^2: Gaussian noise grows by less than 7 %. After
+        Gaussian noise was released, pure noise spares nothing.
+
+        Parameters
+        ----------
+        amount
+            The share, in (0, 1].
+
+        Raises
+        ------
+        BudgetExceededError, CalibrationError
+            As `share`.
+        """
+        self.share(amount)  # checks it
+        part = check_positive("share", amount) / (1 - self.shares)
+        epsilon = self.pots.for_look(part)
+        return None if epsilon is None else shorten(epsilon, math.floor)
+
     def part(self, loss: PrivacyLoss) -> float:
         """Part of the budget that a release takes, of the pot with most left; they add up.
 

@@ -66,7 +66,7 @@ def least_plans(
     CalibrationError
         If no mechanism can reach them.
     """
-    names = candidates(mechanism, _amount(_FIRST, None, declaration, delta), declaration)
+    names = candidates(mechanism)
     resolved = resolve(declaration, queries)
     found = [_least(name, declaration, resolved, excess, delta) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
@@ -108,12 +108,12 @@ def _least(
 
 
 def _amount(
-    amount: float, how: Mechanism | None, declaration: Declaration, delta: float | None
+    amount: float, how: Mechanism, declaration: Declaration, delta: float | None
 ) -> Spend:
     """Spend an epsilon, or a mu where Gaussian noise has no delta."""
     ledger = declaration.ledger
     borrowed = ledger is not None and ledger.budget.noise_delta > 0
-    if how is None or not how.law.needs_delta or how.classical or delta or borrowed:
+    if not how.law.needs_delta or how.classical or delta or borrowed:
         return Spend.of(epsilon=amount, delta=delta)
     return Spend.of(mu=amount)
 

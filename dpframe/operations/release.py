@@ -37,6 +37,7 @@ from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT, select
+from dpframe.queries.counts import UnitCount
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
@@ -139,7 +140,7 @@ def plan_suggestion(
     engine.check(frame, search.labels)
     query, facts = plan_search(declaration, search, spend)
     check_keys_match(engine, frame, cells_of(search.query, declaration).axes)
-    tables = plan_tables(frame, declaration, query, spend, mechanism)
+    tables = plan_tables(frame, declaration, query, spend, mechanism, look=True)
     return Suggestion(declaration, engine, tables.plan, several=False, facts=facts)
 
 
@@ -166,7 +167,8 @@ def plan_operation(
         case Quantile() if mechanism == SELECT:
             return plan_quantiles(frame, declaration, asked, spend)
         case _:
-            return plan_tables(frame, declaration, asked, spend, mechanism)
+            look = isinstance(asked, UnitCount)
+            return plan_tables(frame, declaration, asked, spend, mechanism, look=look)
 
 
 class SpendOptions(AmountOptions, total=False):

@@ -21,7 +21,7 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
-from dpframe.plan.plan import Plan, plan_release
+from dpframe.plan.plan import Plan, plan_look, plan_release
 from dpframe.plan.record import (
     Describe,
     certificate_for,
@@ -219,11 +219,17 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]
 
 
 def plan_tables(
-    frame: Frame, declaration: Declaration, queries: Request, spend: Spend, mechanism: str
+    frame: Frame,
+    declaration: Declaration,
+    queries: Request,
+    spend: Spend,
+    mechanism: str,
+    *,
+    look: bool = False,
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
-    plan = plan_release(declaration, asked, spend, mechanism)
+    plan = (plan_look if look else plan_release)(declaration, asked, spend, mechanism)
     check_tables(engine, frame, plan)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 

@@ -95,7 +95,7 @@ def plan_discovery(
     DeclarationError
         If a unit has no cap on its labels.
     """
-    names = _candidates(mechanism, spend, declaration)
+    names = _candidates(mechanism)
     most = _most_labels(declaration, wanted)
     extra, asked = (
         _most_extra(declaration.ledger, wanted.extra_delta),
@@ -124,11 +124,11 @@ def plan_discovery(
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
-def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
+def _candidates(mechanism: str) -> list[str]:
     """Return the names of the mechanisms to compare."""
-    names = [name for name in candidates(mechanism, spend, declaration) if name in _SINGLE]
-    if names or mechanism == "auto":
-        return names or list(_SINGLE)
+    names = [name for name in candidates(mechanism) if name in _SINGLE]
+    if names:
+        return names
     rule = 'must be "auto", "laplace" or "gaussian" to find labels'
     raise CalibrationError.about("mechanism", rule, mechanism, "Each count has noise of its own.")
 

@@ -25,7 +25,7 @@ from dpframe.plan.measurement import Measurement, TablePlan, join
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
 from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
-from dpframe.privacy.laws import LAPLACE, Allowance
+from dpframe.privacy.laws import Allowance
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism
@@ -149,8 +149,7 @@ def plan_release(
         How much the release may use.
     mechanism
         A name in `MECHANISMS`, or "auto": the one with the smallest predicted error at that spend,
-        among those that the budget allows, and those of the kind already spent where a ledger holds
-        spends by share and this is one, too.
+        among those that the budget allows.
     resolved
         The queries, if they are resolved already.
 
@@ -161,7 +160,7 @@ def plan_release(
     DeclarationError, QueryError
         If the queries do not fit what is declared.
     """
-    names = candidates(mechanism, spend, declaration)
+    names = candidates(mechanism)
     resolved = resolve(declaration, queries) if resolved is None else resolved
     allowance = allowance_of(spend, declaration)
     found = [_plan_with(name, resolved, spend, allowance) for name in names]
@@ -171,6 +170,38 @@ def plan_release(
         raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
     best = _best(plans, declaration)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
+
+
+_LOOK_ERROR = 2  # times that of the best noise, at most, for pure noise of a look
+
+
+def plan_look(
+    declaration: Declaration,
+    queries: Mapping[Hashable, Query],
+    spend: Spend,
+    mechanism: str = "auto",
+) -> Plan:
+    """Plan a look at the data, after which others follow: as `plan_release`, or with pure noise.
+
+    A small share with "auto" gets pure noise, which later releases bear best: see
+    `BudgetStatus.look`. It is not taken where it would more than double the error.
+    """
+    usual = plan_release(declaration, queries, spend, mechanism)
+    ledger = declaration.ledger
+    if mechanism != "auto" or spend.kind != "share" or ledger is None:
+        return usual
+    look = ledger.glance().look(spend.amount)
+    if look is None:
+        return usual
+    resolved, allowance = resolve(declaration, queries), Allowance(Fraction(0), look)
+    names = [name for name in candidates(mechanism) if not MECHANISMS[name].law.needs_delta]
+    found = [_plan_with(name, resolved, spend, allowance) for name in names]
+    pure = [one for one in found if isinstance(one, Plan)]
+    best = min(pure, key=_score, default=usual)
+    if best.error_relative_to(usual) > _LOOK_ERROR:
+        return usual
+    every = [*pure, *(one for one in (usual, *usual.others) if one.mechanism not in names)]
+    return replace(best, others=tuple(one for one in every if one is not best))
 
 
 def _best(plans: list[Plan], declaration: Declaration) -> Plan:
@@ -202,7 +233,7 @@ def _used_up(
     return BudgetExceededError(f"{wrong} {why} {way}", parameter="share", value=float(spend.amount))
 
 
-def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
+def candidates(mechanism: str) -> list[str]:
     """Return the names of the mechanisms to compare.
 
     Raises
@@ -225,14 +256,7 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         raise CalibrationError.about("mechanism", rule, mechanism, way)
     if mechanism != "auto":
         return [mechanism]
-    ledger = declaration.ledger if spend.kind == "share" else None
-    norms = {  # shares of noise that costs in one norm add up, whatever the law
-        (LAPLACE if entry.mechanism == SELECT else MECHANISMS[entry.mechanism].law).norm
-        for entry in (() if ledger is None else ledger.glance().entries)
-        if entry.spend.kind == "share" and entry.mechanism in (SELECT, *MECHANISMS)
-    }
-    every = [name for name, how in MECHANISMS.items() if how.automatic]
-    return [name for name in every if not norms or MECHANISMS[name].law.norm in norms]
+    return [name for name, how in MECHANISMS.items() if how.automatic]
 
 
 def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:

@@ -37,6 +37,7 @@ _FIRST = Fraction(10**9)  # above all orders
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _NOTHING = Fraction(1, 10**9)  # of a pot
+_LOOK = Fraction(1, 8)  # of what is left: a look is no more, and takes no more from Gaussian noise
 _LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
 
 
@@ -242,6 +243,19 @@ class Pots:
             if isinstance(pot, PurePot) and (left := _left(had, pot.limit)):
                 return Spare(most.mu_squared, left)
         return most
+
+    def for_look(self, part: Fraction) -> Fraction | None:
+        """Return the epsilon of a look at a small part of what is left; `None` if it is none.
+
+        It is the part of epsilon, or less, so that 7/8 of the mu^2 which the rest would be still
+        fits. A look is at most an eighth of what is left, while the pure pot has room.
+        """
+        most = self.for_shares
+        pots = (pot for pot, had in self.live if _left(had, pot.limit))
+        if part > _LOOK or not any(isinstance(pot, PurePot) for pot in pots):
+            return None
+        kept = PrivacyLoss(mu_squared=(1 - _LOOK) * (1 - part) * most.mu_squared)
+        return min(part * most.epsilon, self.plus(kept).spare.epsilon)
 
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:
