@@ -167,7 +167,7 @@ def plan_operation(
         case Quantile() if mechanism == SELECT:
             return plan_quantiles(frame, declaration, asked, spend)
         case _:
-            look = isinstance(asked, UnitCount)
+            look = isinstance(asked, UnitCount) and not asked.by
             return plan_tables(frame, declaration, asked, spend, mechanism, look=look)
 
 

@@ -21,7 +21,7 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
-from dpframe.plan.plan import Plan, plan_look, plan_release
+from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import (
     Describe,
     certificate_for,
@@ -229,7 +229,7 @@ def plan_tables(
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
-    plan = (plan_look if look else plan_release)(declaration, asked, spend, mechanism)
+    plan = plan_release(declaration, asked, spend, mechanism, look=look)
     check_tables(engine, frame, plan)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 

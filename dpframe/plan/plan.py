@@ -30,6 +30,7 @@ from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
+_LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 
 
@@ -136,6 +137,8 @@ def plan_release(
     spend: Spend,
     mechanism: str = "auto",
     resolved: Resolved | None = None,
+    *,
+    look: bool = False,
 ) -> Plan:
     """Plan the joint release of some queries; reads no data and spends nothing.
 
@@ -152,6 +155,9 @@ def plan_release(
         among those that the budget allows.
     resolved
         The queries, if they are resolved already.
+    look
+        Whether others are to follow. "auto" then costs a small share what `BudgetStatus.look` says,
+        and takes pure noise unless that more than doubles the error.
 
     Raises
     ------
@@ -163,45 +169,14 @@ def plan_release(
     names = candidates(mechanism)
     resolved = resolve(declaration, queries) if resolved is None else resolved
     allowance = allowance_of(spend, declaration)
-    found = [_plan_with(name, resolved, spend, allowance) for name in names]
+    sparing = allowance_of_look(spend, declaration) if look and mechanism == "auto" else None
+    found = [_plan_with(name, resolved, spend, sparing or allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         refusals = [one for one in found if isinstance(one, Refusal)]
         raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
-    best = _best(plans, declaration)
+    best = _best(plans, declaration) if sparing is None else _best_look(plans)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
-
-
-_LOOK_ERROR = 2  # times that of the best noise, at most, for pure noise of a look
-
-
-def plan_look(
-    declaration: Declaration,
-    queries: Mapping[Hashable, Query],
-    spend: Spend,
-    mechanism: str = "auto",
-) -> Plan:
-    """Plan a look at the data, after which others follow: as `plan_release`, or with pure noise.
-
-    A small share with "auto" gets pure noise, which later releases bear best: see
-    `BudgetStatus.look`. It is not taken where it would more than double the error.
-    """
-    usual = plan_release(declaration, queries, spend, mechanism)
-    ledger = declaration.ledger
-    if mechanism != "auto" or spend.kind != "share" or ledger is None:
-        return usual
-    look = ledger.glance().look(spend.amount)
-    if look is None:
-        return usual
-    resolved, allowance = resolve(declaration, queries), Allowance(Fraction(0), look)
-    names = [name for name in candidates(mechanism) if not MECHANISMS[name].law.needs_delta]
-    found = [_plan_with(name, resolved, spend, allowance) for name in names]
-    pure = [one for one in found if isinstance(one, Plan)]
-    best = min(pure, key=_score, default=usual)
-    if best.error_relative_to(usual) > _LOOK_ERROR:
-        return usual
-    every = [*pure, *(one for one in (usual, *usual.others) if one.mechanism not in names)]
-    return replace(best, others=tuple(one for one in every if one is not best))
 
 
 def _best(plans: list[Plan], declaration: Declaration) -> Plan:
@@ -211,6 +186,13 @@ def _best(plans: list[Plan], declaration: Declaration) -> Plan:
         pots = declaration.ledger.glance().pots  # one for all of them
         losses = {loss for loss in losses if pots.fits(loss)}
     return min([plan for plan in plans if plan.loss in losses] or plans, key=_score)
+
+
+def _best_look(plans: list[Plan]) -> Plan:
+    """Return the best plan with pure noise, unless another one has less than half its error."""
+    best = min(plans, key=_score)
+    pure = min((plan for plan in plans if not plan.how.law.needs_delta), key=_score, default=best)
+    return pure if pure.error_relative_to(best) <= _LOOK_ERROR else best
 
 
 def _reason(refusals: list[Refusal]) -> CalibrationError:
@@ -286,6 +268,14 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
     if spend.kind == "rho":
         return Allowance(2 * least, Fraction(pure_of_rho(least)))
     return Allowance(least**2, Fraction(pure_of_mu(float(least) * (1 - 2.0**-52))))
+
+
+def allowance_of_look(spend: Spend, declaration: Declaration) -> Allowance | None:
+    """Say what a share allows that spares others; `None` where `allowance_of` does."""
+    if spend.kind != "share" or declaration.ledger is None:
+        return None
+    loss = declaration.ledger.glance().look(spend.amount)
+    return None if loss is None else Allowance(loss.mu_squared, loss.epsilon)
 
 
 def _delta(spend: Spend, budget: Budget | None) -> float:

@@ -37,7 +37,8 @@ _FIRST = Fraction(10**9)  # above all orders
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _NOTHING = Fraction(1, 10**9)  # of a pot
-_LOOK = Fraction(1, 8)  # of what is left: a look is no more, and takes no more from Gaussian noise
+_LARGEST_LOOK = Fraction(1, 8)  # of what is left
+_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(10, 13)  # by pure, Gaussian looks
 _LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
 
 
@@ -244,18 +245,22 @@ class Pots:
                 return Spare(most.mu_squared, left)
         return most
 
-    def for_look(self, part: Fraction) -> Fraction | None:
-        """Return the epsilon of a look at a small part of what is left; `None` if it is none.
+    def for_look(self, part: Fraction) -> Spare | None:
+        """Return the losses of a look at a small part of what is left; `None` if it is none.
 
-        It is the part of epsilon, or less, so that 7/8 of the mu^2 which the rest would be still
-        fits. A look is at most an eighth of what is left, while the pure pot has room.
+        They are that part, or less: a pure one so that of the mu^2 that the rest would be 7/8 still
+        fits, a Gaussian one so that 10/13 of its epsilon do.
         """
         most = self.for_shares
-        pots = (pot for pot, had in self.live if _left(had, pot.limit))
-        if part > _LOOK or not any(isinstance(pot, PurePot) for pot in pots):
+        untouched = any(isinstance(pot, PurePot) and _left(had, pot.limit) for pot, had in self.live)
+        if part > _LARGEST_LOOK or not untouched:
             return None
-        kept = PrivacyLoss(mu_squared=(1 - _LOOK) * (1 - part) * most.mu_squared)
-        return min(part * most.epsilon, self.plus(kept).spare.epsilon)
+        gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * most.mu_squared)
+        pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * most.epsilon)
+        return Spare(
+            min(part * most.mu_squared, self.plus(pure).spare.mu_squared),
+            min(part * most.epsilon, self.plus(gaussian).spare.epsilon),
+        )
 
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:
