@@ -23,7 +23,7 @@ from dpframe.operations.tables import (
     in_tables,
 )
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
-from dpframe.plan.record import cost
+from dpframe.plan.record import outlook
 from dpframe.privacy.amounts import Spend, check_delta
 from dpframe.queries.query import Query, Request
 from dpframe.strategies import MECHANISMS, Mechanism
@@ -66,7 +66,7 @@ def least_plans(
     CalibrationError
         If no mechanism can reach them.
     """
-    names = candidates(mechanism, _amount(_FIRST, None, declaration, delta), declaration)
+    names = candidates(mechanism)
     resolved = resolve(declaration, queries)
     found = [_least(name, declaration, resolved, excess, delta) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
@@ -107,13 +107,11 @@ def _least(
     return refusal if isinstance(usual, Plan) else usual
 
 
-def _amount(
-    amount: float, how: Mechanism | None, declaration: Declaration, delta: float | None
-) -> Spend:
+def _amount(amount: float, how: Mechanism, declaration: Declaration, delta: float | None) -> Spend:
     """Spend an epsilon, or a mu where Gaussian noise has no delta."""
     ledger = declaration.ledger
     borrowed = ledger is not None and ledger.budget.noise_delta > 0
-    if how is None or not how.law.needs_delta or how.classical or delta or borrowed:
+    if not how.law.needs_delta or how.classical or delta or borrowed:
         return Spend.of(epsilon=amount, delta=delta)
     return Spend.of(mu=amount)
 
@@ -186,7 +184,9 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
         of the noise in the units of the column; `std_error` and `half_width_95` of one cell, to be
         divided by the number of rows in the cell where `per` says "1 / rows" (means, for the worst
         they can be); the cost of the whole release as `mu`, `epsilon` and `delta`; `fits`, whether
-        the budget allows it. With `compare`, one row per mechanism, the one chosen first:
+        the budget allows it; with a budget, `remaining_epsilon` and `remaining_mu`, the largest
+        release of pure and of Gaussian noise that fits afterwards. With `compare`, one row per
+        mechanism, the one chosen first:
         `relative_error`, the root mean square of all errors relative to the chosen one's, and the
         standard errors of the outputs. With `std_error` or `half_width`, one row per mechanism,
         with the least spend that reaches them, the cheapest first: `epsilon`, `delta` and `mu` of
@@ -253,17 +253,16 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
 
 def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
     """One row per mechanism."""
-    plans = [plan, *plan.others]
-    facts = {other: {"relative_error": other.error_relative_to(plan)} for other in plans}
-    table = _by_mechanism(facts, "std_error", show)
-    return table.sort_values("relative_error", kind="stable")
+    others = sorted(plan.others, key=lambda other: other.error_relative_to(plan))
+    facts = {one: {"relative_error": one.error_relative_to(plan)} for one in (plan, *others)}
+    return _by_mechanism(facts, "std_error", show)
 
 
 def _table_of_needed(
     plans: Sequence[Plan], declaration: Declaration, measure: str, show: _Show
 ) -> pd.DataFrame:
     """One row per mechanism, the least epsilon first, the least mu where there is none."""
-    facts = {one: {**cost(one, declaration), "fits": declaration.allows(one.loss)} for one in plans}
+    facts = {one: outlook(one, declaration) for one in plans}
     table = _by_mechanism(facts, measure, show)
     table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
     return table.sort_values(["epsilon", "mu"], kind="stable")

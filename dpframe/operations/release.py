@@ -31,12 +31,13 @@ from dpframe.operations.pipeline import (
 )
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
-from dpframe.plan.record import certificate_for, cost, record_of_selection
+from dpframe.plan.record import certificate_for, left_after, outlook, record_of_selection
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT, select
+from dpframe.queries.counts import UnitCount
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
@@ -55,8 +56,7 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
         table = {
             "mechanism": plan.mechanism,
             "rank_error_95": plan.rank_errors(),
-            **cost(plan, declaration),
-            "fits": declaration.allows(plan.loss),
+            **outlook(plan, declaration),
         }
         quantiles = pd.Index([float(one) for one in plan.query.quantiles], name=LEVEL)
         return pd.DataFrame(table, index=quantiles)
@@ -116,7 +116,11 @@ class Suggestion(PlannedTables):
         """One row per bin: its error, and the noise of the later query."""
         planned = self.plan.tables[SINGLE]
         (prediction,) = planned.predictions()
-        columns = {"std_error": prediction.std_error, **self.facts.columns_of_noise}
+        columns = {
+            "std_error": prediction.std_error,
+            **self.facts.columns_of_noise,
+            **left_after(self.plan, self.declaration),
+        }
         return pd.DataFrame(columns, planned.table.cells.index)
 
     def certifier(
@@ -139,7 +143,7 @@ def plan_suggestion(
     engine.check(frame, search.labels)
     query, facts = plan_search(declaration, search, spend)
     check_keys_match(engine, frame, cells_of(search.query, declaration).axes)
-    tables = plan_tables(frame, declaration, query, spend, mechanism)
+    tables = plan_tables(frame, declaration, query, spend, mechanism, look=True)
     return Suggestion(declaration, engine, tables.plan, several=False, facts=facts)
 
 
@@ -166,7 +170,8 @@ def plan_operation(
         case Quantile() if mechanism == SELECT:
             return plan_quantiles(frame, declaration, asked, spend)
         case _:
-            return plan_tables(frame, declaration, asked, spend, mechanism)
+            look = isinstance(asked, UnitCount) and not asked.by
+            return plan_tables(frame, declaration, asked, spend, mechanism, look=look)
 
 
 class SpendOptions(AmountOptions, total=False):
@@ -221,7 +226,8 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     share
         Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It
         costs `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
-        Laplace noise.
+        Laplace noise. With "auto" it may cost less in `units` without groups and in what is looked
+        for, if it is at most an eighth of what is left: so that later noise of the other kind fits.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`; for quantiles also "select".

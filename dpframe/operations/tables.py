@@ -25,9 +25,9 @@ from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import (
     Describe,
     certificate_for,
-    cost,
     mechanism_of,
     noise_of_column,
+    outlook,
     record_of,
 )
 from dpframe.plan.tables import TableName, name_of
@@ -165,7 +165,7 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]
         plan, declaration = self.plan, self.declaration
         expected = expected_outputs(plan, rows, several=self.several)
         table = pd.DataFrame(list(expected.values()))
-        table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
+        table = table.assign(**outlook(plan, declaration))
         names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
         labels: list[Any] = list(expected)
         if len(names) > 1:
@@ -220,14 +220,20 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]
 
 
 def plan_tables(
-    frame: Frame, declaration: Declaration, queries: Request, spend: Spend, mechanism: str
+    frame: Frame,
+    declaration: Declaration,
+    queries: Request,
+    spend: Spend,
+    mechanism: str,
+    *,
+    look: bool = False,
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
     for name, query in asked.items():
         with of_query(name):
             check_conditions(declaration, query)
-    plan = plan_release(declaration, asked, spend, mechanism)
+    plan = plan_release(declaration, asked, spend, mechanism, look=look)
     check_tables(engine, frame, plan)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.plan import allowance_of, candidates
+from dpframe.plan.plan import allowance_of, allowance_of_look, candidates
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
-from dpframe.privacy.laws import Law
+from dpframe.privacy.laws import Allowance, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.threshold import LabelThreshold, best_split, threshold_of
 from dpframe.queries.discovery import Discovery
@@ -84,7 +84,8 @@ def plan_discovery(
         How much may be used.
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
-        among those that the budget allows.
+        among those that the budget allows. "auto" makes a small share cost what `Pots.for_look`
+        says.
 
     Raises
     ------
@@ -95,7 +96,7 @@ def plan_discovery(
     DeclarationError
         If a unit has no cap on its labels.
     """
-    names = _candidates(mechanism, spend, declaration)
+    names = _candidates(mechanism)
     most = _most_labels(declaration, wanted)
     extra, asked = (
         _most_extra(declaration.ledger, wanted.extra_delta),
@@ -104,9 +105,11 @@ def plan_discovery(
     unit = declaration.unit_column
     task = LabelTask(wanted.axes, most, wanted.where, unit)
     caps = ROW_CAPS if unit is None else Caps(groups=most, rows_per_group=1)
+    allowance = allowance_of(spend, declaration)
+    sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
+    about = declaration, spend, sparing or allowance, most
     found = {
-        name: _threshold(MECHANISMS[name].law, declaration, spend, most, most=extra, asked=asked)
-        for name in names
+        name: _threshold(MECHANISMS[name].law, *about, most=extra, asked=asked) for name in names
     }
     plans = [
         DiscoveryPlan(wanted, task, caps, one, name, spend, one.loss)
@@ -124,11 +127,11 @@ def plan_discovery(
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
-def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
+def _candidates(mechanism: str) -> list[str]:
     """Return the names of the mechanisms to compare."""
-    names = [name for name in candidates(mechanism, spend, declaration) if name in _SINGLE]
-    if names or mechanism == "auto":
-        return names or list(_SINGLE)
+    names = [name for name in candidates(mechanism) if name in _SINGLE]
+    if names:
+        return names
     rule = 'must be "auto", "laplace" or "gaussian" to find labels'
     raise CalibrationError.about("mechanism", rule, mechanism, "Each count has noise of its own.")
 
@@ -180,6 +183,7 @@ def _threshold(
     law: Law,
     declaration: Declaration,
     spend: Spend,
+    allowance: Allowance,
     labels: int,
     *,
     most: Fraction | None,
@@ -187,7 +191,6 @@ def _threshold(
 ) -> LabelThreshold | None:
     """Find the least threshold of one law, if there is noise of it."""
     neighboring = declaration.neighboring
-    allowance = allowance_of(spend, declaration)
     if spend.delta is not None and not asked:
         total = exact(spend.delta)
         most = total if most is None else min(most, total)

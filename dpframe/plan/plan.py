@@ -25,11 +25,12 @@ from dpframe.plan.measurement import Measurement, TablePlan, join
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
 from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
-from dpframe.privacy.laws import LAPLACE, Allowance
+from dpframe.privacy.laws import Allowance
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 
+_LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 
 
@@ -136,6 +137,8 @@ def plan_release(
     spend: Spend,
     mechanism: str = "auto",
     resolved: Resolved | None = None,
+    *,
+    look: bool = False,
 ) -> Plan:
     """Plan the joint release of some queries; reads no data and spends nothing.
 
@@ -149,10 +152,12 @@ def plan_release(
         How much the release may use.
     mechanism
         A name in `MECHANISMS`, or "auto": the one with the smallest predicted error at that spend,
-        among those that the budget allows, and those of the kind already spent where a ledger holds
-        spends by share and this is one, too.
+        among those that the budget allows.
     resolved
         The queries, if they are resolved already.
+    look
+        Whether others are to follow. "auto" then makes a small share cost what `Pots.for_look`
+        says, and takes pure noise unless that more than doubles the error.
 
     Raises
     ------
@@ -161,15 +166,16 @@ def plan_release(
     DeclarationError, QueryError
         If the queries do not fit what is declared.
     """
-    names = candidates(mechanism, spend, declaration)
+    names = candidates(mechanism)
     resolved = resolve(declaration, queries) if resolved is None else resolved
     allowance = allowance_of(spend, declaration)
-    found = [_plan_with(name, resolved, spend, allowance) for name in names]
+    sparing = allowance_of_look(spend, declaration) if look and mechanism == "auto" else None
+    found = [_plan_with(name, resolved, spend, sparing or allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         refusals = [one for one in found if isinstance(one, Refusal)]
         raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
-    best = _best(plans, declaration)
+    best = _best(plans, declaration) if sparing is None else _best_look(plans)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
@@ -180,6 +186,13 @@ def _best(plans: list[Plan], declaration: Declaration) -> Plan:
         pots = declaration.ledger.glance().pots  # one for all of them
         losses = {loss for loss in losses if pots.fits(loss)}
     return min([plan for plan in plans if plan.loss in losses] or plans, key=_score)
+
+
+def _best_look(plans: list[Plan]) -> Plan:
+    """Return the best plan with pure noise, unless another one has less than half its error."""
+    best = min(plans, key=_score)
+    pure = min((plan for plan in plans if not plan.how.law.needs_delta), key=_score, default=best)
+    return pure if pure.error_relative_to(best) <= _LOOK_ERROR else best
 
 
 def _reason(refusals: list[Refusal]) -> CalibrationError:
@@ -202,7 +215,7 @@ def _used_up(
     return BudgetExceededError(f"{wrong} {why} {way}", parameter="share", value=float(spend.amount))
 
 
-def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[str]:
+def candidates(mechanism: str) -> list[str]:
     """Return the names of the mechanisms to compare.
 
     Raises
@@ -225,14 +238,7 @@ def candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[s
         raise CalibrationError.about("mechanism", rule, mechanism, way)
     if mechanism != "auto":
         return [mechanism]
-    ledger = declaration.ledger if spend.kind == "share" else None
-    norms = {  # shares of noise that costs in one norm add up, whatever the law
-        (LAPLACE if entry.mechanism == SELECT else MECHANISMS[entry.mechanism].law).norm
-        for entry in (() if ledger is None else ledger.glance().entries)
-        if entry.spend.kind == "share" and entry.mechanism in (SELECT, *MECHANISMS)
-    }
-    every = [name for name, how in MECHANISMS.items() if how.automatic]
-    return [name for name in every if not norms or MECHANISMS[name].law.norm in norms]
+    return [name for name, how in MECHANISMS.items() if how.automatic]
 
 
 def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
@@ -262,6 +268,15 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
     if spend.kind == "rho":
         return Allowance(2 * least, Fraction(pure_of_rho(least)))
     return Allowance(least**2, Fraction(pure_of_mu(float(least) * (1 - 2.0**-52))))
+
+
+def allowance_of_look(spend: Spend, declaration: Declaration) -> Allowance | None:
+    """Say what a share allows that spares others; `None` where `allowance_of` does."""
+    if spend.kind != "share" or declaration.ledger is None:
+        return None
+    status = declaration.ledger.glance()
+    losses = status.pots.for_look(spend.amount / (1 - status.shares))
+    return None if losses is None else Allowance(losses.mu_squared, losses.epsilon)
 
 
 def _delta(spend: Spend, budget: Budget | None) -> float:

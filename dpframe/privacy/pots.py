@@ -37,6 +37,8 @@ _FIRST = Fraction(10**9)  # above all orders
 _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k of epsilon is left
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _NOTHING = Fraction(1, 10**9)  # of a pot
+_LARGEST_LOOK = Fraction(1, 8)  # of what is left
+_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(11, 14)  # by pure, Gaussian looks
 _LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
 
 
@@ -243,6 +245,17 @@ class Pots:
                 return Spare(most.mu_squared, left)
         return most
 
+    def for_look(self, part: Fraction) -> Spare | None:
+        """Return the losses of a look, which others are to follow, at a part of what is left.
+
+        Noise of one kind leaves less to the other than its part says, Gaussian noise most of all.
+        So a look loses its part, or less: pure noise so that 7/8 of the mu^2 which the rest would
+        be fits beside it, Gaussian noise so that 11/14 of the epsilon do. `None` if the part is
+        above an eighth, or after Gaussian noise, where nothing would be spared.
+        """
+        spares = any(isinstance(pot, PurePot) and _left(had, pot.limit) for pot, had in self.live)
+        return _losses_of_look(self, part) if spares and part <= _LARGEST_LOOK else None
+
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:
         """The live pot of which the largest part is left, and what is in it."""
@@ -254,6 +267,18 @@ class Pots:
         """Part of the emptiest pot that is used: 0 at first, 1 if nothing more fits."""
         found = self.emptiest
         return Fraction(1) if found is None else found[1] / found[0].limit
+
+
+@lru_cache(maxsize=64)  # a preview and its release ask for the same
+def _losses_of_look(pots: Pots, part: Fraction) -> Spare:
+    mu_squared, epsilon = pots.for_shares
+    gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * mu_squared)
+    pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * epsilon)
+    losses = (
+        min(part * mu_squared, pots.plus(pure).spare.mu_squared),
+        min(part * epsilon, pots.plus(gaussian).spare.epsilon),
+    )
+    return Spare(*(shorten(loss, math.floor) for loss in losses))
 
 
 def _left(had: Fraction, limit: Fraction) -> Fraction:
