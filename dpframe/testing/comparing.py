@@ -97,8 +97,8 @@ def _text(value: object) -> str:
 @contextlib.contextmanager
 def _logs(logged: list[str]) -> Iterator[None]:
     """Keep all log records, of every level and logger, also of those that pass nothing on."""
-    make, root, disabled = logging.getLogRecordFactory(), logging.getLogger(), logging.root.manager
-    level, off = root.level, disabled.disable
+    make, root = logging.getLogRecordFactory(), logging.getLogger()
+    level, off = root.level, root.manager.disable
 
     def keep(*args: Any, **keywords: Any) -> logging.LogRecord:
         record = make(*args, **keywords)
@@ -109,8 +109,7 @@ def _logs(logged: list[str]) -> Iterator[None]:
         logged.append(f"{record.name} {record.levelname}: {words}")
         return record
 
-    handler = logging.NullHandler()  # or the last resort would print warnings
-    root.addHandler(handler)
+    handlers, root.handlers = root.handlers, [logging.NullHandler()]
     logging.setLogRecordFactory(keep)
     root.setLevel(_ALL)
     logging.disable(logging.NOTSET)
@@ -120,7 +119,7 @@ def _logs(logged: list[str]) -> Iterator[None]:
         logging.disable(off)
         root.setLevel(level)
         logging.setLogRecordFactory(make)
-        root.removeHandler(handler)
+        root.handlers = handlers
 
 
 @contextlib.contextmanager

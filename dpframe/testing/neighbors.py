@@ -57,8 +57,12 @@ class Splitter:
         word = "row" if self.unit is None else str(self.unit)
         for code in self._choose(most, seed):
             own = self.codes == code
-            name = f"{word} {self.ids[code]!r:.60}"
-            yield Tried(name, self.ids[code], None, self.frame[~own], self.frame[own])
+            unit = self._id(code)
+            yield Tried(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
+
+    def _id(self, code: int) -> Any:
+        """Return the identifier of a unit, a number of NumPy as one of Python."""
+        return self.ids[code : code + 1].tolist()[0]
 
     def _choose(self, most: int, seed: int) -> list[int]:
         codes = self.codes[self.codes >= 0]
@@ -142,8 +146,8 @@ class Splitter:
         for code in others:
             whole = self._replaced(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
-            name = f"{'row' if self.unit is None else self.unit} {self.ids[code]!r:.60}"
-            yield Tried(name, self.ids[code], None, whole, alone), every
+            name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
+            yield Tried(name, self._id(code), None, whole, alone), every
 
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
         rows = self.frame[self.codes == model].copy()
