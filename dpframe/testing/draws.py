@@ -165,10 +165,7 @@ class Draw:
 
 
 def _noise_cost(
-    law: Law,
-    measured: Measurement,
-    blocks: Sequence[np.ndarray],
-    others: Sequence[np.ndarray],
+    law: Law, measured: Measurement, blocks: Sequence[np.ndarray], others: Sequence[np.ndarray]
 ) -> Fraction:
     """Add up what moved in the blocks of one measurement, as its law does."""
     design, norm = measured.design, law.norm
@@ -235,7 +232,8 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
     }
     if isinstance(operation, Labels):
         threshold = operation.plan.threshold
-        kind, law, scales = "labels", threshold.law.name, (threshold.scale,)
+        kind, law = "labels", threshold.law.name
+        scales: tuple[float, ...] = (threshold.scale,)
         groups: tuple[tuple[int, ...], ...] = ()
         facts |= {
             "threshold": f"{threshold.least}, {threshold.labels}",
