@@ -144,7 +144,7 @@ def _plain(name: str) -> str:
 
 
 def _places(job: Job) -> Iterator[tuple[str, Path]]:
-    return ((name, path) for name, paths in job.files.items() for path in paths)
+    return ((name, seam.place(path)) for name, paths in job.files.items() for path in paths)
 
 
 def _files_of_release(path: Path) -> list[Path]:

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
-from dpframe.privacy import seam
 from dpframe.queries.query import Query
 
 _ALL = "all"
@@ -126,7 +125,7 @@ def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
     if "\0" in filled or _shape(filled) != _shape(section.fill_text("files", text, **plain)):
         why = f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone."
         raise section.error(why, "files")
-    return seam.place(section.source.path.parent / filled)
+    return section.source.path.parent / filled
 
 
 def _shape(text: str) -> tuple[str, int]:

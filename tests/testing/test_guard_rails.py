@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.planning import planned
 
 import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import release_job
 from dpframe.privacy import seam
 
 TRIPS = pd.DataFrame({"zone": ["A", "B", "A", "C"], "rider": [1, 1, 2, 3]})
@@ -190,6 +193,22 @@ def test_a_temporary_folder_ends_with_the_block(tmp_path):
     assert not folder.exists() and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_plans_run_into_the_folder_of_the_block(inside, tmp_path):
+    real, folder = tmp_path / "real", tmp_path / "tests"
+    real.mkdir(), folder.mkdir()
+    plan = planned(real)
+    before = {file: file.read_bytes() for file in real.rglob("*") if file.is_file()}
+    march = Overrides({"month": "2024-03"})
+    job = None if inside else read_plan(plan, march)
+    with dpt.seeded_noise(1, folder=folder):
+        done = release_job(job or read_plan(plan, march))
+        assert done.written and not done.failed and len(done.ledger.entries) == 1
+        assert all(one.dp.certificate.release.testing for one in done.frames.values())
+    assert {file: file.read_bytes() for file in real.rglob("*") if file.is_file()} == before
+    assert all(file.is_relative_to(folder) and file.is_file() for file in done.written)
+
+
 def in_thread(act):
     """Return what an act in a plain thread of its own returns or raises."""
     with ThreadPoolExecutor(1) as pool:
@@ -353,7 +372,7 @@ def test_errors_are_not_caught_by_pipelines():
         with run.replay():
             try:
                 ask()
-            except BaseException:  # noqa: BLE001, S110
+            except BaseException:  # noqa: S110
                 pass
     assert not issubclass(dpt.PrivacyTestError, Exception)
 
