@@ -209,8 +209,7 @@ def check(
     except PrivacyTestError as fault:
         if fault.rule != "repetition":
             raise
-        tried = _Pipeline(pipeline, frame, folder)  # what is loaded once is loaded by now
-        tried.repeat()
+        tried = _second_try(pipeline, frame, folder, fault)
     declarations = [one._operation.declaration for one in tried.run.measured]
     splitter = Splitter(frame, unit)
     if all(one.neighboring == "replace" for one in declarations):
@@ -225,6 +224,27 @@ def check(
         way = "Is unit= right, do declared keys occur, and is nothing kept from run to run?"
         raise PrivacyTestError(f"no effect: {why}. {way}", rule="no effect")
     return tried.run
+
+
+def _second_try(
+    pipeline: Callable[[pd.DataFrame], Any],
+    frame: pd.DataFrame,
+    folder: str | os.PathLike[str] | None,
+    fault: PrivacyTestError,
+) -> _Pipeline:
+    """Try once more whether a pipeline repeats itself, now that all is loaded that is loaded once.
+
+    Raises
+    ------
+    PrivacyTestError
+        The first fault, if it does not.
+    """
+    try:
+        tried = _Pipeline(pipeline, frame, folder)
+        tried.repeat()
+    except PrivacyTestError:
+        raise fault from None
+    return tried
 
 
 def _check_arguments(frame: object, unit: Hashable | None, units: object) -> None:
