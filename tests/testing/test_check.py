@@ -45,6 +45,7 @@ def test_mistakes_are_found_by_a_rule(pipeline):
     assert f"{found.rule}: " in str(found)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kind", ["texts", "times", "floats", "categories", "nullable", "none"])
 def test_units_of_all_types_pass_and_are_found(kind):
     frame = SMALL.copy()
@@ -69,14 +70,8 @@ def test_a_fault_names_unit_rule_draw_and_line():
     found = fault(pipelines.ranked)
     assert (found.rule, found.draw) == ("additivity", 0)
     assert found.unit in set(SMALL["rider"])
-    for words in (
-        f"rider {found.unit}",
-        "draw 0",
-        "of ranked()",
-        ".rank(pct=True)",
-        "cut at fixed",
-    ):
-        assert words in str(found)
+    words = f"rider {found.unit}", "draw 0", "of ranked()", ".rank(pct=True)", "cut at fixed"
+    assert [one for one in words if one not in str(found)] == []
 
 
 def test_what_no_line_shows_has_general_advice():
@@ -218,7 +213,7 @@ def test_charges_are_compared_with_the_unit_that_is_given():
 
 
 def test_arguments_are_checked():
-    with pytest.raises(DPFrameError, match="must be a pandas.DataFrame"):
+    with pytest.raises(DPFrameError, match=r"must be a pandas\.DataFrame"):
         dpt.check(by_zone, "rides.csv")
     with pytest.raises(UnknownColumnError, match="one column of the frame"):
         dpt.check(by_zone, SMALL, unit="driver")
