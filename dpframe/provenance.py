@@ -12,6 +12,9 @@ import pandas as pd
 DIAGNOSED = "dpframe_private"
 """The name in `attrs` that marks exact numbers of a private frame."""
 
+MADE_UP = "dpframe_made_up"
+"""The name in `attrs` that marks rows that were made up."""
+
 _DECLARED = "dpframe_declared"
 _FRAMES: WeakValueDictionary[int, pd.DataFrame] = WeakValueDictionary()  # an index has no attrs
 _SCALARS = frozenset({type(None), bool, int, float, str})  # quicker

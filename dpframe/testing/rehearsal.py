@@ -1,0 +1,361 @@
+"""Made-up rows, from public facts alone: what a pipeline can be tried with where no data are."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from dpframe.calls import with_keywords
+from dpframe.declaration import from_pandera
+from dpframe.declaration.facts import Column, Declaration, kept_declaration
+from dpframe.errors import DeclarationError
+from dpframe.operations.declare import DeclareOptions, declare
+from dpframe.privacy.neighbors import Caps
+from dpframe.provenance import MADE_UP
+
+MOST_ROWS = 10_000_000
+"""More made-up rows than this are not made."""
+
+_MISSING = 0.05  # share of the cells that are missing, where a schema allows it
+_FAR = 2**61  # integers that are made up are not farther from 0
+_TEXTS = 20  # different texts of a column of which nothing else is known
+_DAY = pd.Timedelta(days=1).as_unit("us")
+_FIRST = pd.Timestamp("2024-01-01").as_unit("us")
+_DEFAULTS: dict[str, tuple[Any, Any]] = {
+    "int64": (0, 100),
+    "float64": (0, 100),
+    "date": (_FIRST, _FIRST + 365 * _DAY),
+    "datetime": (_FIRST, _FIRST + 365 * _DAY),
+    "datetime-utc": (_FIRST.tz_localize("UTC"), _FIRST.tz_localize("UTC") + 365 * _DAY),
+    "timedelta": (0 * _DAY, _DAY),
+}
+"""Between what values are made up where no bounds say it, by kind."""
+_WITH_MISSING: dict[str, Any] = {"int64": "Int64", "float64": "float64", "bool": "boolean"}
+"""The dtypes of columns where a value may be missing, by kind; those of others are inferred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What cells of a column hold, beside what is declared."""
+
+    kind: (
+        str  # "string", "int64", "float64", "bool", "date", "datetime", "datetime-utc"; "timedelta"
+    )
+    dtype: Any = None  # the dtype that a schema says; `None`: that of the values
+    nullable: bool = False  # whether a schema allows missing values
+    unique: bool = False  # whether a schema wants all values to differ
+
+
+@with_keywords
+def rehearsal(
+    declaration: object = None,
+    rows: int = 1000,
+    seed: int = 0,
+    *,
+    nasty: bool = False,
+    **facts: Unpack[DeclareOptions],
+) -> pd.DataFrame:
+    """Make up rows of a private frame from public facts alone.
+
+    Keys, bounds, caps and types are all that is looked at, so that the rows may be made where no
+    data are: on a laptop, in continuous integration. Some units have as many rows as the caps
+    allow, and some have more. Equal arguments make equal rows.
+
+    `attrs` of the frame say that its rows are made up: outside a block of `dpframe.testing` it
+    is neither declared nor released. Steps of pandas that keep `attrs` keep that mark. A
+    `merge`, a `concat` with other frames, named aggregation, `get_dummies` and CSV files lose it.
+
+    Parameters
+    ----------
+    declaration
+        A pandera `DataFrameModel` or `DataFrameSchema`, or what was declared about a frame:
+        `frame.dp.declaration`. `None`: the keywords say all.
+    rows
+        How many rows are made, at most 10,000,000.
+    seed
+        Another seed makes other rows.
+    nasty
+        Add what real data have and a declaration does not: missing values, infinite ones, values
+        beyond the bounds, groups that are not declared, odd units, all as far as the type of
+        the column can hold them. Such rows break the checks of a schema.
+    bounds, keys, missing, privacy_unit, max_rows, max_groups, max_rows_per_group
+        As in `dpframe.declare`, in addition to a schema.
+    unit, neighboring, name, budget, ledger, validate
+        May be given as to `dpframe.declare`; they change no row.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A column for each of the schema, each that has keys or bounds, and the privacy unit. Checks of
+        a schema that are no bounds or keys, such as patterns of texts, are not looked at.
+
+    Raises
+    ------
+    DeclarationError
+        If the facts are not usable, or the number of rows or the seed is no whole number >= 0.
+
+    Examples
+    --------
+    >>> rides = rehearsal(
+    ...     rows=500,
+    ...     keys={"zone": ["A", "B"]},
+    ...     bounds={"fare": (0, 100)},
+    ...     privacy_unit="rider",
+    ...     max_rows=10,
+    ... )
+    >>> sorted(rides.columns), int(rides["rider"].value_counts().max())
+    (['fare', 'rider', 'zone'], 11)
+    """
+    for name, value, most in (("rows", rows, MOST_ROWS), ("seed", seed, 2**63)):
+        if type(value) is not int or not 0 <= value <= most:
+            rule = f"must be a whole number from 0 to {most:,}"
+            raise DeclarationError.about(name, rule, value)
+    known = getattr(declaration, "declaration", declaration)  # an accessor has one
+    if isinstance(known, Declaration):
+        if given := [name for name in ("bounds", "keys", "missing", "privacy_unit") if facts[name]]:
+            way = "Declare it, or give a schema and keywords."
+            text = f"{given[0]} is given beside a declaration, which says all. {way}"
+            raise DeclarationError(text, parameter=given[0])
+        return made_up(known, {}, rows, seed, nasty=nasty)
+    cells = {} if declaration is None else _cells_of_schema(declaration)
+    labels = [*cells, *(label for name in _BY_LABEL for label in facts[name] or ())]
+    unit = facts["privacy_unit"]
+    frame = pd.DataFrame({label: [] for label in dict.fromkeys([*labels, *_unit_of(unit)])})
+    options: Any = {**facts, "budget": None, "ledger": None, "validate": False}
+    declare(frame, declaration, **options)
+    declared = kept_declaration(frame)
+    assert declared is not None  # noqa: S101  # it was declared in the line before
+    return made_up(declared, cells, rows, seed, nasty=nasty)
+
+
+_BY_LABEL = ("keys", "bounds", "missing")
+
+
+def _unit_of(unit: Any) -> list[Hashable]:
+    return [unit] if isinstance(unit, str | int | tuple) else []
+
+
+def _cells_of_schema(schema: object) -> dict[Hashable, Cells]:
+    """Say what a schema says of the cells of its columns."""
+    return {
+        label: Cells(
+            _kind_of_dtype(getattr(column.dtype, "type", None)),
+            column.dtype,
+            nullable=bool(column.nullable),
+            unique=bool(column.unique),
+        )
+        for label, column in from_pandera.columns_of(schema).items()
+    }
+
+
+def _kind_of_dtype(dtype: Any) -> str:
+    """Say what a dtype holds."""
+    if types.is_bool_dtype(dtype):
+        return "bool"
+    if types.is_integer_dtype(dtype):
+        return "int64"
+    if types.is_float_dtype(dtype):
+        return "float64"
+    if types.is_timedelta64_dtype(dtype):
+        return "timedelta"
+    if types.is_datetime64_any_dtype(dtype):
+        return "datetime-utc" if getattr(dtype, "tz", None) is not None else "datetime"
+    return "string"
+
+
+def _kind_of_facts(facts: Column) -> str | None:
+    """Say what a column holds of which values are declared; `None`: nothing is known."""
+    ends = facts.bounds if facts.missing is None else (facts.missing,)
+    if facts.integer:
+        return "int64"
+    if ends is None:
+        if facts.keys is None:
+            return None
+        dates = types.infer_dtype(facts.keys, skipna=False) == "date"
+        return "date" if dates else _kind_of_dtype(facts.keys.dtype)
+    if isinstance(ends[0], pd.Timedelta):
+        return "timedelta"
+    if isinstance(ends[0], pd.Timestamp):
+        return "datetime" if ends[0].tzinfo is None else "datetime-utc"
+    return "float64"
+
+
+def made_up(
+    declaration: Declaration, cells: Mapping[Hashable, Cells], rows: int, seed: int, *, nasty: bool
+) -> pd.DataFrame:
+    """Make up rows of declared columns; what their cells hold is known, or is read off the facts.
+
+    A column of which nothing is known is left out.
+    """
+    rng = np.random.default_rng(seed)
+    unit = declaration.unit_column
+    labels = dict.fromkeys([*declaration.columns, *([] if unit is None else [unit])])
+    units = _units(rows, declaration.caps, rng)
+    columns = {}
+    for label in labels:
+        facts = declaration.column(label)
+        kind = _kind_of_facts(facts) or ("string" if label == unit else None)
+        known = cells.get(label) or (None if kind is None else Cells(kind))
+        if known is not None:
+            values = _column(facts, known, units, rng, is_unit=label == unit)
+            columns[label] = _with_odd(values, facts, known, rng, nasty=nasty)
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
+    frame.attrs[MADE_UP] = True
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Whom rows belong to, and where their groups are."""
+
+    number: np.ndarray  # of the unit of each row
+    place: np.ndarray  # of the row among those of its unit
+    spread: np.ndarray  # how the unit fills groups: 0 as it comes, 1 only one, 2 many
+
+
+def _units(rows: int, caps: Caps, rng: np.random.Generator) -> _Units:
+    """Make up how many rows units have: some as many as a cap allows, some more, most a few."""
+    full = [(caps.rows, 0), (caps.rows_per_group, 1), (caps.groups, 2)]
+    sizes = [(cap + more, how) for cap, how in full if cap for more in (0, 1)]
+    sizes += [(2 * cap, how) for cap, how in full if cap]
+    most = max([cap for cap, _ in full if cap], default=1)
+    kept, left = [], rows
+    for size, how in sizes:
+        if size <= left // 2:  # others are to have rows, too
+            kept.append((size, how))
+            left -= size
+    few = 1 + np.floor(min(most, 10) * rng.random(left) ** 3).astype(np.int64)
+    few = few[: int(np.searchsorted(np.cumsum(few), left)) + 1] if left else few
+    lengths = np.array([*(size for size, _ in kept), *few], np.int64)
+    how = np.array([*(how for _, how in kept), *np.zeros(len(few), np.int64)], np.int64)
+    number = np.repeat(np.arange(len(lengths)), lengths)[:rows]
+    place = (np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths))[:rows]
+    order = rng.permutation(rows)
+    return _Units(number[order], place[order], how[number][order])
+
+
+def _column(
+    facts: Column, cells: Cells, units: _Units, rng: np.random.Generator, *, is_unit: bool
+) -> pd.Series:
+    """Make up the values of a column."""
+    rows = len(units.number)
+    if cells.unique:
+        return _different(cells.kind, facts, np.arange(rows))
+    if is_unit and facts.keys is None:
+        return _different(cells.kind, facts, units.number)
+    if facts.keys is None:
+        return _between(cells.kind, _ends(cells, facts), rows, rng)
+    n = len(facts.keys)
+    drawn = np.floor(n * rng.random(rows) ** 2).astype(np.int64)  # the first keys more often
+    at = np.select([units.spread == 1, units.spread == 2], [units.number, units.place], drawn)
+    taken = facts.keys.take((units.number if is_unit else at) % n)
+    return pd.Series(taken.array, index=pd.RangeIndex(rows))
+
+
+def _ends(cells: Cells, facts: Column) -> tuple[Any, Any]:
+    """Choose between what values are made up: bounds of the same kind, or the usual ones."""
+    usual = _DEFAULTS.get(cells.kind, (0, 100))
+    if facts.bounds is None or isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta) != (
+        isinstance(usual[0], pd.Timestamp | pd.Timedelta)
+    ):
+        return usual
+    return facts.bounds
+
+
+def _different(kind: str, facts: Column, numbers: np.ndarray) -> pd.Series:
+    """Make up a value for each number, another one for another number."""
+    if kind == "string":
+        return pd.Series([f"made-up {number}" for number in numbers])
+    if kind == "bool":
+        return pd.Series(numbers % 2 == 1)
+    first = _ends(Cells(kind), facts)[0]
+    if kind in ("int64", "float64"):
+        values = numbers + np.ceil(first)
+        return pd.Series(values.astype(np.int64 if kind == "int64" else np.float64))
+    return _moments(kind, first, numbers.astype(np.int64) * 1_000_000)
+
+
+def _between(kind: str, ends: tuple[Any, Any], rows: int, rng: np.random.Generator) -> pd.Series:
+    """Make up values between two ends, and both ends."""
+    share = rng.random(rows)
+    share[:2] = (0, 1)[:rows]  # rows of units are in no order
+    lower, upper = ends
+    if kind == "string":
+        return pd.Series([f"text {min(1 + int(_TEXTS * u), _TEXTS)}" for u in share])
+    if kind == "bool":
+        return pd.Series(share < 0.5)
+    if kind == "float64":
+        return pd.Series(np.clip(lower + (upper - lower) * share, lower, upper).astype(np.float64))
+    if kind == "int64":
+        low, high = (min(max(int(end), -_FAR), _FAR) for end in (np.ceil(lower), upper))
+        steps = max(high - low, 0)
+        return pd.Series(low + np.minimum(np.floor((steps + 1) * share), steps).astype(np.int64))
+    span = (upper - lower) // pd.Timedelta(microseconds=1)
+    return _moments(kind, lower, np.floor(span * share).astype(np.int64))
+
+
+def _moments(kind: str, first: Any, microseconds: np.ndarray) -> pd.Series:
+    """Return points in time or durations so much later than the first."""
+    values = pd.Series(first.as_unit("us") + pd.to_timedelta(microseconds.astype("m8[us]")))
+    return pd.Series([one.date() for one in values], dtype=object) if kind == "date" else values
+
+
+def _with_odd(
+    values: pd.Series, facts: Column, cells: Cells, rng: np.random.Generator, *, nasty: bool
+) -> pd.Series:
+    """Put odd values in the place of some, and give the column the dtype of its schema."""
+    rows = len(values)
+    dtype = getattr(cells.dtype, "type", None)
+    has_none = not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
+    odd = [one for one in _odd(facts, cells) if _fits(one, dtype)] if nasty else []
+    if (nasty or cells.nullable) and has_none and not cells.unique:
+        odd = [None] * (1 if nasty else rows) + odd
+        count = max(len(odd), rows // 10) if nasty else round(_MISSING * rows)
+    else:
+        count = max(len(odd), rows // 10) if odd else 0
+    places = rng.permutation(rows)[: min(count, rows // 2)]
+    if len(places):
+        kept = values.tolist()
+        for at, place in enumerate(places):
+            kept[place] = odd[at % len(odd)]
+        values = pd.Series(kept, dtype=_WITH_MISSING.get(cells.kind))
+    if cells.dtype is None:
+        return values
+    try:
+        return cells.dtype.coerce(values)
+    except Exception as error:  # pandera and dtypes of others raise anything
+        why = f"no values of {values.name!r} can be made up as {cells.dtype}"
+        raise DeclarationError(f"{why}: declare keys of it.", parameter="declaration") from error
+
+
+def _fits(value: object, dtype: Any) -> bool:
+    """Whether a dtype of a schema can hold a value."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return dtype.categories is None or value in dtype.categories
+    whole = getattr(dtype, "numpy_dtype", dtype)
+    if isinstance(whole, np.dtype) and whole.kind in "iu" and isinstance(value, int):
+        return np.iinfo(whole).min <= value <= np.iinfo(whole).max
+    return True
+
+
+def _odd(facts: Column, cells: Cells) -> list[Any]:
+    """List values that nothing declares, of the kind of a column."""
+    if cells.unique or cells.kind == "bool":
+        return []
+    if cells.kind == "string":
+        first = "made-up 0" if facts.keys is None else str(facts.keys[0])
+        return ["", " ", "undeclared", f"{first} ", first.swapcase(), "nan", "e\u0301", "\u200b"]
+    lower, upper = _ends(cells, facts)
+    if facts.keys is not None and cells.kind in ("int64", "float64"):
+        lower, upper = min(facts.keys), max(facts.keys)
+    if cells.kind == "int64":
+        ends = (int(np.floor(lower)) - 1, int(np.ceil(upper)) + 1, -(2**63), 2**63 - 1)
+        return [min(max(end, -(2**63)), 2**63 - 1) for end in ends]
+    if cells.kind == "float64":
+        below, above = lower - 1 - abs(lower), upper + 1 + abs(upper)
+        return [below, above, np.inf, -np.inf, -0.0, 1e308, 5e-324]
+    moments = [lower.as_unit("us") - _DAY, upper.as_unit("us") + _DAY]
+    return [one.date() for one in moments] if cells.kind == "date" else moments
