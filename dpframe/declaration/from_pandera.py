@@ -18,6 +18,10 @@ from dpframe.queries.timescale import Moment, as_moment
 
 _METADATA = "dpframe"
 _OVERRIDES = ("bounds", "keys", "missing")
+ORDERED = frozenset(
+    {"greater_than", "greater_than_or_equal_to", "less_than", "less_than_or_equal_to", "in_range"}
+)
+"""The checks of pandera that give ends."""
 
 
 def facts(schema: object) -> Mapping[Hashable, Column]:

@@ -15,6 +15,7 @@ from dpframe.errors import DeclarationError
 from dpframe.operations.declare import DeclareOptions, declare
 from dpframe.privacy.neighbors import Caps
 from dpframe.provenance import MADE_UP
+from dpframe.queries.timescale import as_moment
 
 MOST_ROWS = 10_000_000
 """More made-up rows than this are not made."""
@@ -33,6 +34,7 @@ _DEFAULTS: dict[str, tuple[Any, Any]] = {
     "timedelta": (0 * _DAY, _DAY),
 }
 """Between what values are made up where no bounds say it, by kind."""
+_MOMENTS = (pd.Timestamp, pd.Timedelta)
 _WITH_MISSING: dict[str, Any] = {"int64": "Int64", "float64": "float64", "bool": "boolean"}
 """The dtypes of columns where a value may be missing, by kind; those of others are inferred."""
 
@@ -45,6 +47,7 @@ class Cells:
         str  # "string", "int64", "float64", "bool", "date", "datetime", "datetime-utc"; "timedelta"
     )
     dtype: Any = None  # the dtype that a schema says; `None`: that of the values
+    ends: tuple[Any, Any] = (None, None)  # the ends that checks of a schema give
     nullable: bool = False  # whether a schema allows missing values
     unique: bool = False  # whether a schema wants all values to differ
 
@@ -89,7 +92,7 @@ def rehearsal(
     Returns
     -------
     pandas.DataFrame
-        A column for each of the schema, each that has keys or bounds, and the privacy unit. Checks of
+        The columns of the schema, those that have keys or bounds, and the privacy unit. Checks of
         a schema that are no bounds or keys, such as patterns of texts, are not looked at.
 
     Raises
@@ -107,7 +110,7 @@ def rehearsal(
     ...     max_rows=10,
     ... )
     >>> sorted(rides.columns), int(rides["rider"].value_counts().max())
-    (['fare', 'rider', 'zone'], 11)
+    (['fare', 'rider', 'zone'], 20)
     """
     for name, value, most in (("rows", rows, MOST_ROWS), ("seed", seed, 2**63)):
         if type(value) is not int or not 0 <= value <= most:
@@ -115,15 +118,16 @@ def rehearsal(
             raise DeclarationError.about(name, rule, value)
     known = getattr(declaration, "declaration", declaration)  # an accessor has one
     if isinstance(known, Declaration):
-        if given := [name for name in ("bounds", "keys", "missing", "privacy_unit") if facts[name]]:
+        if given := [name for name in _FACTS if facts.get(name) is not None]:
             way = "Declare it, or give a schema and keywords."
             text = f"{given[0]} is given beside a declaration, which says all. {way}"
             raise DeclarationError(text, parameter=given[0])
         return made_up(known, {}, rows, seed, nasty=nasty)
     cells = {} if declaration is None else _cells_of_schema(declaration)
-    labels = [*cells, *(label for name in _BY_LABEL for label in facts[name] or ())]
-    unit = facts["privacy_unit"]
-    frame = pd.DataFrame({label: [] for label in dict.fromkeys([*labels, *_unit_of(unit)])})
+    named: list[Any] = [facts.get(name) for name in _BY_LABEL]
+    labels = [*cells, *(label for given in named for label in given or ())]
+    unit = [facts["privacy_unit"]] if isinstance(facts["privacy_unit"], str | int | tuple) else []
+    frame = pd.DataFrame({label: [] for label in dict.fromkeys([*labels, *unit])})
     options: Any = {**facts, "budget": None, "ledger": None, "validate": False}
     declare(frame, declaration, **options)
     declared = kept_declaration(frame)
@@ -132,23 +136,48 @@ def rehearsal(
 
 
 _BY_LABEL = ("keys", "bounds", "missing")
-
-
-def _unit_of(unit: Any) -> list[Hashable]:
-    return [unit] if isinstance(unit, str | int | tuple) else []
+_FACTS = (*_BY_LABEL, "privacy_unit", "max_rows", "max_groups", "max_rows_per_group")
 
 
 def _cells_of_schema(schema: object) -> dict[Hashable, Cells]:
     """Say what a schema says of the cells of its columns."""
-    return {
-        label: Cells(
-            _kind_of_dtype(getattr(column.dtype, "type", None)),
-            column.dtype,
-            nullable=bool(column.nullable),
-            unique=bool(column.unique),
-        )
-        for label, column in from_pandera.columns_of(schema).items()
-    }
+    found = {}
+    for label, column in from_pandera.columns_of(schema).items():
+        kind = _kind_of_dtype(getattr(column.dtype, "type", None))
+        ends = _ends_of_checks(column.checks, kind)
+        flags = {"nullable": bool(column.nullable), "unique": bool(column.unique)}
+        found[label] = Cells(kind, column.dtype, ends, **flags)
+    return found
+
+
+def _ends_of_checks(checks: Any, kind: str) -> tuple[Any, Any]:
+    """Return the highest lower and the lowest upper end of some checks, moved in where open."""
+    lows, highs = [], []
+    for check in checks:
+        known = check.statistics or {}
+        if check.name in from_pandera.ORDERED:
+            ends = [known.get("min_value"), known.get("max_value")]
+            low, high = (_as_end(end, kind) for end in ends)
+            lows += [] if low is None else [low + _open(low, check.name, known, "min")]
+            highs += [] if high is None else [high - _open(high, check.name, known, "max")]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _as_end(value: Any, kind: str) -> Any:
+    """Read an end of values of a kind; `None` for anything else."""
+    if kind in ("int64", "float64"):
+        finite = isinstance(value, int | float | np.number) and np.isfinite(value)
+        return (int if kind == "int64" else float)(value) if finite else None
+    return as_moment(value)
+
+
+def _open(end: Any, name: str, known: Mapping[str, Any], which: str) -> Any:
+    """Say how far values keep from an end: not at all if it may be reached."""
+    is_open = name in ("greater_than", "less_than") or not known.get(f"include_{which}", True)
+    if isinstance(end, int | float):
+        far = 1 if isinstance(end, int) else max(abs(end), 1) / 2**20  # which 32 bits can hold
+        return far if is_open else 0
+    return pd.Timedelta(microseconds=1 if is_open else 0)
 
 
 def _kind_of_dtype(dtype: Any) -> str:
@@ -201,10 +230,14 @@ def made_up(
         known = cells.get(label) or (None if kind is None else Cells(kind))
         if known is not None:
             values = _column(facts, known, units, rng, is_unit=label == unit)
-            columns[label] = _with_odd(values, facts, known, rng, nasty=nasty)
+            values = _with_odd(values, facts, known, rng, nasty=nasty)
+            columns[label] = values if known.dtype is None else _coerced(values, label, known.dtype)
     frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
     frame.attrs[MADE_UP] = True
     return frame
+
+
+_AS_IT_COMES, _IN_ONE, _IN_MANY = range(3)  # how a unit fills groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +246,12 @@ class _Units:
 
     number: np.ndarray  # of the unit of each row
     place: np.ndarray  # of the row among those of its unit
-    spread: np.ndarray  # how the unit fills groups: 0 as it comes, 1 only one, 2 many
+    spread: np.ndarray  # how the unit fills groups
 
 
 def _units(rows: int, caps: Caps, rng: np.random.Generator) -> _Units:
     """Make up how many rows units have: some as many as a cap allows, some more, most a few."""
-    full = [(caps.rows, 0), (caps.rows_per_group, 1), (caps.groups, 2)]
+    full = [(caps.rows, _AS_IT_COMES), (caps.rows_per_group, _IN_ONE), (caps.groups, _IN_MANY)]
     sizes = [(cap + more, how) for cap, how in full if cap for more in (0, 1)]
     sizes += [(2 * cap, how) for cap, how in full if cap]
     most = max([cap for cap, _ in full if cap], default=1)
@@ -230,11 +263,11 @@ def _units(rows: int, caps: Caps, rng: np.random.Generator) -> _Units:
     few = 1 + np.floor(min(most, 10) * rng.random(left) ** 3).astype(np.int64)
     few = few[: int(np.searchsorted(np.cumsum(few), left)) + 1] if left else few
     lengths = np.array([*(size for size, _ in kept), *few], np.int64)
-    how = np.array([*(how for _, how in kept), *np.zeros(len(few), np.int64)], np.int64)
+    spread = np.array([*(how for _, how in kept), *[_AS_IT_COMES] * len(few)], np.int64)
     number = np.repeat(np.arange(len(lengths)), lengths)[:rows]
     place = (np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths))[:rows]
     order = rng.permutation(rows)
-    return _Units(number[order], place[order], how[number][order])
+    return _Units(number[order], place[order], spread[number][order])
 
 
 def _column(
@@ -243,35 +276,42 @@ def _column(
     """Make up the values of a column."""
     rows = len(units.number)
     if cells.unique:
-        return _different(cells.kind, facts, np.arange(rows))
+        return _different(cells, facts, np.arange(rows))
     if is_unit and facts.keys is None:
-        return _different(cells.kind, facts, units.number)
+        return _different(cells, facts, units.number)
     if facts.keys is None:
         return _between(cells.kind, _ends(cells, facts), rows, rng)
     n = len(facts.keys)
     drawn = np.floor(n * rng.random(rows) ** 2).astype(np.int64)  # the first keys more often
-    at = np.select([units.spread == 1, units.spread == 2], [units.number, units.place], drawn)
+    alone, many = units.spread == _IN_ONE, units.spread == _IN_MANY
+    at = np.select([alone, many], [units.number, units.place], drawn)
     taken = facts.keys.take((units.number if is_unit else at) % n)
     return pd.Series(taken.array, index=pd.RangeIndex(rows))
 
 
 def _ends(cells: Cells, facts: Column) -> tuple[Any, Any]:
-    """Choose between what values are made up: bounds of the same kind, or the usual ones."""
+    """Choose between what values are made up: the ends of a schema, of bounds, or the usual."""
     usual = _DEFAULTS.get(cells.kind, (0, 100))
-    if facts.bounds is None or isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta) != (
-        isinstance(usual[0], pd.Timestamp | pd.Timedelta)
+    low, high = cells.ends
+    if facts.bounds is not None and isinstance(facts.bounds[0], _MOMENTS) == isinstance(
+        usual[0], _MOMENTS
     ):
-        return usual
-    return facts.bounds
+        low = facts.bounds[0] if low is None else low
+        high = facts.bounds[1] if high is None else high
+    span = usual[1] - usual[0]
+    if low is None:
+        low = usual[0] if high is None else min(usual[0], high - span)
+    return low, max(usual[1], low + span) if high is None else high
 
 
-def _different(kind: str, facts: Column, numbers: np.ndarray) -> pd.Series:
+def _different(cells: Cells, facts: Column, numbers: np.ndarray) -> pd.Series:
     """Make up a value for each number, another one for another number."""
+    kind = cells.kind
     if kind == "string":
         return pd.Series([f"made-up {number}" for number in numbers])
     if kind == "bool":
         return pd.Series(numbers % 2 == 1)
-    first = _ends(Cells(kind), facts)[0]
+    first = _ends(cells, facts)[0]
     if kind in ("int64", "float64"):
         values = numbers + np.ceil(first)
         return pd.Series(values.astype(np.int64 if kind == "int64" else np.float64))
@@ -286,7 +326,7 @@ def _between(kind: str, ends: tuple[Any, Any], rows: int, rng: np.random.Generat
     if kind == "string":
         return pd.Series([f"text {min(1 + int(_TEXTS * u), _TEXTS)}" for u in share])
     if kind == "bool":
-        return pd.Series(share < 0.5)
+        return pd.Series(np.rint(share).astype(bool))
     if kind == "float64":
         return pd.Series(np.clip(lower + (upper - lower) * share, lower, upper).astype(np.float64))
     if kind == "int64":
@@ -306,7 +346,7 @@ def _moments(kind: str, first: Any, microseconds: np.ndarray) -> pd.Series:
 def _with_odd(
     values: pd.Series, facts: Column, cells: Cells, rng: np.random.Generator, *, nasty: bool
 ) -> pd.Series:
-    """Put odd values in the place of some, and give the column the dtype of its schema."""
+    """Put odd values, and missing ones, in the place of some."""
     rows = len(values)
     dtype = getattr(cells.dtype, "type", None)
     has_none = not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
@@ -322,13 +362,17 @@ def _with_odd(
         for at, place in enumerate(places):
             kept[place] = odd[at % len(odd)]
         values = pd.Series(kept, dtype=_WITH_MISSING.get(cells.kind))
-    if cells.dtype is None:
-        return values
+    return values
+
+
+def _coerced(values: pd.Series, label: Hashable, dtype: Any) -> pd.Series:
+    """Give a column the dtype of its schema."""
     try:
-        return cells.dtype.coerce(values)
+        found: pd.Series = dtype.coerce(values)
     except Exception as error:  # pandera and dtypes of others raise anything
-        why = f"no values of {values.name!r} can be made up as {cells.dtype}"
-        raise DeclarationError(f"{why}: declare keys of it.", parameter="declaration") from error
+        text = f"no values of {label!r} can be made up as {dtype}. Declare keys of it."
+        raise DeclarationError(text, parameter="declaration", label=label) from error
+    return found
 
 
 def _fits(value: object, dtype: Any) -> bool:
