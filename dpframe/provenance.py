@@ -37,6 +37,11 @@ def is_marked(attrs: Mapping[Any, Any]) -> bool:
     return bool(attrs.get(_DECLARED))
 
 
+def is_made_up(attrs: Mapping[Any, Any]) -> bool:
+    """Tell whether `attrs` are those of rows that were made up, or of what was made of them."""
+    return MADE_UP in attrs
+
+
 def is_private(attrs: Mapping[Any, Any]) -> bool:
     """Tell whether `attrs` are those of a diagnosis, whose numbers are private."""
     return DIAGNOSED in attrs

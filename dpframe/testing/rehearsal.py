@@ -123,25 +123,36 @@ def rehearsal(
             text = f"{given[0]} is given beside a declaration, which says all. {way}"
             raise DeclarationError(text, parameter=given[0])
         return made_up(known, {}, rows, seed, nasty=nasty)
-    cells = {} if declaration is None else _cells_of_schema(declaration)
-    named: list[Any] = [facts.get(name) for name in _BY_LABEL]
-    labels = [*cells, *(label for given in named for label in given or ())]
-    unit = [facts["privacy_unit"]] if isinstance(facts["privacy_unit"], str | int | tuple) else []
-    frame = pd.DataFrame({label: [] for label in dict.fromkeys([*labels, *unit])})
-    options: Any = {**facts, "budget": None, "ledger": None, "validate": False}
-    declare(frame, declaration, **options)
-    declared = kept_declaration(frame)
-    assert declared is not None  # noqa: S101  # it was declared in the line before
-    return made_up(declared, cells, rows, seed, nasty=nasty)
+    cells = cells_of_schema(declaration)
+    return made_up(declared(declaration, facts), cells, rows, seed, nasty=nasty)
 
 
 _BY_LABEL = ("keys", "bounds", "missing")
 _FACTS = (*_BY_LABEL, "privacy_unit", "max_rows", "max_groups", "max_rows_per_group")
 
 
-def _cells_of_schema(schema: object) -> dict[Hashable, Cells]:
-    """Say what a schema says of the cells of its columns."""
-    found = {}
+def declared(schema: object, facts: Mapping[str, Any]) -> Declaration:
+    """Read facts as `declare` does, of a frame that has the columns they name, and no row."""
+    named: list[Any] = [facts.get(name) for name in _BY_LABEL]
+    unit = facts["privacy_unit"]
+    labels = [
+        *cells_of_schema(schema),
+        *(label for given in named for label in given or ()),
+        *([unit] if isinstance(unit, str | int | tuple) else ()),
+    ]
+    frame = pd.DataFrame({label: [] for label in dict.fromkeys(labels)})
+    options: Any = {**facts, "budget": None, "ledger": None, "validate": False}
+    declare(frame, **(options | {"schema": schema}))
+    found = kept_declaration(frame)
+    assert found is not None  # noqa: S101  # it was declared in the line before
+    return found
+
+
+def cells_of_schema(schema: object) -> dict[Hashable, Cells]:
+    """Say what a schema, if there is one, says of the cells of its columns."""
+    found: dict[Hashable, Cells] = {}
+    if schema is None:
+        return found
     for label, column in from_pandera.columns_of(schema).items():
         kind = _kind_of_dtype(getattr(column.dtype, "type", None))
         ends = _ends_of_checks(column.checks, kind)
@@ -227,7 +238,8 @@ def made_up(
     for label in labels:
         facts = declaration.column(label)
         kind = _kind_of_facts(facts) or ("string" if label == unit else None)
-        known = cells.get(label) or (None if kind is None else Cells(kind))
+        nullable = facts.missing is not None
+        known = cells.get(label) or (None if kind is None else Cells(kind, nullable=nullable))
         if known is not None:
             values = _column(facts, known, units, rng, is_unit=label == unit)
             values = _with_odd(values, facts, known, rng, nasty=nasty)
