@@ -112,10 +112,6 @@ def rehearsal(
     >>> sorted(rides.columns), int(rides["rider"].value_counts().max())
     (['fare', 'rider', 'zone'], 20)
     """
-    for name, value, most in (("rows", rows, MOST_ROWS), ("seed", seed, 2**63)):
-        if type(value) is not int or not 0 <= value <= most:
-            rule = f"must be a whole number from 0 to {most:,}"
-            raise DeclarationError.about(name, rule, value)
     known = getattr(declaration, "declaration", declaration)  # an accessor has one
     if isinstance(known, Declaration):
         if given := [name for name in _FACTS if facts.get(name) is not None]:
@@ -230,6 +226,10 @@ def made_up(
 
     A column of which nothing is known is left out.
     """
+    for name, value, most in (("rows", rows, MOST_ROWS), ("seed", seed, 2**63)):
+        if type(value) is not int or not 0 <= value <= most:
+            rule = f"must be a whole number from 0 to {most:,}"
+            raise DeclarationError.about(name, rule, value)
     rng = np.random.default_rng(seed)
     unit = declaration.unit_column
     labels = dict.fromkeys([*declaration.columns, *([] if unit is None else [unit])])

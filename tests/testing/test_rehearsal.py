@@ -9,9 +9,9 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import CallError, DeclarationError
+import dpframe.testing as dpt
+from dpframe.errors import CallError, CertificateError, DeclarationError
 from dpframe.provenance import MADE_UP
-from dpframe.testing.rehearsal import rehearsal
 
 DAYS = (pd.Timestamp("2020-01-01"), pd.Timestamp("2020-03-01"))
 FACTS = {
@@ -37,7 +37,7 @@ class Rides(pa.DataFrameModel):
 
 
 def test_rows_have_the_keys_bounds_and_kinds_that_are_declared():
-    made = rehearsal(rows=500, max_rows=12, **FACTS)
+    made = dpt.rehearsal(rows=500, max_rows=12, **FACTS)
     assert set(made.columns) == {"zone", "hour", "day", "fare", "at", "wait", "rider"}
     assert len(made) == 500
     assert not made.isna().any(axis=None)
@@ -51,13 +51,13 @@ def test_rows_have_the_keys_bounds_and_kinds_that_are_declared():
 
 @pytest.mark.parametrize("nasty", [False, True])
 def test_equal_arguments_make_equal_rows(nasty):
-    first, again = (rehearsal(rows=300, seed=5, nasty=nasty, max_rows=9, **FACTS) for _ in "12")
+    first, again = (dpt.rehearsal(rows=300, seed=5, nasty=nasty, max_rows=9, **FACTS) for _ in "12")
     pd.testing.assert_frame_equal(first, again)
-    assert not first.equals(rehearsal(rows=300, seed=6, nasty=nasty, max_rows=9, **FACTS))
+    assert not first.equals(dpt.rehearsal(rows=300, seed=6, nasty=nasty, max_rows=9, **FACTS))
 
 
 def test_units_fill_every_cap_and_go_beyond_it():
-    made = rehearsal(rows=2000, max_rows=30, max_groups=5, max_rows_per_group=8, **FACTS)
+    made = dpt.rehearsal(rows=2000, max_rows=30, max_groups=5, max_rows_per_group=8, **FACTS)
     rows = made["rider"].value_counts()
     assert {30, 31, 60} <= set(rows)
     assert (rows < 8).sum() > 100
@@ -70,16 +70,16 @@ def test_units_fill_every_cap_and_go_beyond_it():
 
 
 def test_few_rows_leave_room_for_several_units():
-    made = rehearsal(rows=20, max_rows=1000, **FACTS)
+    made = dpt.rehearsal(rows=20, max_rows=1000, **FACTS)
     assert made["rider"].nunique() > 1
-    assert len(rehearsal(rows=1, max_rows=3, **FACTS)) == 1
-    empty = rehearsal(rows=0, max_rows=3, **FACTS)
+    assert len(dpt.rehearsal(rows=1, max_rows=3, **FACTS)) == 1
+    empty = dpt.rehearsal(rows=0, max_rows=3, **FACTS)
     assert len(empty) == 0
     assert "fare" in empty
 
 
 def test_rows_of_a_schema_pass_it():
-    made = rehearsal(Rides, rows=400, privacy_unit="rider", max_rows=20)
+    made = dpt.rehearsal(Rides, rows=400, privacy_unit="rider", max_rows=20)
     Rides.validate(made)
     assert list(made.columns) == list(Rides.to_schema().columns)
     assert made["rider"].min() == 1000
@@ -92,8 +92,8 @@ def test_rows_of_a_schema_pass_it():
 
 
 def test_nasty_rows_have_what_nobody_declared():
-    made = rehearsal(rows=1000, nasty=True, max_rows=12, **FACTS)
-    plain = rehearsal(rows=1000, max_rows=12, **FACTS)
+    made = dpt.rehearsal(rows=1000, nasty=True, max_rows=12, **FACTS)
+    plain = dpt.rehearsal(rows=1000, max_rows=12, **FACTS)
     assert made.isna().any().all()
     assert {"", " ", "undeclared", "A ", "a"} <= set(made["zone"])
     assert {"", "nan", "made-up 0 "} <= set(made["rider"])
@@ -108,8 +108,8 @@ def test_nasty_rows_have_what_nobody_declared():
 
 
 def test_nasty_rows_of_a_schema_keep_its_dtypes():
-    made = rehearsal(Rides, rows=400, nasty=True, privacy_unit="rider", max_rows=20)
-    plain = rehearsal(Rides, rows=400, privacy_unit="rider", max_rows=20)
+    made = dpt.rehearsal(Rides, rows=400, nasty=True, privacy_unit="rider", max_rows=20)
+    plain = dpt.rehearsal(Rides, rows=400, privacy_unit="rider", max_rows=20)
     assert made.dtypes.equals(plain.dtypes)
     with pytest.raises(pa.errors.SchemaErrors):
         Rides.validate(made, lazy=True)
@@ -120,7 +120,7 @@ def test_nasty_rows_of_a_schema_keep_its_dtypes():
 
 @pytest.mark.parametrize("nasty", [False, True])
 def test_made_up_rows_can_be_kept_in_files(nasty, tmp_path):
-    made = rehearsal(rows=200, nasty=nasty, max_rows=5, **FACTS)
+    made = dpt.rehearsal(rows=200, nasty=nasty, max_rows=5, **FACTS)
     made.to_parquet(tmp_path / "made.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "made.parquet"), made)
 
@@ -130,17 +130,17 @@ def test_what_was_declared_makes_rows():
     private = frame.dp.declare(
         keys={"zone": ["A", "B"]}, bounds={"fare": (0, 1)}, privacy_unit="rider", max_rows=4
     )
-    made = rehearsal(private.declaration, rows=50)
+    made = dpt.rehearsal(private.declaration, rows=50)
     assert list(made.columns) == ["fare", "zone", "rider"]
     assert set(made["zone"]) == {"A", "B"}
     assert made["fare"].between(0, 1).all()
-    pd.testing.assert_frame_equal(rehearsal(private, rows=50), made)
+    pd.testing.assert_frame_equal(dpt.rehearsal(private, rows=50), made)
 
 
 def test_facts_beside_a_declaration_are_refused():
     private = pd.DataFrame({"zone": ["A"]}).dp.declare(privacy_unit=dpf.EACH_ROW)
     with pytest.raises(DeclarationError, match="keys") as caught:
-        rehearsal(private.declaration, keys={"zone": ["A"]})
+        dpt.rehearsal(private.declaration, keys={"zone": ["A"]})
     assert caught.value.parameter == "keys"
 
 
@@ -159,7 +159,7 @@ def test_facts_beside_a_declaration_are_refused():
 )
 def test_wrong_arguments_are_named(given, error, parameter):
     with pytest.raises(error) as caught:
-        rehearsal(**given)
+        dpt.rehearsal(**given)
     assert caught.value.parameter == parameter
 
 
@@ -200,13 +200,41 @@ LOST = {
 }
 
 
+def test_made_up_rows_are_released_inside_of_tests_alone():
+    made = dpt.rehearsal(rows=60, max_rows=4, **FACTS)
+    facts = {**FACTS, "max_rows": 4}
+    for call in (
+        lambda frame: frame.dp.declare(**facts),
+        lambda frame: frame[frame["fare"] > 3].dp.count("zone", keys=["A"], epsilon=1),
+        lambda frame: dpf.preview(frame, dpf.count(), epsilon=1),
+    ):
+        with pytest.raises(DeclarationError, match="made up"):
+            call(made)
+    with dpt.seeded_noise(1):
+        made.dp.declare(**facts)
+        released = made.dp.count("zone", epsilon=1)
+        assert released.dp.certificate.releases[0].testing
+    with pytest.raises(CertificateError):
+        released.dp.interval()
+
+
+def test_files_of_made_up_rows_are_released_inside_of_tests_alone(tmp_path):
+    dpt.rehearsal(rows=60, max_rows=4, **FACTS).to_parquet(tmp_path / "rows.parquet")
+    scan = dpf.scan_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(DeclarationError, match="made up"):
+        scan.dp.declare(privacy_unit="rider", max_rows=4)
+    with dpt.seeded_noise(1):
+        scan.dp.declare(privacy_unit="rider", max_rows=4)
+        assert len(scan.dp.count("zone", keys=["A", "B"], epsilon=1)) == 2
+
+
 @pytest.mark.parametrize("step", KEPT)
 def test_steps_keep_the_mark_as_the_pages_say(step, tmp_path):
-    made = rehearsal(rows=60, max_rows=4, **FACTS)
+    made = dpt.rehearsal(rows=60, max_rows=4, **FACTS)
     assert KEPT[step](made, tmp_path).attrs[MADE_UP] is True
 
 
 @pytest.mark.parametrize("step", LOST)
 def test_steps_lose_the_mark_as_the_pages_say(step, tmp_path):
-    made = rehearsal(rows=60, max_rows=4, **FACTS)
+    made = dpt.rehearsal(rows=60, max_rows=4, **FACTS)
     assert MADE_UP not in LOST[step](made, tmp_path).attrs
