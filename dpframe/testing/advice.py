@@ -112,8 +112,8 @@ GENERAL = {
         "grouped by the unit."
     ),
     "charge": (
-        "Declare whom a row belongs to, privacy_unit=, with the column as it came, and caps; do not "
-        "number people anew, and do not multiply rows after the declaration."
+        "Declare whom a row belongs to, privacy_unit=, with the column as it came, and caps; do "
+        "not number people anew, and do not multiply rows after the declaration."
     ),
 }
 
@@ -132,9 +132,10 @@ def advice_for(pipeline: Callable[..., Any], broken: str) -> str:
 
 def _lines(pipeline: Callable[..., Any]) -> Iterator[tuple[str, str]]:
     """Give the lines of a function, and of those of its module that it calls."""
-    waiting, seen = [pipeline], set()
+    seen: set[Any] = set()
+    waiting: list[Any] = [pipeline]
     while waiting and len(seen) < _MOST_FUNCTIONS:
-        function: Any = waiting.pop(0)
+        function = waiting.pop(0)
         while isinstance(function, functools.partial):
             function = function.func
         function = inspect.unwrap(getattr(function, "__func__", function))

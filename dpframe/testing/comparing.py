@@ -97,8 +97,8 @@ def _text(value: object) -> str:
 @contextlib.contextmanager
 def _logs(logged: list[str]) -> Iterator[None]:
     """Keep all log records, of every level and logger, also of those that pass nothing on."""
-    make, root, disabled = logging.getLogRecordFactory(), logging.getLogger(), logging.root.manager
-    level, off = root.level, disabled.disable
+    make, root = logging.getLogRecordFactory(), logging.getLogger()
+    level, off = root.level, root.manager.disable
 
     def keep(*args: Any, **keywords: Any) -> logging.LogRecord:
         record = make(*args, **keywords)
@@ -109,8 +109,7 @@ def _logs(logged: list[str]) -> Iterator[None]:
         logged.append(f"{record.name} {record.levelname}: {words}")
         return record
 
-    handler = logging.NullHandler()  # or the last resort would print warnings
-    root.addHandler(handler)
+    handlers, root.handlers = root.handlers, [logging.NullHandler()]
     logging.setLogRecordFactory(keep)
     root.setLevel(_ALL)
     logging.disable(logging.NOTSET)
@@ -120,7 +119,7 @@ def _logs(logged: list[str]) -> Iterator[None]:
         logging.disable(off)
         root.setLevel(level)
         logging.setLogRecordFactory(make)
-        root.removeHandler(handler)
+        root.handlers = handlers
 
 
 @contextlib.contextmanager
@@ -132,13 +131,13 @@ def _output() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 
 _PARTS = {
-    "error": "what it raises",
-    "result": "what it returns",
-    "warned": "its warnings",
-    "logged": "its log",
-    "printed": "its output",
-    "files": "the files it writes",
-    "ledgers": "the entries of its ledgers",
+    "error": "what is raised",
+    "result": "what is returned",
+    "warned": "what is warned of",
+    "logged": "what is logged",
+    "printed": "what is printed",
+    "files": "what is in files",
+    "ledgers": "what is charged",
 }
 
 
@@ -147,9 +146,9 @@ def difference(one: Outcome, other: Outcome) -> tuple[str, str] | None:
     for part, words in _PARTS.items():
         found = next(_differences(getattr(one, part), getattr(other, part), "", 0), None)
         if found is not None:
-            return part, f"{words} differ{'s' * (part in ('error', 'result', 'logged', 'printed'))}" + (
-                f"{found[0] and f' at {found[0]}'}: {_show(found[1])} and {_show(found[2])}"
-            )
+            path, first, second = found
+            where = f", at {path.strip()}" if path else ""
+            return part, f"{words} is not the same{where}: {_show(first)} and {_show(second)}"
     return None
 
 
@@ -187,9 +186,9 @@ def _differences(one: Any, other: Any, path: str, depth: int) -> _Found:  # noqa
                 yield from _differences(one[key], other[key], f"{path}[{key!r:.60}]", depth + 1)
     elif isinstance(one, list | tuple):
         if len(one) != len(other):
-            pairs = list(zip_longest(one, other))
-            at = next(i for i, (a, b) in enumerate(pairs) if i >= min(len(one), len(other)) or a is not b and not _same(a, b))
-            yield f"{path}[{at}] (of {len(one)} and {len(other)})", *pairs[at]
+            pairs = list(zip_longest(one, other, fillvalue="nothing"))
+            at = next(at for at, pair in enumerate(pairs) if not _same(*pair))
+            yield f"{path}[{at}]", *pairs[at]
         else:
             for at, (a, b) in enumerate(zip(one, other, strict=True)):
                 yield from _differences(a, b, f"{path}[{at}]" if len(one) > 1 else path, depth + 1)
@@ -197,10 +196,15 @@ def _differences(one: Any, other: Any, path: str, depth: int) -> _Found:  # noqa
         for part in fields(one):
             a, b = getattr(one, part.name, None), getattr(other, part.name, None)
             yield from _differences(a, b, f"{path}.{part.name}", depth + 1)
-    elif depth < _DEEPEST and type(one).__eq__ is object.__eq__ and hasattr(one, "__dict__"):
+    elif depth < _DEEPEST and _has_no_equality(one) and hasattr(one, "__dict__"):
         yield from _differences(vars(one), vars(other), path, depth + 1)
     elif not _equal(one, other):
         yield path, one, other
+
+
+def _has_no_equality(value: object) -> bool:
+    equality: Any = type(value).__eq__
+    return equality is object.__eq__
 
 
 def _same(one: Any, other: Any) -> bool:

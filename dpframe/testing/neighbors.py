@@ -57,8 +57,12 @@ class Splitter:
         word = "row" if self.unit is None else str(self.unit)
         for code in self._choose(most, seed):
             own = self.codes == code
-            name = f"{word} {self.ids[code]!r:.60}"
-            yield Tried(name, self.ids[code], None, self.frame[~own], self.frame[own])
+            unit = self._id(code)
+            yield Tried(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
+
+    def _id(self, code: int) -> Any:
+        """Return the identifier of a unit, a number of NumPy as one of Python."""
+        return self.ids[code : code + 1].tolist()[0]
 
     def _choose(self, most: int, seed: int) -> list[int]:
         codes = self.codes[self.codes >= 0]
@@ -73,30 +77,37 @@ class Splitter:
         first = first[: max(most * 2 // 3, 1)]
         return list(dict.fromkeys([*first, *rest.tolist()]))[:most]
 
-    def made_up(
-        self, declarations: Sequence[Declaration], seed: int, *, odd_cells: bool
-    ) -> Iterator[Tried]:
-        """Make units that fill all cells and caps, and one of odd cells."""
-        if not len(self.frame):
-            return
-        rng = np.random.default_rng(seed)  # no noise: made-up rows
-        low, high = (None, None) if self.unit is None else _new_ids(self.frame[self.unit])
-        for name, unit, rows in (
-            ("a made-up unit of large values in all groups", high, self._full(declarations, rng, 1)),
-            ("a made-up unit of small values in all groups", low, self._full(declarations, rng, 0)),
-            *([("a made-up unit of odd cells", high, self._odd(rng))] if odd_cells else []),
-        ):
-            if self.unit is not None:
-                if unit is None:
-                    continue
-                rows[self.unit] = pd.array([unit] * len(rows), dtype=self.frame[self.unit].dtype)
-            else:
-                rows = rows.iloc[:1]
-            rows.index = _new_index(self.frame.index, len(rows))
-            yield Tried(name, unit, pd.concat([self.frame, rows]), None, rows)
+    def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[Tried]:
+        """Make units that fill all cells and caps."""
+        if len(self.frame):
+            rng = np.random.default_rng(seed)  # no noise: made-up rows
+            for end, words in enumerate(("small", "large")):
+                rows = self._full(declarations, rng, end)
+                yield from self._added(rows, f"{words} values in all groups", end)
+
+    def odd(self, seed: int) -> Iterator[Tried]:
+        """Make a unit of odd cells."""
+        if len(self.frame):
+            rng = np.random.default_rng(seed)  # no noise: made-up rows
+            yield from self._added(self._odd(rng), "odd cells", 1)
+
+    def _added(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[Tried]:
+        """Add rows under an identifier before or behind all others, if there is one."""
+        word, unit = "row", None
+        if self.unit is None:
+            rows = rows.iloc[:1].copy()
+        else:
+            word, unit = "unit", _new_ids(self.frame[self.unit])[end]
+            if unit is None:
+                return
+            _put(rows, self.unit, [unit] * len(rows))
+        rows.index = _new_index(self.frame.index, len(rows))
+        whole = pd.concat([self.frame, rows])
+        yield Tried(f"a made-up {word} of {words}", unit, whole, None, rows)
 
     def _templates(self, rng: np.random.Generator, count: int) -> pd.DataFrame:
-        return self.frame.take(rng.integers(len(self.frame), size=count)).copy()
+        rows: pd.DataFrame = self.frame.iloc[rng.integers(len(self.frame), size=count)]
+        return rows.copy()
 
     def _full(
         self, declarations: Sequence[Declaration], rng: np.random.Generator, end: int
@@ -105,14 +116,13 @@ class Splitter:
         facts = {label: c for one in declarations for label, c in one.columns.items()}
         own = [label for label in facts if label in self.frame.columns and label != self.unit]
         keys = [label for label in own if facts[label].keys is not None]
-        cells = list(islice(product(*(facts[label].keys for label in keys)), _MOST_CELLS))
-        caps = [one.caps.rows_per_group or 1 for one in declarations]
-        times = max(1, min(max(caps, default=1) + 1, _MOST_ROWS // max(len(cells), 1)))
-        most_rows = max((one.caps.rows or 0 for one in declarations), default=0)
-        if len(cells) == 1:  # no groups are declared
-            times = max(times, min(most_rows + 1, _MOST_ROWS))
+        listed = (list(facts[label].keys) for label in keys)  # type: ignore[arg-type]
+        cells = list(islice(product(*listed), _MOST_CELLS)) or [()]
+        most = max((one.caps.rows or 0 for one in declarations), default=0) // len(cells)
+        each = max((one.caps.rows_per_group or 0 for one in declarations), default=0)
+        times = min(max(most, each, 1) + 1, max(_MOST_ROWS // len(cells), 1))
         rows = self._templates(rng, len(cells) * times)
-        for at, label in enumerate(keys):
+        for at, label in enumerate(keys if cells[0] else ()):
             _put(rows, label, [cell[at] for cell in cells] * times)
         for label in own:
             bounds = facts[label].bounds
@@ -142,11 +152,11 @@ class Splitter:
         for code in others:
             whole = self._replaced(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
-            name = f"{'row' if self.unit is None else self.unit} {self.ids[code]!r:.60}"
-            yield Tried(name, self.ids[code], None, whole, alone), every
+            name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
+            yield Tried(name, self._id(code), None, whole, alone), every
 
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
-        rows = self.frame[self.codes == model].copy()
+        rows: pd.DataFrame = self.frame[self.codes == model].copy()
         if self.unit is not None:
             _put(rows, self.unit, [self.ids[code]] * len(rows))
         return rows
@@ -166,7 +176,9 @@ class Splitter:
 
 
 def _renumbered(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    return made.reset_index(drop=True) if isinstance(frame.index, pd.RangeIndex) else made
+    if isinstance(frame.index, pd.RangeIndex):
+        made.index = pd.RangeIndex(len(made))
+    return made
 
 
 def _outliers(column: pd.Series) -> list[int]:
@@ -212,7 +224,7 @@ def _odd_cells(column: pd.Series) -> list[Any]:
 def _new_ids(column: pd.Series) -> tuple[Any, Any]:
     """Return identifiers that no row has, before and behind all others; `None` where none fits."""
     kind, known = column.dtype.kind, column.dropna()
-    if not len(known) or kind == "b" or isinstance(column.dtype, pd.CategoricalDtype):
+    if not len(known) or isinstance(column.dtype, pd.CategoricalDtype):
         return None, None
     try:
         low, high = known.min(), known.max()
@@ -220,14 +232,11 @@ def _new_ids(column: pd.Series) -> tuple[Any, Any]:
         return None, None
     if kind in "iu":
         ends = np.iinfo(getattr(column.dtype, "numpy_dtype", column.dtype))
-        return (
-            int(low) - 1 if int(low) > ends.min else None,
-            int(high) + 1 if int(high) < ends.max else None,
-        )
-    if kind == "f":
-        return float(low) - 1, float(high) + 1
-    if kind == "M":
-        return low - pd.Timedelta(days=1), high + pd.Timedelta(days=1)
+        below = int(low) - 1 if int(low) > ends.min else None
+        return below, int(high) + 1 if int(high) < ends.max else None
+    if kind in "fM":
+        step: Any = 1.0 if kind == "f" else pd.Timedelta(days=1)
+        return low - step, high + step
     if isinstance(low, str) and isinstance(high, str):
         return ("" if low else None), f"{high}~"
     return None, None
@@ -239,4 +248,5 @@ def _new_index(index: pd.Index, count: int) -> pd.Index:
         return pd.RangeIndex(index.stop, index.stop + count * index.step, index.step)
     if index.dtype.kind == "i":
         return pd.Index(index.max() + 1 + np.arange(count), dtype=index.dtype, name=index.name)
-    return index.take(np.zeros(count, np.intp))
+    labels: pd.Index = index[:1].repeat(count)
+    return labels

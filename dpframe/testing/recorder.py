@@ -124,9 +124,7 @@ class Replay(Run):
 
     def check_charges(self) -> None:
         """Compare what the neighbor moves with what was charged."""
-        for number, (one, other) in enumerate(
-            zip(self._run.measured, self._draws, strict=False)
-        ):
+        for number, (one, other) in enumerate(zip(self._run.measured, self._draws, strict=False)):
             cost = one.cost(other)
             if cost > one.allowed:
                 raise self._broken(excess_words(one, float(cost)), number)
