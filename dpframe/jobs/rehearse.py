@@ -25,7 +25,7 @@ from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.query import Query
 from dpframe.reporting.report import report
 from dpframe.testing import seeded_noise
-from dpframe.testing.rehearsal import Cells, cells_of_schema, declared, made_up
+from dpframe.testing.rehearsal import CellFacts, cells_of_schema, declared, made_up
 
 PAGE = "TEST-report.html"
 _ANOTHER = "another text"
@@ -84,8 +84,8 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
                     title = f"TEST: {job.options['name']}"
                     report(done.frames, path=page, ledger=done.ledger, title=title)
                 written.append(page)
-            except (DPFrameError, OSError) as error:  # Jinja2 is optional
-                problems.append(f"{page} was not written: {error}")
+            except DPFrameError as error:  # Jinja2 is optional
+                tried = replace(tried, warned=(*tried.warned, f"{page} was not written: {error}"))
     return Rehearsal(tried, written, problems)
 
 
@@ -146,7 +146,7 @@ def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
         if label is not None and label not in cells:
             kind = job.data.types.get(str(label)) or kind_from_plan(label, known, queries)
             nullable = known.column(label).missing is not None
-            cells[label] = Cells(kind or "string", nullable=nullable)
+            cells[label] = CellFacts(kind or "string", nullable=nullable)
     for query in queries:
         for name, label, value in _named_values(query):
             facts = known.column(label)

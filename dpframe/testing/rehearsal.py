@@ -40,7 +40,7 @@ _WITH_MISSING: dict[str, Any] = {"int64": "Int64", "float64": "float64", "bool":
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CellFacts:
     """What cells of a column hold, beside what is declared."""
 
     kind: (
@@ -144,16 +144,16 @@ def declared(schema: object, facts: Mapping[str, Any]) -> Declaration:
     return found
 
 
-def cells_of_schema(schema: object) -> dict[Hashable, Cells]:
+def cells_of_schema(schema: object) -> dict[Hashable, CellFacts]:
     """Say what a schema, if there is one, says of the cells of its columns."""
-    found: dict[Hashable, Cells] = {}
+    found: dict[Hashable, CellFacts] = {}
     if schema is None:
         return found
     for label, column in from_pandera.columns_of(schema).items():
         kind = _kind_of_dtype(getattr(column.dtype, "type", None))
         ends = _ends_of_checks(column.checks, kind)
         flags = {"nullable": bool(column.nullable), "unique": bool(column.unique)}
-        found[label] = Cells(kind, column.dtype, ends, **flags)
+        found[label] = CellFacts(kind, column.dtype, ends, **flags)
     return found
 
 
@@ -220,7 +220,12 @@ def _kind_of_facts(facts: Column) -> str | None:
 
 
 def made_up(
-    declaration: Declaration, cells: Mapping[Hashable, Cells], rows: int, seed: int, *, nasty: bool
+    declaration: Declaration,
+    cells: Mapping[Hashable, CellFacts],
+    rows: int,
+    seed: int,
+    *,
+    nasty: bool,
 ) -> pd.DataFrame:
     """Make up rows of declared columns; what their cells hold is known, or is read off the facts.
 
@@ -239,7 +244,7 @@ def made_up(
         facts = declaration.column(label)
         kind = _kind_of_facts(facts) or ("string" if label == unit else None)
         nullable = facts.missing is not None
-        known = cells.get(label) or (None if kind is None else Cells(kind, nullable=nullable))
+        known = cells.get(label) or (None if kind is None else CellFacts(kind, nullable=nullable))
         if known is not None:
             values = _column(facts, known, units, rng, is_unit=label == unit)
             values = _with_odd(values, facts, known, rng, nasty=nasty)
@@ -283,7 +288,7 @@ def _units(rows: int, caps: Caps, rng: np.random.Generator) -> _Units:
 
 
 def _column(
-    facts: Column, cells: Cells, units: _Units, rng: np.random.Generator, *, is_unit: bool
+    facts: Column, cells: CellFacts, units: _Units, rng: np.random.Generator, *, is_unit: bool
 ) -> pd.Series:
     """Make up the values of a column."""
     rows = len(units.number)
@@ -301,7 +306,7 @@ def _column(
     return pd.Series(taken.array, index=pd.RangeIndex(rows))
 
 
-def _ends(cells: Cells, facts: Column) -> tuple[Any, Any]:
+def _ends(cells: CellFacts, facts: Column) -> tuple[Any, Any]:
     """Choose between what values are made up: the ends of a schema, of bounds, or the usual."""
     usual = _DEFAULTS.get(cells.kind, (0, 100))
     low, high = cells.ends
@@ -316,7 +321,7 @@ def _ends(cells: Cells, facts: Column) -> tuple[Any, Any]:
     return low, max(usual[1], low + span) if high is None else high
 
 
-def _different(cells: Cells, facts: Column, numbers: np.ndarray) -> pd.Series:
+def _different(cells: CellFacts, facts: Column, numbers: np.ndarray) -> pd.Series:
     """Make up a value for each number, another one for another number."""
     kind = cells.kind
     if kind == "string":
@@ -356,7 +361,7 @@ def _moments(kind: str, first: Any, microseconds: np.ndarray) -> pd.Series:
 
 
 def _with_odd(
-    values: pd.Series, facts: Column, cells: Cells, rng: np.random.Generator, *, nasty: bool
+    values: pd.Series, facts: Column, cells: CellFacts, rng: np.random.Generator, *, nasty: bool
 ) -> pd.Series:
     """Put odd values, and missing ones, in the place of some."""
     rows = len(values)
@@ -397,7 +402,7 @@ def _fits(value: object, dtype: Any) -> bool:
     return True
 
 
-def _odd(facts: Column, cells: Cells) -> list[Any]:
+def _odd(facts: Column, cells: CellFacts) -> list[Any]:
     """List values that nothing declares, of the kind of a column."""
     if cells.unique or cells.kind == "bool":
         return []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import pytest
 from support.planning import planned
@@ -198,6 +199,25 @@ def test_a_plan_without_any_budget_cannot_be_rehearsed(plan, capsys):
     (plan.parent / "trips.ledger").unlink()
     assert rehearse(plan) == UNREADABLE
     assert "budget" in capsys.readouterr().err
+
+
+def test_a_report_is_left_out_where_its_package_is_missing(plan, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert rehearse(plan) == SOUND
+    err = capsys.readouterr().err
+    assert err.startswith(f"{plan}: warning: ")
+    assert "dpframe[report]" in err
+    assert {path.name for path in (plan.parent / "tried").glob("*.csv")} == set(TABLES)
+
+
+def test_files_that_cannot_be_written_are_named(plan, capsys, monkeypatch):
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("dpframe.jobs.output_files.os.replace", fail)
+    assert rehearse(plan) == UNREADABLE
+    assert "the disk is full" in capsys.readouterr().err
+    assert not list(plan.parent.glob("dpframe-released-*"))
 
 
 def test_a_program_is_told_the_facts(plan, capsys):
