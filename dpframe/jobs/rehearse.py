@@ -57,6 +57,8 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
     """
     _check_folder(job, folder)
     page = folder / PAGE
+    if page.is_symlink():
+        raise _wrong_folder(f"{page} is a link, not a file. Remove it.")
     if page.exists() and not overwrite:
         raise _wrong_folder(f"there is a file {page} already: give --overwrite to replace it.")
     budget = _budget(job)

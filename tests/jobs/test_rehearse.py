@@ -72,6 +72,7 @@ def test_data_ledger_and_files_of_the_plan_stay_as_they_are(plan):
     assert len(dpf.Ledger(plan.parent / "trips.ledger").entries) == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files here")
 def test_data_are_not_opened(plan):
     data = plan.parent / "trips-2024-03.csv"
     data.unlink()
@@ -147,6 +148,15 @@ def test_files_that_are_there_are_replaced_only_if_told(plan, capsys):
     assert (plan.parent / "tried" / TABLES[0]).read_bytes() == before
     assert rehearse(plan, "--seed=2", "--overwrite") == SOUND
     assert (plan.parent / "tried" / TABLES[0]).read_bytes() != before
+
+
+@pytest.mark.parametrize("name", ["TEST-report.html", *TABLES])
+def test_links_in_the_folder_are_not_followed(name, plan, capsys):
+    (plan.parent / "tried").mkdir()
+    (plan.parent / "tried" / name).symlink_to(plan.parent / "real")
+    assert rehearse(plan, "--overwrite") == UNREADABLE
+    assert "is a link" in capsys.readouterr().err
+    assert not (plan.parent / "real").exists()
 
 
 @pytest.mark.parametrize("folder", [".", "..", "linked", "file", "trips-2024-03.csv"])
