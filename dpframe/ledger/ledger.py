@@ -460,6 +460,9 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy as another view of the same file; a copy in memory would double the budget."""
+        if seam.seen() is not None:
+            why = "a ledger cannot be pickled or copied inside a testing block:"
+            raise LedgerError(f"{why} another process would charge its file.")
         if self._file is None:
             raise LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "

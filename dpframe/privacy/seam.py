@@ -69,6 +69,8 @@ class Block:
 
     def open(self) -> None:
         """Open the block in this context."""
+        if self._ended:
+            raise PrivacyTestError("a testing block can be opened once: make another one.")
         if seen() is not None:
             way = "Close the first one, or leave the second one out."
             raise PrivacyTestError(f"a testing block cannot be opened inside of another. {way}")

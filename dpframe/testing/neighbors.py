@@ -247,6 +247,7 @@ def _new_index(index: pd.Index, count: int) -> pd.Index:
     if isinstance(index, pd.RangeIndex):
         return pd.RangeIndex(index.stop, index.stop + count * index.step, index.step)
     if index.dtype.kind == "i":
-        return pd.Index(index.max() + 1 + np.arange(count), dtype=index.dtype, name=index.name)
+        places = np.arange(count) + (int(index.max()) + 1)
+        return pd.Index(places).astype(index.dtype).rename(index.name)
     labels: pd.Index = index[:1].repeat(count)
     return labels
