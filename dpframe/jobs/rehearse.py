@@ -57,8 +57,10 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
     """
     _check_folder(job, folder)
     page = folder / PAGE
-    if page.is_symlink():
-        raise _wrong_folder(f"{page} is a link, not a file. Remove it.")
+    files = _files_in(folder, job.files)
+    for place in (page, *(path for paths in files.values() for path in paths)):
+        if place.is_symlink():
+            raise _wrong_folder(f"{place} is a link, not a file. Remove it.")
     if page.exists() and not overwrite:
         raise _wrong_folder(f"there is a file {page} already: give --overwrite to replace it.")
     budget = _budget(job)
@@ -69,7 +71,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
         elsewhere = replace(
             job,
             data=_stored(job.data, frame, place),
-            files=_files_in(folder, job.files),
+            files=files,
             ledger=place / "made-up.ledger",
             budget=None,
         )
@@ -83,7 +85,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
-                    title = f"TEST: {job.options['name']}"
+                    title = str(job.options["name"])
                     report(done.frames, path=page, ledger=done.ledger, title=title)
                 written.append(page)
             except DPFrameError as error:  # Jinja2 is optional

@@ -10,7 +10,7 @@ from support.planning import planned
 import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import CertificateError
-from dpframe.jobs.answers import SOUND, TOO_MUCH, UNREADABLE
+from dpframe.jobs.answers import ALTERED, SOUND, TOO_MUCH, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.stopping import Stage, stoppable
 from dpframe.testing.rehearsal import MOST_ROWS
@@ -52,11 +52,13 @@ def test_a_plan_runs_where_neither_data_nor_ledger_are(tmp_path, capsys):
     assert list(contents(tmp_path)) == [plan.relative_to(tmp_path)]
 
 
-def test_all_that_is_written_is_a_test(plan):
+def test_all_that_is_written_is_a_test(plan, capsys):
     assert rehearse(plan, "--quiet") == SOUND
     made = plan.parent / "tried"
-    with pytest.raises(CertificateError):
+    with pytest.raises(CertificateError, match="testing block"):
         dpf.read_csv(made / TABLES[0])
+    assert main(["verify", str(made / TABLES[0])]) == ALTERED
+    assert "testing block" in capsys.readouterr().err
     with dpt.record(folder=made):
         released = dpf.read_csv(made / TABLES[0])
         assert released.dp.certificate.releases[0].testing
@@ -91,6 +93,7 @@ def test_the_seed_decides_on_rows_and_noise(plan):
     )
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
 @pytest.mark.parametrize("nasty", [(), ("--nasty",)])
 def test_rows_are_read_as_the_data_of_the_plan_are(ending, nasty, tmp_path):
