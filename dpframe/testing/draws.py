@@ -3,12 +3,12 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from dpframe.engines.labels import LabelCounts
+from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import Labels
 from dpframe.operations.pipeline import Operation

@@ -14,7 +14,7 @@ _MOST_CELLS, _MOST_ROWS = 200, 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TriedUnit:
     """A unit to try, with frames that hold it and do not.
 
     Parameters
@@ -52,13 +52,13 @@ class Splitter:
         else:
             self.codes, self.ids = pd.factorize(frame[unit])
 
-    def of_frame(self, most: int, seed: int) -> Iterator[Tried]:
+    def of_frame(self, most: int, seed: int) -> Iterator[TriedUnit]:
         """Give some units of the frame: those that stand out first, then random ones."""
         word = "row" if self.unit is None else str(self.unit)
         for code in self._choose(most, seed):
             own = self.codes == code
             unit = self._id(code)
-            yield Tried(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
+            yield TriedUnit(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
 
     def _id(self, code: int) -> Any:
         """Return the identifier of a unit, a number of NumPy as one of Python."""
@@ -77,7 +77,7 @@ class Splitter:
         first = first[: max(most * 2 // 3, 1)]
         return list(dict.fromkeys([*first, *rest.tolist()]))[:most]
 
-    def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[Tried]:
+    def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[TriedUnit]:
         """Make units that fill all cells and caps."""
         if len(self.frame):
             rng = np.random.default_rng(seed)  # no noise: made-up rows
@@ -85,13 +85,13 @@ class Splitter:
                 rows = self._full(declarations, rng, end)
                 yield from self._added(rows, f"{words} values in all groups", end)
 
-    def odd(self, seed: int) -> Iterator[Tried]:
+    def odd(self, seed: int) -> Iterator[TriedUnit]:
         """Make a unit of odd cells."""
         if len(self.frame):
             rng = np.random.default_rng(seed)  # no noise: made-up rows
             yield from self._added(self._odd(rng), "odd cells", 1)
 
-    def _added(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[Tried]:
+    def _added(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[TriedUnit]:
         """Add rows under an identifier before or behind all others, if there is one."""
         word, unit = "row", None
         if self.unit is None:
@@ -103,7 +103,7 @@ class Splitter:
             _put(rows, self.unit, [unit] * len(rows))
         rows.index = _new_index(self.frame.index, len(rows))
         whole = pd.concat([self.frame, rows])
-        yield Tried(f"a made-up {word} of {words}", unit, whole, None, rows)
+        yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows)
 
     def _templates(self, rng: np.random.Generator, count: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame.iloc[rng.integers(len(self.frame), size=count)]
@@ -137,7 +137,7 @@ class Splitter:
                 _put(rows, label, _odd_cells(self.frame[label]))
         return rows
 
-    def replacing(self, most: int, seed: int) -> Iterator[tuple[Tried, pd.DataFrame]]:
+    def replacing(self, most: int, seed: int) -> Iterator[tuple[TriedUnit, pd.DataFrame]]:
         """Give units and frames for neighbors in which one is replaced, see `of_frame`.
 
         `without` has the rows of a common model in place of the unit's; `alone` has them in place
@@ -153,7 +153,7 @@ class Splitter:
             whole = self._replaced(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
             name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
-            yield Tried(name, self._id(code), None, whole, alone), every
+            yield TriedUnit(name, self._id(code), None, whole, alone), every
 
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame[self.codes == model].copy()

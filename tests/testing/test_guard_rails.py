@@ -234,7 +234,8 @@ def test_threads_that_do_not_see_the_block_release_nothing(block, path):
 
 def test_threads_with_a_copied_context_are_followed():
     with dpt.record() as run:
-        made = in_thread(lambda context=contextvars.copy_context(): context.run(ask))
+        context = contextvars.copy_context()
+        made = in_thread(lambda: context.run(ask))
         assert made.dp.certificate.release.testing
         asyncio.run(asyncio.to_thread(ask))
     assert len(run.measured) == 2
@@ -385,6 +386,7 @@ assert not [name for name in sys.modules if name.startswith("dpframe.testing")]
 """
 
 
+@pytest.mark.full
 def test_nothing_imports_it_and_no_environment_turns_it_on():
     environment = {**os.environ, "DPFRAME_TESTING": "1", "DPFRAME_SEED": "1"}
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=False)
