@@ -12,6 +12,9 @@ import pandas as pd
 DIAGNOSED = "dpframe_private"
 """The name in `attrs` that marks exact numbers of a private frame."""
 
+MADE_UP = "dpframe_made_up"
+"""The name in `attrs` that marks rows that were made up."""
+
 _DECLARED = "dpframe_declared"
 _FRAMES: WeakValueDictionary[int, pd.DataFrame] = WeakValueDictionary()  # an index has no attrs
 _SCALARS = frozenset({type(None), bool, int, float, str})  # quicker
@@ -32,6 +35,11 @@ def mark_frame(frame: pd.DataFrame) -> None:
 def is_marked(attrs: Mapping[Any, Any]) -> bool:
     """Tell whether `attrs` are those of a declared frame, or of what was made of one."""
     return bool(attrs.get(_DECLARED))
+
+
+def is_made_up(attrs: Mapping[Any, Any]) -> bool:
+    """Tell whether `attrs` are those of rows that were made up, or of what was made of them."""
+    return MADE_UP in attrs
 
 
 def is_private(attrs: Mapping[Any, Any]) -> bool:

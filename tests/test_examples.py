@@ -8,6 +8,7 @@ import importlib.util
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -238,6 +239,47 @@ def test_purchases_are_published_with_a_suggested_cap(tmp_path):
     # some 30,000 purchases, of which the guess drops most: noise and cap drop a tenth at most
     assert int(found[0]) < int(found[1]) / 2
     assert {file.name for file in (tmp_path / "made").iterdir()} >= {"caps.png", "months.csv"}
+
+
+@pytest.fixture
+def tested_pipeline(tmp_path):
+    """A copy of the repository whose pipeline is tested."""
+    return shutil.copytree(ROOT / "examples" / "tested_pipeline", tmp_path / "repository")
+
+
+def command(*arguments, folder):
+    """Run a module of Python with the package of this checkout, where a repository is."""
+    paths = os.pathsep.join(filter(None, [str(ROOT), ".", os.environ.get("PYTHONPATH", "")]))
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_the_page_gives_the_commands_of_the_tested_pipeline(tested_pipeline):
+    page = (ROOT / "docs" / "test-your-pipeline.md").read_text(encoding="utf-8")
+    workflow = (tested_pipeline / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert commands.splitlines() == re.findall(r"- run: (?!pip)(.*)", workflow)
+    files = re.findall(r"^\| `(.*?)`", page, re.MULTILINE)
+    assert len(files) == 5
+    assert all((tested_pipeline / file).exists() for file in files)
+
+
+@pytest.mark.full
+def test_a_tested_pipeline_passes_its_tests_and_its_rehearsal(tested_pipeline):
+    done = command("pytest", "-q", "-p", "no:cacheprovider", folder=tested_pipeline)
+    assert done.returncode == 0, done.stdout
+    assert "6 passed" in done.stdout
+    words = "rehearse rides.toml --set month=2024-03 --output rehearsed --allow-imports".split()
+    done = command("dpframe", *words, folder=tested_pipeline)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tested_pipeline / "rehearsed").glob("TEST-*.csv"))) == 3
 
 
 @pytest.fixture

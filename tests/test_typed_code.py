@@ -16,7 +16,8 @@ from dpframe.strategies import MECHANISMS, MechanismName
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = Path(__file__).parent / "support" / "typed"
-SEES_PACKAGE = {**os.environ, "PYTHONPATH": str(ROOT)}
+EXAMPLE = ROOT / "examples" / "tested_pipeline" / "rides"
+SEES_PACKAGE = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(EXAMPLE.parent)])}
 
 
 def lines(name):
@@ -40,7 +41,7 @@ def with_mypy(folder):
     """Return where mypy finds something wrong, as pairs of a file and a line."""
     options = ["--strict", "--ignore-missing-imports", "--config-file=", "--output=json"]
     cache = f"--cache-dir={folder / 'cache'}"
-    out = run("mypy", *options, cache, folder / "right.py", folder / "wrong.py")
+    out = run("mypy", *options, cache, folder / "right.py", folder / "wrong.py", EXAMPLE)
     found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     return {(Path(one["file"]).name, one["line"]) for one in found if one["severity"] == "error"}
 

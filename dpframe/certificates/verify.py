@@ -165,10 +165,21 @@ def read_certificate(found: object) -> Certificate:
         ours = f"this certificate has format {version}, and this version reads {FORMAT}"
         raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
     certificate = read(Certificate, found, "this certificate")
+    refuse_test(certificate)
+    return certificate
+
+
+def refuse_test(certificate: Certificate) -> None:
+    """Refuse what was made inside a testing block, but in such a block.
+
+    Raises
+    ------
+    CertificateError
+        If it was.
+    """
     if any(release.testing for release in certificate.releases) and seam.seen() is None:
         why = "this table was made inside a testing block: it is neither private nor a release."
         raise CertificateError(f"{why} Look at it inside of the block, or release outside.")
-    return certificate
 
 
 @with_keywords

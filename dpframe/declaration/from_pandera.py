@@ -18,6 +18,10 @@ from dpframe.queries.timescale import Moment, as_moment
 
 _METADATA = "dpframe"
 _OVERRIDES = ("bounds", "keys", "missing")
+ORDERED = frozenset(
+    {"greater_than", "greater_than_or_equal_to", "less_than", "less_than_or_equal_to", "in_range"}
+)
+"""The checks of pandera that give ends."""
 
 
 def facts(schema: object) -> Mapping[Hashable, Column]:
@@ -38,10 +42,15 @@ def facts(schema: object) -> Mapping[Hashable, Column]:
     DeclarationError
         If it is neither, or what it declares is contradictory.
     """
+    named = columns_of(schema).items()
+    return MappingProxyType({label: _column(label, column) for label, column in named})
+
+
+def columns_of(schema: object) -> Mapping[Hashable, Any]:
+    """Return the columns that a pandera schema names, by label."""
     columns = _dataframe_schema(schema).columns.items()
     # a regex names no column by itself
-    named = {label: column for label, column in columns if not getattr(column, "regex", False)}
-    return MappingProxyType({label: _column(label, column) for label, column in named.items()})
+    return {label: column for label, column in columns if not getattr(column, "regex", False)}
 
 
 def validate(schema: object, frame: pd.DataFrame) -> None:

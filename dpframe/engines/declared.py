@@ -9,7 +9,8 @@ from dpframe.declaration.facts import Declaration, is_copied, is_of_another_test
 from dpframe.declaration.kinds import DATE, TEXT, TIME, ZONED, kind_of_type, kind_of_value, kinds_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError, of_query
-from dpframe.provenance import is_private
+from dpframe.privacy import seam
+from dpframe.provenance import is_made_up, is_private
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import check_query
 from dpframe.queries.tasks import Axis, KeyAxis
@@ -86,13 +87,19 @@ def check_private(frame: Frame) -> None:
     Raises
     ------
     DeclarationError
-        If it carries a certificate or the mark of a diagnosis, or no engine can read it.
+        If it carries a certificate, the mark of a diagnosis or that of made-up rows outside of
+        tests, or no engine can read it.
     """
     attrs = engine_for(frame).attrs(frame)
     if is_private(attrs):
         raise DeclarationError(
             "this frame is a diagnosis, or was made of one: exact numbers about a private frame. "
             "Declare and release the private frame itself."
+        )
+    if is_made_up(attrs) and seam.seen() is None:
+        raise DeclarationError(
+            "the rows of this frame are made up, or some are: a release would look real. Declare "
+            "and release it inside a testing block, such as dpframe.testing.seeded_noise(1)."
         )
     if ATTRIBUTE in attrs:
         raise DeclarationError(

@@ -25,7 +25,7 @@ from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certificate
-from dpframe.certificates.verify import ATTRIBUTE, verify
+from dpframe.certificates.verify import ATTRIBUTE, refuse_test, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.privacy import seam
 
@@ -310,6 +310,7 @@ def read_csv(path: Place) -> pd.DataFrame:
     if not place.is_file():
         raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
     shape = _sidecar(beside)
+    refuse_test(shape.certificate)
     try:
         return _table_of(place.read_bytes().decode("utf-8-sig"), shape)
     except _BROKEN:

@@ -194,6 +194,16 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
     add("--allow-imports", action="store_true", help=allowed)
 
 
+def _rehearse_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    folder = "the folder that all is written into, which has nothing of the plan"
+    add("--output", type=_path, required=True, metavar="FOLDER", help=folder)
+    add("--rows", type=int, default=1000, metavar="N", help="how many rows are made up; 1000")
+    add("--seed", type=int, default=0, metavar="N", help="another one makes other rows and noise")
+    add("--nasty", action="store_true", help="make up missing and odd values, too")
+    _plan_options(parser)
+
+
 def _preview_options(parser: argparse.ArgumentParser) -> None:
     _plan_options(parser)
     shown = "show errors of means in groups of so many rows"
@@ -231,8 +241,6 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
 
 def _words(job: Job, tried: Tried) -> str:
     places = [str(path) for paths in job.files.values() for path in paths]
-    with pd.option_context("display.width", 200, "display.max_columns", 30):
-        table = tried.table.to_string()
     there = "" if job.ledger.exists() else " (not made yet)"
     lines = [
         f"Release    {job.options['name']!r}",
@@ -240,13 +248,18 @@ def _words(job: Job, tried: Tried) -> str:
         f"Writes     {_list_places(places)}",
         f"Ledger     {job.ledger}{there}",
         repr(tried.ledger.status()),
-        f"\n{table}\n",
+        f"\n{_table_text(tried)}\n",
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
         "no interval shows; dpf.diagnose does, on the private data.",
     ]
     if "1 / rows" in set(tried.table["per"]):
         lines.append("Means and rates: divide by the rows of a group, or give --rows N.")
     return "\n".join(lines)
+
+
+def _table_text(tried: Tried) -> str:
+    with pd.option_context("display.width", 200, "display.max_columns", 30):
+        return tried.table.to_string()
 
 
 def _columns(tried: Tried) -> str:
@@ -356,6 +369,34 @@ def _list_places(places: object) -> str:
     return ", ".join(map(str, places))  # type: ignore[call-overload]
 
 
+def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:
+    """Run a plan on made-up rows, and say what was written."""
+    from dpframe.jobs.rehearse import MadeUp, rehearse_job  # needs what tests need
+
+    job = _job(given, path)
+    made = MadeUp(given.rows, given.seed, given.nasty)
+    done = rehearse_job(job, given.output, made, overwrite=given.overwrite)
+    facts = {
+        "name": job.options["name"],
+        "test": True,
+        "fits": done.tried.fits,
+        "outputs": json.loads(done.tried.table.reset_index().to_json(orient="records")),
+        "files": list(map(str, done.written)),
+    }
+    problems = [*_warnings(done.tried.warned), *done.problems]
+    if not done.tried.fits:
+        problems.append("the release does not fit in the whole budget of the plan")
+        return Answer(str(path), "", facts, TOO_MUCH, tuple(problems))
+    words = [
+        f"TEST       {given.rows:,} made-up rows; no data were read, and nothing was spent",
+        f"Release    {job.options['name']!r}",
+        f"\n{_table_text(done.tried)}\n",
+        *(f"{file}: written" for file in done.written),
+    ]
+    code = UNREADABLE if done.problems else SOUND
+    return Answer(str(path), "\n".join(words), facts, code, tuple(problems))
+
+
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
@@ -376,6 +417,11 @@ COMMANDS: dict[str, Command] = {
         "check a plan and print cost and errors; reads no rows and spends nothing",
         preview_plan,
         _preview_options,
+    ),
+    "rehearse": Command(
+        "run a plan on made-up rows and write all into a folder, marked TEST; spends nothing",
+        rehearse_plan,
+        _rehearse_options,
     ),
     "release": Command(
         "release what a plan asks for, and write the files", release_plan, _plan_options

@@ -79,7 +79,7 @@ def preview_job(
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ledger = _ledger_now(job, here=with_data)
+        ledger = ledger_now(job, here=with_data)
         _declare(job, frame, copy_in_memory(ledger))
         declared = kept_declaration(frame)
         assert declared is not None  # noqa: S101  # it was declared in the line before
@@ -149,7 +149,7 @@ def _may_be_charged(ledger: Ledger, name: str) -> bool:
 
 def is_used_up(job: Job) -> bool:
     """Whether nothing is left of the ledger of a job."""
-    return _ledger_now(job, here=False).status().largest_share == 0
+    return ledger_now(job, here=False).status().largest_share == 0
 
 
 def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
@@ -198,7 +198,7 @@ def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
         raise job.plan.section("declare").about(error) from None
 
 
-def _ledger_now(job: Job, *, here: bool) -> Ledger:
+def ledger_now(job: Job, *, here: bool) -> Ledger:
     """Return the ledger as it is, in memory; one that is not made yet is as the plan says.
 
     Reading one locks it, which needs rights to write: where the job is only reviewed, it is copied.

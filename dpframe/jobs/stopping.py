@@ -96,6 +96,16 @@ def set_stage(stage: Stage) -> None:
 
 
 @contextmanager
+def unspent() -> Iterator[None]:
+    """Spend nothing that counts: a command is stopped as if it spent nothing, wherever it is."""
+    outer = _in_force.set(None)
+    try:
+        yield
+    finally:
+        _in_force.reset(outer)
+
+
+@contextmanager
 def stoppable(*, leaving: bool = False) -> Iterator[Stops]:
     """Raise `Stopped` for signals that end a job, unless the program's caller ignores them."""
     stops = Stops()

@@ -76,7 +76,7 @@ def _kind_of_value(value: object, numbers: str) -> str | None:
 
 def _named_by(query: Query) -> Iterator[_Typed]:
     """Give the types of keys, bins and bounds that a query has itself."""
-    for label, keys in _keys_of(query):
+    for label, keys in keys_of_query(query):
         yield label, _kind_of(keys)
     for axis in query.bin_axes:
         yield axis.column, _kind_of(axis.keys.left[:1], "float64")
@@ -85,7 +85,7 @@ def _named_by(query: Query) -> Iterator[_Typed]:
             yield label, _kind_of(bounds, "float64")  # type: ignore[arg-type]  # two ends
 
 
-def _keys_of(query: Query) -> Iterator[tuple[Hashable, Any]]:
+def keys_of_query(query: Query) -> Iterator[tuple[Hashable, Any]]:
     """Give the keys that a query has itself, by column."""
     if isinstance(query.keys, Mapping):
         yield from query.keys.items()
@@ -225,7 +225,7 @@ def _said_by_declaration(declared: Declaration) -> Iterator[_Said]:
 
 
 def _said_by_query(query: Query) -> Iterator[_Said]:
-    for label, keys in _keys_of(query):
+    for label, keys in keys_of_query(query):
         yield from _of_keys(label, keys, "its keys in the query are {}")
     for axis in query.bin_axes:
         yield from _of_ends(axis.column, axis.keys.left, "its bins are of {}", "bins")

@@ -6,5 +6,6 @@
 from dpframe.errors import PrivacyTestError
 from dpframe.testing.check import check
 from dpframe.testing.recorder import record, seeded_noise
+from dpframe.testing.rehearsal import rehearsal
 
-__all__ = ["PrivacyTestError", "check", "record", "seeded_noise"]
+__all__ = ["PrivacyTestError", "check", "record", "rehearsal", "seeded_noise"]

@@ -1,0 +1,212 @@
+"""A plan is rehearsed: it runs on made-up rows in a testing block, and writes into a folder."""
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dpframe.declaration.facts import Declaration
+from dpframe.engines.temporary import temporary_folder
+from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
+from dpframe.jobs.data import Data
+from dpframe.jobs.job import Job
+from dpframe.jobs.run_job import Tried, ledger_now, preview_job, release_job
+from dpframe.jobs.stopping import unspent
+from dpframe.jobs.type_check import keys_of_query, kind_from_plan
+from dpframe.ledger.ledger import Ledger
+from dpframe.privacy.amounts import Budget
+from dpframe.queries import where
+from dpframe.queries.binned import bounds_of_bins
+from dpframe.queries.query import Query
+from dpframe.reporting.report import report
+from dpframe.testing import seeded_noise
+from dpframe.testing.rehearsal import CellFacts, cells_of_schema, declared, made_up
+
+PAGE = "TEST-report.html"
+_ANOTHER = "another text"
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What came of a job on made-up rows."""
+
+    tried: Tried  # what it would cost, with the whole budget
+    written: list[Path]  # the files that were written
+    problems: list[str]  # which files were not, and why
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUp:
+    """Which rows are made up."""
+
+    rows: int = 1000
+    seed: int = 0
+    nasty: bool = False
+
+
+def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = False) -> Rehearsal:
+    """Run a job on made-up rows, with a ledger of its own, and write into a folder.
+
+    The data, the ledger and the files of the plan are not touched. All that is written is marked
+    as a test.
+    """
+    _check_folder(job, folder)
+    page = folder / PAGE
+    files = _files_in(folder, job.files)
+    for place in (page, *(path for paths in files.values() for path in paths)):
+        if place.is_symlink():
+            raise _wrong_folder(f"{place} is a link, not a file. Remove it.")
+    if page.exists() and not overwrite:
+        raise _wrong_folder(f"there is a file {page} already: give --overwrite to replace it.")
+    budget = _budget(job)
+    frame = _rows(job, made)
+    folder.mkdir(parents=True, exist_ok=True)
+    with temporary_folder("dpframe-rows-") as place, unspent():
+        Ledger.create(place / "made-up.ledger", budget=budget)
+        elsewhere = replace(
+            job,
+            data=_stored(job.data, frame, place),
+            files=files,
+            ledger=place / "made-up.ledger",
+            budget=None,
+        )
+        with seeded_noise(made.seed, folder=folder):
+            tried = preview_job(elsewhere, overwrite=overwrite)
+            if not tried.fits:
+                return Rehearsal(tried, [], [])
+            done = release_job(elsewhere, overwrite=overwrite)
+            problems = [f"{path} was not written: {why}" for _, path, why in done.failed]
+            written = [*done.written]
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
+                    title = str(job.options["name"])
+                    report(done.frames, path=page, ledger=done.ledger, title=title)
+                written.append(page)
+            except DPFrameError as error:  # Jinja2 is optional
+                tried = replace(tried, warned=(*tried.warned, f"{page} was not written: {error}"))
+    return Rehearsal(tried, written, problems)
+
+
+def _wrong_folder(why: str) -> PlanFileError:
+    return PlanFileError(f"--output: {why}", parameter="output")
+
+
+def _check_folder(job: Job, folder: Path) -> None:
+    """Check that nothing of a plan is in a folder, and the folder is not in its data."""
+    inside = folder.resolve()
+    files = [path for paths in job.files.values() for path in paths]
+    for path in (job.source.path, job.ledger, *job.data.paths, *files):
+        place = path.resolve()
+        if place.is_relative_to(inside):
+            raise _wrong_folder(f"{folder} is where the plan keeps {path}. Name another folder.")
+    if any(inside.is_relative_to(path.resolve()) for path in job.data.paths):
+        raise _wrong_folder(f"{folder} is in the data. Name another folder.")
+    if folder.exists() and not folder.is_dir():
+        raise _wrong_folder(f"{folder} is not a folder. Name another one.")
+
+
+def _budget(job: Job) -> Budget:
+    """Return the whole budget: that of the plan, or that of its ledger."""
+    if job.budget is None and not job.ledger.exists():
+        why = f"there is no ledger {job.ledger}, and no budget in the plan"
+        way = "write budget = { epsilon = 1, delta = 1e-6 }, or as large as it shall be"
+        raise job.plan.section("ledger").error(f"{why}: {way}.", "path")
+    return job.budget or ledger_now(job, here=False).budget
+
+
+def _files_in(
+    folder: Path, files: Mapping[str, tuple[Path, ...]]
+) -> Mapping[str, tuple[Path, ...]]:
+    """Choose places in one folder for all files; those that are called alike are numbered."""
+    often = Counter(path.name.casefold() for paths in files.values() for path in paths)
+    number = 0
+    found = {}
+    for table, paths in files.items():
+        places = []
+        for path in paths:
+            number += 1
+            alike = often[path.name.casefold()] > 1
+            places.append(folder / f"TEST-{f'{number}-' * alike}{path.name}")
+        found[table] = tuple(places)
+    return found
+
+
+def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
+    """Make up the rows of a plan from what it declares and asks."""
+    try:
+        known = declared(job.declared["schema"], job.declared)
+    except DPFrameError as error:
+        raise job.plan.section("declare").about(error) from None
+    queries = job.queries.values()
+    cells = cells_of_schema(job.declared["schema"])
+    labels = dict.fromkeys(label for query in queries for label in query.labels)
+    for label in dict.fromkeys([*labels, *known.columns, known.unit_column]):
+        if label is not None and label not in cells:
+            kind = job.data.types.get(str(label)) or kind_from_plan(label, known, queries)
+            nullable = known.column(label).missing is not None
+            cells[label] = CellFacts(kind or "string", nullable=nullable)
+    for query in queries:
+        for name, label, value in _named_values(query):
+            facts = known.column(label)
+            if facts.keys is None and facts.bounds is None:
+                known = _with_fact(known, name, label, value)
+    missing = [label for label in labels if label not in known.columns]
+    known = replace(known, columns={**known.columns, **{one: known.column(one) for one in missing}})
+    return made_up(known, cells, made.rows, made.seed, nasty=made.nasty)
+
+
+def _with_fact(known: Declaration, name: str, label: Hashable, value: object) -> Declaration:
+    facts: Any = {name: {label: value}}
+    try:
+        return known.with_facts(**facts)
+    except DeclarationError:  # what cannot be declared may be asked for, such as an open bin
+        return known
+
+
+def _named_values(query: Query) -> Iterator[tuple[str, Hashable, object]]:
+    """Say which keys and bounds a query has itself, and what its conditions compare with."""
+    for label, keys in keys_of_query(query):
+        yield "keys", label, keys
+    for axis in query.bin_axes:
+        yield "bounds", axis.column, (axis.keys.left[0], axis.keys.right[-1])
+    for given in (bounds_of_bins(query), *(asked.bounds for asked in query.outputs)):
+        for label, bounds in given.items():
+            yield "bounds", label, bounds
+    conditions = [query.condition, *(asked.where for asked in query.outputs)]
+    for condition in (*conditions, *(asked.condition for asked in query.outputs)):
+        for found in () if condition is None else where.comparisons(condition):
+            match found:
+                case where.Membership(where.Name(label), items) if items:
+                    yield _around(label, items)
+                case where.Compare(_, where.Name(label), where.Constant(value)):
+                    yield _around(label, [value])
+                case where.Compare(_, where.Constant(value), where.Name(label)):
+                    yield _around(label, [value])
+
+
+def _around(label: str, values: Any) -> tuple[str, Hashable, object]:
+    """Say which values satisfy a comparison, and fail to: these texts or others, numbers near."""
+    texts = [value for value in values if isinstance(value, str)]
+    if texts:
+        return "keys", label, [*dict.fromkeys(texts), _ANOTHER]
+    return "bounds", label, (math.floor(min(values)) - 1, math.ceil(max(values)) + 1)
+
+
+def _stored(data: Data, frame: pd.DataFrame, folder: Path) -> Data:
+    """Write made-up rows as the data of the plan are written, and return where they are."""
+    ending = {"csv": ".csv", "feather": ".feather", "parquet": ".parquet"}[data.form]
+    place = folder / f"made-up{ending}"
+    if data.form == "csv":
+        options: dict[str, Any] = {"encoding": data.encoding.name, "errors": "replace"}
+        frame.to_csv(place, index=False, sep=data.separator, **options)
+    elif data.form == "feather":
+        frame.to_feather(place)
+    else:
+        frame.to_parquet(place)
+    return replace(data, paths=(place,), given=False)

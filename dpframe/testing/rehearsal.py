@@ -1,0 +1,422 @@
+"""Made-up rows, from public facts alone: what a pipeline can be tried with where no data are."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from dpframe.calls import with_keywords
+from dpframe.declaration import from_pandera
+from dpframe.declaration.facts import Column, Declaration, kept_declaration
+from dpframe.errors import DeclarationError
+from dpframe.operations.declare import DeclareOptions, declare
+from dpframe.privacy.neighbors import Caps
+from dpframe.provenance import MADE_UP
+from dpframe.queries.timescale import as_moment
+
+MOST_ROWS = 10_000_000
+"""More made-up rows than this are not made."""
+
+_MISSING = 0.05  # share of the cells that are missing, where a schema allows it
+_FAR = 2**61  # integers that are made up are not farther from 0
+_TEXTS = 20  # different texts of a column of which nothing else is known
+_DAY = pd.Timedelta(days=1).as_unit("us")
+_FIRST = pd.Timestamp("2024-01-01").as_unit("us")
+_DEFAULTS: dict[str, tuple[Any, Any]] = {
+    "int64": (0, 100),
+    "float64": (0, 100),
+    "date": (_FIRST, _FIRST + 365 * _DAY),
+    "datetime": (_FIRST, _FIRST + 365 * _DAY),
+    "datetime-utc": (_FIRST.tz_localize("UTC"), _FIRST.tz_localize("UTC") + 365 * _DAY),
+    "timedelta": (0 * _DAY, _DAY),
+}
+"""Between what values are made up where no bounds say it, by kind."""
+_MOMENTS = (pd.Timestamp, pd.Timedelta)
+_WITH_MISSING: dict[str, Any] = {"int64": "Int64", "float64": "float64", "bool": "boolean"}
+"""The dtypes of columns where a value may be missing, by kind; those of others are inferred."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellFacts:
+    """What cells of a column hold, beside what is declared."""
+
+    kind: (
+        str  # "string", "int64", "float64", "bool", "date", "datetime", "datetime-utc"; "timedelta"
+    )
+    dtype: Any = None  # the dtype that a schema says; `None`: that of the values
+    ends: tuple[Any, Any] = (None, None)  # the ends that checks of a schema give
+    nullable: bool = False  # whether a schema allows missing values
+    unique: bool = False  # whether a schema wants all values to differ
+
+
+@with_keywords
+def rehearsal(
+    declaration: object = None,
+    rows: int = 1000,
+    seed: int = 0,
+    *,
+    nasty: bool = False,
+    **facts: Unpack[DeclareOptions],
+) -> pd.DataFrame:
+    """Make up rows of a private frame from public facts alone.
+
+    Keys, bounds, caps and types are all that is looked at, so that the rows may be made where no
+    data are: on a laptop, in continuous integration. Some units have as many rows as the caps
+    allow, and some have more. Equal arguments make equal rows.
+
+    `attrs` of the frame say that its rows are made up: outside a block of `dpframe.testing` it
+    is neither declared nor released. Steps of pandas that keep `attrs` keep that mark. A
+    `merge`, a `concat` with other frames, named aggregation, `get_dummies` and CSV files lose it.
+
+    Parameters
+    ----------
+    declaration
+        A pandera `DataFrameModel` or `DataFrameSchema`, or what was declared about a frame:
+        `frame.dp.declaration`. `None`: the keywords say all.
+    rows
+        How many rows are made, at most 10,000,000.
+    seed
+        Another seed makes other rows.
+    nasty
+        Add what real data have and a declaration does not: missing values, infinite ones, values
+        beyond the bounds, groups that are not declared, odd units, all as far as the type of
+        the column can hold them. Such rows break the checks of a schema.
+    bounds, keys, missing, privacy_unit, max_rows, max_groups, max_rows_per_group
+        As in `dpframe.declare`, in addition to a schema.
+    unit, neighboring, name, budget, ledger, validate
+        May be given as to `dpframe.declare`; they change no row.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of the schema, those that have keys or bounds, and the privacy unit. Checks of
+        a schema that are no bounds or keys, such as patterns of texts, are not looked at.
+
+    Raises
+    ------
+    DeclarationError
+        If the facts are not usable, or the number of rows or the seed is no whole number >= 0.
+
+    Examples
+    --------
+    >>> rides = rehearsal(
+    ...     rows=500,
+    ...     keys={"zone": ["A", "B"]},
+    ...     bounds={"fare": (0, 100)},
+    ...     privacy_unit="rider",
+    ...     max_rows=10,
+    ... )
+    >>> sorted(rides.columns), int(rides["rider"].value_counts().max())
+    (['fare', 'rider', 'zone'], 20)
+    """
+    known = getattr(declaration, "declaration", declaration)  # an accessor has one
+    if isinstance(known, Declaration):
+        if given := [name for name in _FACTS if facts.get(name) is not None]:
+            way = "Declare it, or give a schema and keywords."
+            text = f"{given[0]} is given beside a declaration, which says all. {way}"
+            raise DeclarationError(text, parameter=given[0])
+        return made_up(known, {}, rows, seed, nasty=nasty)
+    cells = cells_of_schema(declaration)
+    return made_up(declared(declaration, facts), cells, rows, seed, nasty=nasty)
+
+
+_BY_LABEL = ("keys", "bounds", "missing")
+_FACTS = (*_BY_LABEL, "privacy_unit", "max_rows", "max_groups", "max_rows_per_group")
+
+
+def declared(schema: object, facts: Mapping[str, Any]) -> Declaration:
+    """Read facts as `declare` does, of a frame that has the columns they name, and no row."""
+    named: list[Any] = [facts.get(name) for name in _BY_LABEL]
+    unit = facts["privacy_unit"]
+    labels = [
+        *cells_of_schema(schema),
+        *(label for given in named for label in given or ()),
+        *([unit] if isinstance(unit, str | int | tuple) else ()),
+    ]
+    frame = pd.DataFrame({label: [] for label in dict.fromkeys(labels)})
+    options: Any = {**facts, "budget": None, "ledger": None, "validate": False}
+    declare(frame, **(options | {"schema": schema}))
+    found = kept_declaration(frame)
+    assert found is not None  # noqa: S101  # it was declared in the line before
+    return found
+
+
+def cells_of_schema(schema: object) -> dict[Hashable, CellFacts]:
+    """Say what a schema, if there is one, says of the cells of its columns."""
+    found: dict[Hashable, CellFacts] = {}
+    if schema is None:
+        return found
+    for label, column in from_pandera.columns_of(schema).items():
+        kind = _kind_of_dtype(getattr(column.dtype, "type", None))
+        ends = _ends_of_checks(column.checks, kind)
+        flags = {"nullable": bool(column.nullable), "unique": bool(column.unique)}
+        found[label] = CellFacts(kind, column.dtype, ends, **flags)
+    return found
+
+
+def _ends_of_checks(checks: Any, kind: str) -> tuple[Any, Any]:
+    """Return the highest lower and the lowest upper end of some checks, moved in where open."""
+    lows, highs = [], []
+    for check in checks:
+        known = check.statistics or {}
+        if check.name in from_pandera.ORDERED:
+            ends = [known.get("min_value"), known.get("max_value")]
+            low, high = (_as_end(end, kind) for end in ends)
+            lows += [] if low is None else [low + _open(low, check.name, known, "min")]
+            highs += [] if high is None else [high - _open(high, check.name, known, "max")]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _as_end(value: Any, kind: str) -> Any:
+    """Read an end of values of a kind; `None` for anything else."""
+    if kind in ("int64", "float64"):
+        finite = isinstance(value, int | float | np.number) and np.isfinite(value)
+        return (int if kind == "int64" else float)(value) if finite else None
+    return as_moment(value)
+
+
+def _open(end: Any, name: str, known: Mapping[str, Any], which: str) -> Any:
+    """Say how far values keep from an end: not at all if it may be reached."""
+    is_open = name in ("greater_than", "less_than") or not known.get(f"include_{which}", True)
+    if isinstance(end, int | float):
+        far = 1 if isinstance(end, int) else max(abs(end), 1) / 2**20  # which 32 bits can hold
+        return far if is_open else 0
+    return pd.Timedelta(microseconds=1 if is_open else 0)
+
+
+def _kind_of_dtype(dtype: Any) -> str:
+    """Say what a dtype holds."""
+    if types.is_bool_dtype(dtype):
+        return "bool"
+    if types.is_integer_dtype(dtype):
+        return "int64"
+    if types.is_float_dtype(dtype):
+        return "float64"
+    if types.is_timedelta64_dtype(dtype):
+        return "timedelta"
+    if types.is_datetime64_any_dtype(dtype):
+        return "datetime-utc" if getattr(dtype, "tz", None) is not None else "datetime"
+    return "string"
+
+
+def _kind_of_facts(facts: Column) -> str | None:
+    """Say what a column holds of which values are declared; `None`: nothing is known."""
+    ends = facts.bounds if facts.missing is None else (facts.missing,)
+    if facts.integer:
+        return "int64"
+    if ends is None:
+        if facts.keys is None:
+            return None
+        dates = types.infer_dtype(facts.keys, skipna=False) == "date"
+        return "date" if dates else _kind_of_dtype(facts.keys.dtype)
+    if isinstance(ends[0], pd.Timedelta):
+        return "timedelta"
+    if isinstance(ends[0], pd.Timestamp):
+        return "datetime" if ends[0].tzinfo is None else "datetime-utc"
+    return "float64"
+
+
+def made_up(
+    declaration: Declaration,
+    cells: Mapping[Hashable, CellFacts],
+    rows: int,
+    seed: int,
+    *,
+    nasty: bool,
+) -> pd.DataFrame:
+    """Make up rows of declared columns; what their cells hold is known, or is read off the facts.
+
+    A column of which nothing is known is left out.
+    """
+    for name, value, most in (("rows", rows, MOST_ROWS), ("seed", seed, 2**63)):
+        if type(value) is not int or not 0 <= value <= most:
+            rule = f"must be a whole number from 0 to {most:,}"
+            raise DeclarationError.about(name, rule, value)
+    rng = np.random.default_rng(seed)
+    unit = declaration.unit_column
+    labels = dict.fromkeys([*declaration.columns, *([] if unit is None else [unit])])
+    units = _units(rows, declaration.caps, rng)
+    columns = {}
+    for label in labels:
+        facts = declaration.column(label)
+        kind = _kind_of_facts(facts) or ("string" if label == unit else None)
+        nullable = facts.missing is not None
+        known = cells.get(label) or (None if kind is None else CellFacts(kind, nullable=nullable))
+        if known is not None:
+            values = _column(facts, known, units, rng, is_unit=label == unit)
+            values = _with_odd(values, facts, known, rng, nasty=nasty)
+            columns[label] = values if known.dtype is None else _coerced(values, label, known.dtype)
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
+    frame.attrs[MADE_UP] = True
+    return frame
+
+
+_AS_IT_COMES, _IN_ONE, _IN_MANY = range(3)  # how a unit fills groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Whom rows belong to, and where their groups are."""
+
+    number: np.ndarray  # of the unit of each row
+    place: np.ndarray  # of the row among those of its unit
+    spread: np.ndarray  # how the unit fills groups
+
+
+def _units(rows: int, caps: Caps, rng: np.random.Generator) -> _Units:
+    """Make up how many rows units have: some as many as a cap allows, some more, most a few."""
+    full = [(caps.rows, _AS_IT_COMES), (caps.rows_per_group, _IN_ONE), (caps.groups, _IN_MANY)]
+    sizes = [(cap + more, how) for cap, how in full if cap for more in (0, 1)]
+    sizes += [(2 * cap, how) for cap, how in full if cap]
+    most = max([cap for cap, _ in full if cap], default=1)
+    kept, left = [], rows
+    for size, how in sizes:
+        if size <= left // 2:  # others are to have rows, too
+            kept.append((size, how))
+            left -= size
+    few = 1 + np.floor(min(most, 10) * rng.random(left) ** 3).astype(np.int64)
+    few = few[: int(np.searchsorted(np.cumsum(few), left)) + 1] if left else few
+    lengths = np.array([*(size for size, _ in kept), *few], np.int64)
+    spread = np.array([*(how for _, how in kept), *[_AS_IT_COMES] * len(few)], np.int64)
+    number = np.repeat(np.arange(len(lengths)), lengths)[:rows]
+    place = (np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths))[:rows]
+    order = rng.permutation(rows)
+    return _Units(number[order], place[order], spread[number][order])
+
+
+def _column(
+    facts: Column, cells: CellFacts, units: _Units, rng: np.random.Generator, *, is_unit: bool
+) -> pd.Series:
+    """Make up the values of a column."""
+    rows = len(units.number)
+    if cells.unique:
+        return _different(cells, facts, np.arange(rows))
+    if is_unit and facts.keys is None:
+        return _different(cells, facts, units.number)
+    if facts.keys is None:
+        return _between(cells.kind, _ends(cells, facts), rows, rng)
+    n = len(facts.keys)
+    drawn = np.floor(n * rng.random(rows) ** 2).astype(np.int64)  # the first keys more often
+    alone, many = units.spread == _IN_ONE, units.spread == _IN_MANY
+    at = np.select([alone, many], [units.number, units.place], drawn)
+    taken = facts.keys.take((units.number if is_unit else at) % n)
+    return pd.Series(taken.array, index=pd.RangeIndex(rows))
+
+
+def _ends(cells: CellFacts, facts: Column) -> tuple[Any, Any]:
+    """Choose between what values are made up: the ends of a schema, of bounds, or the usual."""
+    usual = _DEFAULTS.get(cells.kind, (0, 100))
+    low, high = cells.ends
+    if facts.bounds is not None and isinstance(facts.bounds[0], _MOMENTS) == isinstance(
+        usual[0], _MOMENTS
+    ):
+        low = facts.bounds[0] if low is None else low
+        high = facts.bounds[1] if high is None else high
+    span = usual[1] - usual[0]
+    if low is None:
+        low = usual[0] if high is None else min(usual[0], high - span)
+    return low, max(usual[1], low + span) if high is None else high
+
+
+def _different(cells: CellFacts, facts: Column, numbers: np.ndarray) -> pd.Series:
+    """Make up a value for each number, another one for another number."""
+    kind = cells.kind
+    if kind == "string":
+        return pd.Series([f"made-up {number}" for number in numbers])
+    if kind == "bool":
+        return pd.Series(numbers % 2 == 1)
+    first = _ends(cells, facts)[0]
+    if kind in ("int64", "float64"):
+        values = numbers + np.ceil(first)
+        return pd.Series(values.astype(np.int64 if kind == "int64" else np.float64))
+    return _moments(kind, first, numbers.astype(np.int64) * 1_000_000)
+
+
+def _between(kind: str, ends: tuple[Any, Any], rows: int, rng: np.random.Generator) -> pd.Series:
+    """Make up values between two ends, and both ends."""
+    share = rng.random(rows)
+    share[:2] = (0, 1)[:rows]  # rows of units are in no order
+    lower, upper = ends
+    if kind == "string":
+        return pd.Series([f"text {min(1 + int(_TEXTS * u), _TEXTS)}" for u in share])
+    if kind == "bool":
+        return pd.Series(np.rint(share).astype(bool))
+    if kind == "float64":
+        return pd.Series(np.clip(lower + (upper - lower) * share, lower, upper).astype(np.float64))
+    if kind == "int64":
+        low, high = (min(max(int(end), -_FAR), _FAR) for end in (np.ceil(lower), upper))
+        steps = max(high - low, 0)
+        return pd.Series(low + np.minimum(np.floor((steps + 1) * share), steps).astype(np.int64))
+    span = (upper - lower) // pd.Timedelta(microseconds=1)
+    return _moments(kind, lower, np.floor(span * share).astype(np.int64))
+
+
+def _moments(kind: str, first: Any, microseconds: np.ndarray) -> pd.Series:
+    """Return points in time or durations so much later than the first."""
+    values = pd.Series(first.as_unit("us") + pd.to_timedelta(microseconds.astype("m8[us]")))
+    return pd.Series([one.date() for one in values], dtype=object) if kind == "date" else values
+
+
+def _with_odd(
+    values: pd.Series, facts: Column, cells: CellFacts, rng: np.random.Generator, *, nasty: bool
+) -> pd.Series:
+    """Put odd values, and missing ones, in the place of some."""
+    rows = len(values)
+    dtype = getattr(cells.dtype, "type", None)
+    has_none = not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
+    odd = [one for one in _odd(facts, cells) if _fits(one, dtype)] if nasty else []
+    if (nasty or cells.nullable) and has_none and not cells.unique:
+        odd = [None] * (1 if nasty else rows) + odd
+        count = max(len(odd), rows // 10) if nasty else round(_MISSING * rows)
+    else:
+        count = max(len(odd), rows // 10) if odd else 0
+    places = rng.permutation(rows)[: min(count, rows // 2)]
+    if len(places):
+        kept = values.tolist()
+        for at, place in enumerate(places):
+            kept[place] = odd[at % len(odd)]
+        values = pd.Series(kept, dtype=_WITH_MISSING.get(cells.kind))
+    return values
+
+
+def _coerced(values: pd.Series, label: Hashable, dtype: Any) -> pd.Series:
+    """Give a column the dtype of its schema."""
+    try:
+        found: pd.Series = dtype.coerce(values)
+    except Exception as error:  # pandera and dtypes of others raise anything
+        text = f"no values of {label!r} can be made up as {dtype}. Declare keys of it."
+        raise DeclarationError(text, parameter="declaration", label=label) from error
+    return found
+
+
+def _fits(value: object, dtype: Any) -> bool:
+    """Whether a dtype of a schema can hold a value."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return dtype.categories is None or value in dtype.categories
+    whole = getattr(dtype, "numpy_dtype", dtype)
+    if isinstance(whole, np.dtype) and whole.kind in "iu" and isinstance(value, int):
+        return np.iinfo(whole).min <= value <= np.iinfo(whole).max
+    return True
+
+
+def _odd(facts: Column, cells: CellFacts) -> list[Any]:
+    """List values that nothing declares, of the kind of a column."""
+    if cells.unique or cells.kind == "bool":
+        return []
+    if cells.kind == "string":
+        first = "made-up 0" if facts.keys is None else str(facts.keys[0])
+        return ["", " ", "undeclared", f"{first} ", first.swapcase(), "nan", "e\u0301", "\u200b"]
+    lower, upper = _ends(cells, facts)
+    if facts.keys is not None and cells.kind in ("int64", "float64"):
+        lower, upper = min(facts.keys), max(facts.keys)
+    if cells.kind == "int64":
+        ends = (int(np.floor(lower)) - 1, int(np.ceil(upper)) + 1, -(2**63), 2**63 - 1)
+        return [min(max(end, -(2**63)), 2**63 - 1) for end in ends]
+    if cells.kind == "float64":
+        below, above = lower - 1 - abs(lower), upper + 1 + abs(upper)
+        return [below, above, np.inf, -np.inf, -0.0, 1e308, 5e-324]
+    moments = [lower.as_unit("us") - _DAY, upper.as_unit("us") + _DAY]
+    return [one.date() for one in moments] if cells.kind == "date" else moments

@@ -1,0 +1,1 @@
+"""Rides of a bicycle scheme, published by zone."""
