@@ -128,7 +128,7 @@ def test_the_same_words_keep_the_same_labels_of_a_unit_whatever_others_have(
     task = LabelTask(axes, 2, None, "u")
     for word in range(5):
         words = partial(np.full, fill_value=word, dtype=np.uint64)
-        monkeypatch.setattr(noise, "random_words", lambda n, kind, words=words: words(n))
+        monkeypatch.setattr(noise, "random_words", lambda n, *_, words=words: words(n))
         kept = [
             labeled(engine_for(frame).labels(frame, task))
             for frame in map(make, (alone, pd.concat([others, alone]).reset_index(drop=True)))
