@@ -29,6 +29,7 @@ __all__ = [
     "LedgerError",
     "NoSuchNameError",
     "PlanFileError",
+    "PrivacyTestError",
     "QueryError",
     "ReleaseError",
     "TemporaryError",
@@ -50,7 +51,34 @@ _OF_PANDAS = {"Interval", "NAType", "Period"}  # scalars, of a library that erro
 _MOST_LETTERS, _MOST_ITEMS, _DEEPEST = 200, 10, 3
 _OF_DATA = ("__array__", "__arrow_c_array__", "__arrow_c_stream__", "__dataframe__")
 
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+class PrivacyTestError(BaseException):
+    """A pipeline broke a rule of `dpframe.testing`, or used a testing block as it must not be.
+
+    It is no `Exception`, so that a pipeline that catches errors does not hide it.
+
+    Parameters
+    ----------
+    message
+        The unit, the rule, the draw and what to change.
+    rule
+        The rule that was broken: "invariance", "charge", "additivity", "repetition", "empty frame",
+        "failure", "no effect" or "outside"; empty where a block was used wrongly.
+    unit
+        The privacy unit that it was broken for; `None`: any.
+    draw
+        Number of the draw, from 0 on; `None`: none.
+    """
+
+    def __init__(
+        self, message: str = "", *, rule: str = "", unit: object = None, draw: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.unit = unit
+        self.draw = draw
+
+
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit, PrivacyTestError)
 """What stops a program and says nothing of a value; never contained."""
 
 

@@ -18,8 +18,9 @@ from dpframe.errors import QueryError
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 MOST_STEPS: Final = 1_000
+TEST: Final = "TEST: made inside a testing block; not private, and not for publication"
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
@@ -42,6 +43,9 @@ class Release(records.Record, repr=False):
         Identifier of the release, the same in the ledger and in all tables released together.
     released_at
         When it was released, in UTC.
+    testing
+        Whether it was made inside a test, where noise is not secret. Outside of tests, such a table
+        is refused.
     privacy_unit
         The unit of privacy: whose data the guarantee is about.
     neighboring
@@ -74,6 +78,7 @@ class Release(records.Record, repr=False):
         str,
         records.Limits(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$"),
     ]
+    testing: bool
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     query: parts.QueryPart
@@ -138,6 +143,7 @@ class Release(records.Record, repr=False):
     def lines(self) -> list[str]:
         """Show the promise in words."""
         lines = [
+            *[f"  {TEST}"] * self.testing,
             f"  query         {self.query.words}",
             f"  privacy unit  {', '.join(words.unit_in_lines(self.privacy_unit))}",
             f"  neighbors     {self.neighboring}",
@@ -157,7 +163,8 @@ class Release(records.Record, repr=False):
 
     def html(self, *more: tuple[str, object]) -> list[str]:
         """Show the promise as tables, with more in the first."""
-        rows = [
+        rows: list[tuple[str, object]] = [
+            *[("TEST", TEST)] * self.testing,
             ("query", self.query.words),
             ("privacy unit", words.unit_in_lines(self.privacy_unit)),
             ("neighbors", self.neighboring),
@@ -208,7 +215,7 @@ class Certificate(records.Record):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[5]
+    format: Literal[6]
     releases: records.Some[Release]
     steps: Steps
     unstacked: UnstackedPart | None

@@ -24,6 +24,7 @@ from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
+from dpframe.privacy import seam
 from dpframe.provenance import is_marked, is_private
 
 
@@ -153,6 +154,8 @@ def read_certificate(found: object) -> Certificate:
 
     Raises
     ------
+    CertificateError
+        If it was made inside a test, and this is none.
     UnreadableCertificateError
         If it is none, or has another format.
     """
@@ -161,7 +164,11 @@ def read_certificate(found: object) -> Certificate:
     if known and version != FORMAT:
         ours = f"this certificate has format {version}, and this version reads {FORMAT}"
         raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
-    return read(Certificate, found, "this certificate")
+    certificate = read(Certificate, found, "this certificate")
+    if any(release.testing for release in certificate.releases) and seam.seen() is None:
+        why = "this table was made inside a testing block: it is neither private nor a release."
+        raise CertificateError(f"{why} Look at it inside of the block, or release outside.")
+    return certificate
 
 
 @with_keywords

@@ -14,6 +14,7 @@ from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_m
 from dpframe.errors import DeclarationError
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
+from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, Neighboring
 from dpframe.queries.timescale import Moment
@@ -193,6 +194,7 @@ class _Kept(NamedTuple):
 
     declaration: Declaration
     owner: ref[Any]
+    test: seam.Block | None  # in which it was declared
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         """Leave it out of pickles and deep copies."""
@@ -205,13 +207,19 @@ def keep_declaration(frame: object, declaration: Declaration) -> None:
     It survives edits in place, and is not carried to copies, filters and merges: a derived frame
     may mix rows, so it must be declared again. Engines mark frames to tell such ones apart.
     """
-    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame)))
+    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame), seam.seen()))
 
 
 def kept_declaration(frame: object) -> Declaration | None:
     """Return the declaration kept on a frame object, if any."""
     kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
     return kept.declaration if isinstance(kept, _Kept) and kept.owner() is frame else None
+
+
+def is_of_another_test(frame: object) -> bool:
+    """Tell whether a frame was declared inside a testing block that this code is not in."""
+    kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
+    return isinstance(kept, _Kept) and kept.test not in (None, seam.seen())
 
 
 def is_copied(frame: object) -> bool:

@@ -226,7 +226,7 @@ def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mos
     """
     for left in range(most, 0, -1):
         last = sizes - left
-        words = noise.random_words(len(starts), np.uint64)
+        words = noise.row_words(len(starts))
         drawn = (words % (last + 1).view(np.uint64)).view(np.int64)
         before = kept.take(starts + drawn)
         kept[starts + np.maximum(drawn, last * before)] = True
@@ -235,7 +235,7 @@ def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mos
 def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
     """Draw the places with the smallest random words, one segment after the other."""
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-        words = noise.random_words(size, np.uint64)
+        words = noise.row_words(size)
         kept[start + np.argpartition(words, most)[:most]] = True
 
 

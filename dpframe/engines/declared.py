@@ -5,7 +5,12 @@ from typing import Any
 
 from dpframe.arguments import is_unicode
 from dpframe.certificates.verify import ATTRIBUTE
-from dpframe.declaration.facts import Declaration, is_copied, kept_declaration
+from dpframe.declaration.facts import (
+    Declaration,
+    is_copied,
+    is_of_another_test,
+    kept_declaration,
+)
 from dpframe.declaration.kinds import DATE, TEXT, TIME, ZONED, kind_of_type, kind_of_value, kinds_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError, of_query
@@ -111,6 +116,9 @@ def declaration_of(frame: Frame) -> Declaration:
         If the frame was released, or derived from a declared one, or no engine can read it.
     """
     check_private(frame)
+    if is_of_another_test(frame):
+        why = "this frame was declared inside a testing block, and is used outside of it:"
+        raise DeclarationError(f"{why} declare it here. .dp.declare(...)")
     declaration = kept_declaration(frame)
     if declaration is None and (is_copied(frame) or engine_for(frame).is_derived(frame)):
         raise DeclarationError(

@@ -322,7 +322,7 @@ def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
         return
     ones = np.stack([column[over] for column in columns], axis=1)
     # zeros come last; 63 random bits order the ones, and a tie only makes the choice less random
-    order = noise.random_words(ones.size).reshape(ones.shape) >> np.uint64(1)
+    order = noise.row_words(ones.size).reshape(ones.shape) >> np.uint64(1)
     order = order | (ones == 0).astype(np.uint64) << np.uint64(63)
     dropped = np.argpartition(order, most, axis=1)[:, most:]
     np.put_along_axis(ones, dropped, 0, axis=1)

@@ -27,6 +27,7 @@ from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certificate
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
+from dpframe.privacy import seam
 
 INSTEAD = (
     "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
@@ -256,6 +257,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
         _table_of(table.decode(), back)
     except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
         raise _no_form("a key or a label of this release has") from None
+    place = seam.place(place)
     place.write_bytes(table)
     sidecar_of(place).write_bytes(beside)
 

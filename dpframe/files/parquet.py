@@ -10,6 +10,7 @@ from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, DPFrameError
+from dpframe.privacy import seam
 
 
 @with_keywords
@@ -52,7 +53,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     verify(released)
-    place.write_bytes(_bytes_of(released))
+    seam.place(place).write_bytes(_bytes_of(released))
 
 
 def _bytes_of(released: pd.DataFrame) -> bytes:

@@ -84,6 +84,14 @@ class LedgerFile:
         except OSError:  # whoever reads it says what is wrong
             return False
 
+    def check_new(self) -> None:
+        """Refuse a path where something is already, or in no folder."""
+        if os.path.lexists(self.path):
+            raise LedgerError(self._taken_error(), parameter="path")
+        if not os.path.isdir(self.path.parent):
+            why = f"the folder of the ledger {self.path} does not exist. Create it first."
+            raise LedgerError(why, parameter="path")
+
     def create(self, header: Row) -> None:
         """Create the file with its header: all at once, or not at all.
 
@@ -92,11 +100,7 @@ class LedgerFile:
         LedgerError
             If there is something of that name already, or the file cannot be created.
         """
-        if os.path.lexists(self.path):
-            raise LedgerError(self._taken_error(), parameter="path")
-        if not os.path.isdir(self.path.parent):
-            why = f"the folder of the ledger {self.path} does not exist. Create it first."
-            raise LedgerError(why, parameter="path")
+        self.check_new()
         self._refuse_sidecars()
         draft = self.path.with_name(f"{uuid4().hex}.new")
 

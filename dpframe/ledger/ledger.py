@@ -13,7 +13,6 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pandas as pd
 
@@ -28,6 +27,7 @@ from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
+from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, round_up
 
 
@@ -161,13 +161,17 @@ class Ledger:
             _check_budget(budget)
         self._lock = OneAtATime()
         self._left: Mark | None = None
+        self._made_in = test = seam.seen()
         self._file = file = None if path is None else LedgerFile(_checked_path(path))
-        if file is not None:
+        made = None if file is None or test is None else test.ledger_at(file.path)
+        if made is not None:
+            self._seen = made._seen
+        elif file is not None:
             rows = self._lock.hold(lambda _: file.all_rows())
             self._seen = Chain.of_rows(rows, str(self.path))
             self._left = file.left
         elif budget is not None:
-            self._seen, _ = Chain.start(uuid4().hex, budget)
+            self._seen, _ = Chain.start(seam.new_id(), budget)
         if budget is not None and budget != self.budget:
             rule = f"must be that of the ledger {self.path}, {self.budget}"
             shown = f"budget {rule}, got {budget}. Leave budget= out, or choose another path."
@@ -201,9 +205,14 @@ class Ledger:
         True
         """
         _check_budget(budget)
-        _, header = Chain.start(uuid4().hex, budget)
+        _, header = Chain.start(seam.new_id(), budget)
         file = LedgerFile(_checked_path(path))
-        OneAtATime().hold(lambda _: file.create(header))
+        test = seam.current()
+        if test is not None:
+            file.check_new()
+            test.make_ledger(file.path, cls(budget=budget))
+        else:
+            OneAtATime().hold(lambda _: file.create(header))
         return cls(path, budget=budget)
 
     @property
@@ -224,7 +233,7 @@ class Ledger:
     @property
     def protected(self) -> Protected | None:
         """Whom the ledger protects, or `None` if no frame was declared with it yet."""
-        return self._seen.protected
+        return self._charged()._seen.protected
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -310,7 +319,7 @@ class Ledger:
         if not isinstance(protected, Protected):
             rule = "must be a dpframe.ledger.protected.Protected"
             raise DeclarationError.about("protected", rule, protected)
-        if self._seen.protected is None:
+        if self.protected is None:
             self._append(lambda seen: _settle_protected(seen, protected))
         if self.protected != protected:
             raise DeclarationError(
@@ -323,6 +332,11 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
+
+        charged = self._charged()
+        if charged is not self:
+            charged._append(decide)
+            return
 
         def append(again: bool) -> None:
             if again:
@@ -354,9 +368,28 @@ class Ledger:
 
     def _look(self) -> Chain:
         """Read what is new in the file."""
+        charged = self._charged()
+        if charged is not self:
+            return charged._look()
         if self._file is not None:
             self._lock.hold(self._look_at_file)
         return self._seen
+
+    @property
+    def is_of_another_test(self) -> bool:
+        """Whether it was made inside a testing block that this code is not in."""
+        return self._made_in is not None and self._made_in is not seam.seen()
+
+    def _charged(self) -> "Ledger":
+        """Return itself, or what stands in for it in a test, where no file is ever charged."""
+        test = seam.seen()
+        if self.is_of_another_test:
+            why = f"{self._where()} was made inside a testing block that has ended:"
+            raise LedgerError(f"{why} nothing was charged. Make one where it is used.")
+        if test is None or (self._made_in is not None and self._file is None):
+            return self
+        stand_in: Ledger = test.stand_in(self)
+        return stand_in
 
     def _look_at_file(self, again: bool) -> None:
         if self._file is not None and not again:  # a signal handler is told what was last seen
@@ -386,13 +419,14 @@ class Ledger:
         LedgerError
             If the file was found to be changed, or cannot be used.
         """
-        if self._file is not None:
-            self._lock.hold(self._glance_at_file)
-        return BudgetStatus.of(self._seen)
+        charged = self._charged()
+        if charged._file is not None:
+            charged._lock.hold(charged._glance_at_file)
+        return BudgetStatus.of(charged._seen)
 
     def last_status(self) -> BudgetStatus:
         """Return the status as of the last look or spend, without reading a file."""
-        return BudgetStatus.of(self._seen)
+        return BudgetStatus.of(self._charged()._seen)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per release, in order.
@@ -449,6 +483,16 @@ def copy_in_memory(ledger: Ledger) -> Ledger:
     seen = ledger._look()
     tried._seen = replace(seen, log=seen.log.apart())
     return tried
+
+
+def emptied_in_memory(ledger: Ledger) -> Ledger:
+    """Return a ledger in memory with budget, identifier and unit of another, and nothing spent."""
+    made = Ledger(budget=ledger.budget)
+    made._seen, _ = Chain.start(ledger.ledger_id, ledger.budget)
+    protected = ledger._seen.protected
+    if protected is not None:
+        made._seen, _ = made._seen.with_protected(protected)
+    return made
 
 
 def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:

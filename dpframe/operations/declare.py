@@ -19,6 +19,7 @@ from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
+from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW, Caps, EachRow, Neighboring, check_neighboring
 
@@ -121,6 +122,7 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     >>> trips.dp.budget.remaining_epsilon
     1.0
     """
+    seam.current()  # refuses threads that a test does not see, before a ledger is told of a unit
     check_private(frame)
     engine = engine_for(frame)
     privacy_unit, budget, ledger = options["privacy_unit"], options["budget"], options["ledger"]
@@ -194,6 +196,8 @@ def _kept_or_new(
 ) -> Ledger | None:
     """Choose the ledger to charge: what was spent is not forgotten by declaring again."""
     ledger = None if earlier is None else earlier.ledger
+    if ledger is not None and ledger.is_of_another_test:
+        ledger = None
     if ledger is None and budget is not None:
         ledger = Ledger(budget=budget)
     if ledger is None:

@@ -10,9 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
-from uuid import uuid4
 
 import pandas as pd
 
@@ -26,6 +24,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.status import describe
 from dpframe.plan.record import AnyPlan, ledger_of
+from dpframe.privacy import seam
 
 KindOfPlan = TypeVar("KindOfPlan", bound=AnyPlan)
 Exact = TypeVar("Exact")
@@ -78,12 +77,15 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
 
 def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry) -> Any:
     """Warn, charge the ledger, and then make the release; both are logged."""
+    test = seam.current()
     declaration, certify = operation.declaration, operation.certifier(entry)
     ledger = declaration.ledger
 
     def make() -> Any:
         # the only place where private integers meet noise
-        return certify(operation.draw(operation.measure(frame)), ledger_of(ledger, entry))
+        exact = operation.measure(frame)
+        noisy = operation.draw(exact) if test is None else test.draw(operation, exact, entry)
+        return certify(noisy, ledger_of(ledger, entry))
 
     warn_of_release(frame, declaration, operation.plan.spend)
     if ledger is not None:
@@ -172,10 +174,9 @@ def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOpt
     """Write what a ledger is charged with, under an identifier of its own."""
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
-    now = datetime.now(UTC).isoformat(timespec="seconds")
     return Entry(
-        uuid4().hex,
-        now,
+        seam.new_id(),
+        seam.now().isoformat(timespec="seconds"),
         plan.words,
         plan.mechanism,
         plan.spend,

@@ -36,14 +36,13 @@ from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.neighbors import EachRow
-from dpframe.privacy.selection import SELECT, select
+from dpframe.privacy.selection import SELECT, bins_of, select_parts
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors
 from dpframe.strategies import MechanismName
-from dpframe.strategies.base import Estimate
 
 
 class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
@@ -68,8 +67,8 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
         return rows
 
     def draw(self, exact: np.ndarray) -> np.ndarray:
-        """Select bins."""
-        return select(exact, self.plan.selection, self.plan.bins.parts)
+        """Select parts of bins."""
+        return select_parts(exact, self.plan.selection, self.plan.bins.parts)
 
     def certifier(self, entry: Entry) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for values and ledger."""
@@ -94,8 +93,8 @@ def plan_quantiles(
 def _certify_quantiles(
     plan: SelectionPlan, chosen: np.ndarray, index: pd.Index, record: Release
 ) -> pd.DataFrame:
-    """Certify the values of the bins that were selected."""
-    values = plan.bins.values[chosen].ravel()
+    """Certify the values of the bins whose parts were selected."""
+    values = plan.bins.values[bins_of(chosen, plan.bins.parts)].ravel()
     released = pd.DataFrame({0: values}, index=index)
     released.columns = pd.Index([plan.column.name], tupleize_cols=False)
     attach(released, certificate_for(record))
@@ -121,10 +120,10 @@ class Suggestion(PlannedTables):
 
     def certifier(
         self, entry: Entry
-    ) -> Callable[[list[list[Estimate]], LedgerPart | None], pd.DataFrame]:
+    ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], pd.DataFrame]:
         """Write the certificate of the histogram, to which errors are added."""
         certify = super().certifier(entry)
-        return lambda estimates, ledger: self.facts.add_to(certify(estimates, ledger))
+        return lambda noisy, ledger: self.facts.add_to(certify(noisy, ledger))
 
 
 def plan_suggestion(

@@ -141,7 +141,7 @@ def _describe(planned: TablePlan) -> list[Described]:
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]]):
+class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray]]]):
     """Tables of one query or several, released together.
 
     Parameters
@@ -184,17 +184,18 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]
             for one, wanted, totals in answers
         ]
 
-    def draw(self, exact: list[list[np.ndarray]]) -> list[list[Estimate]]:
-        """Draw noise, together for blocks of a group, add it and decode."""
-        estimates, law = [], self.plan.how.law
+    def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        """Draw noise, together for blocks of a group, and add it."""
+        noisy, law = [], self.plan.how.law
         for blocks, one in zip(exact, self.plan.measurements, strict=True):
             noise = noise_of(law, one.design, one.scales, [len(block) for block in blocks])
             pairs = zip(blocks, noise, strict=True)
-            noisy = [np.add(block, drawn, out=drawn) for block, drawn in pairs]
-            estimates.append(one.design.decode(noisy, one.deviations))
-        return estimates
+            noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
+        return noisy
 
-    def certifier(self, entry: Entry) -> Callable[[list[list[Estimate]], LedgerPart | None], Any]:
+    def certifier(
+        self, entry: Entry
+    ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         tables, how = self.plan.tables, self.denoisings
         records = {
@@ -204,8 +205,11 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]
         if any(planned.table.query.read for planned in tables.values()):
             least_squares()
 
-        def certify(estimates: list[list[Estimate]], ledger: LedgerPart | None) -> Any:
-            measured = dict(zip(self.plan.measurements, estimates, strict=True))
+        def certify(noisy: list[list[np.ndarray]], ledger: LedgerPart | None) -> Any:
+            measured = {
+                one: one.design.decode(blocks, one.deviations)
+                for one, blocks in zip(self.plan.measurements, noisy, strict=True)
+            }
             frames = {}
             for key, planned in show_progress(tables.items(), "releasing", len(tables)):
                 own = measured[planned.measurement][planned.own]

@@ -21,6 +21,7 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import name_of
+from dpframe.privacy import seam
 from dpframe.privacy.amounts import below, round_up
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
@@ -136,6 +137,7 @@ def _release(
         library=LIBRARY,
         release_id=entry.release_id,
         released_at=entry.released_at,
+        testing=seam.seen() is not None,
         privacy_unit=parts.UnitPart(None if unit is None else str(unit), limits),
         neighboring=declaration.neighboring,
         privacy_loss=parts.LossPart(

@@ -58,7 +58,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import noise_floats
+from dpframe.privacy import noise_floats, seam
 from dpframe.privacy.noise_floats import KNOWN_BITS, WORD, Points
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
 
@@ -105,6 +105,10 @@ _LARGEST_REQUEST = 1 << 30  # OpenSSL counts bytes in a C int
 
 def random_bytes(n: int) -> bytes:
     """Return n bytes of a cryptographic generator: the one source of randomness of the package."""
+    block = seam.seen()
+    tried = None if block is None else block.random_bytes(n)
+    if tried is not None:
+        return tried
     if n <= _LARGEST_REQUEST:
         return _system_bytes(n)
     sizes = (min(_LARGEST_REQUEST, n - done) for done in range(0, n, _LARGEST_REQUEST))
@@ -114,6 +118,12 @@ def random_bytes(n: int) -> bytes:
 def random_words(n: int, dtype: type[np.unsignedinteger[Any]] = np.uint64) -> np.ndarray:
     """Return n uniform random words of an unsigned integer type, as a read-only array."""
     return np.frombuffer(random_bytes(n * np.dtype(dtype).itemsize), dtype)
+
+
+def row_words(n: int) -> np.ndarray:
+    """Return n random words by which rows are chosen; in a test, the word of the test."""
+    word = seam.row_word()
+    return random_words(n) if word is None else np.full(n, word, np.uint64)
 
 
 def _random_bits(n: int) -> int:

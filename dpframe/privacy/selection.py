@@ -226,14 +226,23 @@ def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.nd
     array([[0],
            [2]])
     """
-    bins = np.repeat(np.arange(len(parts)), parts)
-    most = max(_MOST_ITEMS // len(bins), 1)
+    return bins_of(select_parts(counts, selection, parts), parts)
+
+
+def select_parts(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.ndarray:
+    """Select the parts of bins, as `select` does: their positions by group and quantile."""
+    most = max(_MOST_ITEMS // int(parts.sum()), 1)
     starts = range(0, len(counts), most)
-    found = [bins[_select_parts(_dealt(counts[at : at + most], parts), selection)] for at in starts]
+    found = [_select_parts(deal_rows(counts[at : at + most], parts), selection) for at in starts]
     return np.concatenate(found)
 
 
-def _dealt(counts: np.ndarray, parts: np.ndarray) -> np.ndarray:
+def bins_of(chosen: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Return the positions of the bins that parts are of."""
+    return np.repeat(np.arange(len(parts)), parts)[chosen]
+
+
+def deal_rows(counts: np.ndarray, parts: np.ndarray) -> np.ndarray:
     """Return the rows before each part, and all rows: shape (groups, 1 + sum of parts)."""
     before = np.zeros((len(counts), 1), np.int64)
     if (parts == 1).all():

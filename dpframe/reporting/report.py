@@ -6,7 +6,6 @@ The page is a single file of HTML. It needs no network and no script, in no brow
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib import resources
 from itertools import accumulate
 from os import PathLike
@@ -24,6 +23,7 @@ from dpframe.certificates.parts import SelectionPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
+from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.reporting.tables import TableView, tables_of
@@ -114,7 +114,7 @@ def report(
     if not isinstance(title, str):
         raise QueryError.about("title", "must be a text", title)
     check_flag("percent", percent)
-    place = None if path is None else check_place(path, "a page")
+    place = None if path is None else seam.place(check_place(path, "a page"))
     template = _template()
     tables = [
         table for name, frame in named for table in tables_of(name, frame, ledger, level, percent)
@@ -125,7 +125,7 @@ def report(
         title=title,
         tables=tables,
         sound=sound,
-        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
         units=_units(tables),
         how=_how(tables),
         guarantees=_guarantees(tables, status),

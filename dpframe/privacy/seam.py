@@ -1,0 +1,170 @@
+"""The seam of tests: the one place that says whether a release is tried or real.
+
+Releases look here where integers meet noise, where rows are chosen at random, and where ids, times
+and places of files come from. Outside of `dpframe.testing` every look is a look at an empty list.
+
+A block belongs to the context that opened it, and to copies of that context while it is open. All
+other code of the process is refused a release meanwhile: it would be a real one, by accident.
+"""
+
+import os
+import threading
+from contextvars import ContextVar, Token
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from dpframe.errors import PrivacyTestError
+
+_OUTSIDE = "outside"
+
+
+class Block:
+    """A test that is open. What it does to releases is said in `dpframe.testing`.
+
+    Parameters
+    ----------
+    word
+        Stands in for every random word by which rows are chosen.
+    """
+
+    def __init__(self, word: int = 0) -> None:
+        self.word = word
+        self._process, self._thread = os.getpid(), threading.get_ident()
+        self._token: Token[Block | None] | None = None
+        self._left = False
+        self._ended = False
+
+    def draw(self, operation: Any, exact: Any, entry: Any) -> Any:
+        """Draw noise as a release does."""
+        return operation.draw(exact)
+
+    def random_bytes(self, n: int) -> bytes | None:
+        """Return bytes that stand in for random ones; `None`: there are none."""
+        return None
+
+    def new_id(self) -> str:
+        """Return an identifier."""
+        return uuid4().hex
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return datetime.now(UTC)
+
+    def place(self, path: Path) -> Path:
+        """Return where a file is written that is to be at a path."""
+        return path
+
+    def stand_in(self, ledger: Any) -> Any:
+        """Return what is charged in place of a ledger that was there before, or is a file."""
+        return ledger
+
+    def ledger_at(self, path: Path) -> Any:
+        """Return the ledger that was made for a path, if one was."""
+        return None
+
+    def make_ledger(self, path: Path, ledger: Any) -> None:
+        """Keep a ledger that is to be at a path."""
+
+    def open(self) -> None:
+        """Open the block in this context."""
+        if seen() is not None:
+            way = "Close the first one, or leave the second one out."
+            raise PrivacyTestError(f"a testing block cannot be opened inside of another. {way}")
+        current()  # refuses what was left behind by another one
+        self._token = _BLOCK.set(self)
+        _OPEN.append(self)
+
+    def close(self) -> None:
+        """End the block everywhere; only the context that opened it can forget it."""
+        self._ended = True
+        if self in _OPEN:
+            _OPEN.remove(self)
+        token, self._token = self._token, None
+        if token is not None:
+            try:
+                _BLOCK.reset(token)
+                _BLOCK.set(None)  # an older one may have ended since
+                self._left = True
+            except ValueError:  # a generator, or a task, that another context closes
+                pass
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is open, and in this process."""
+        return not self._ended and self._process == os.getpid()
+
+    def refuse(self) -> None:
+        """Refuse what a block left behind: a process, a thread or a task that outlived it."""
+        if self._process != os.getpid():
+            why = "this process was forked inside a testing block, whose test does not see it."
+            raise PrivacyTestError(f"{why} Release in the process of the test.", rule=_OUTSIDE)
+        if self._ended and (self._left or self._thread != threading.get_ident()):
+            why = "this thread or task was started inside a testing block, which has ended."
+            raise PrivacyTestError(f"{why} Wait for it inside of the block.", rule=_OUTSIDE)
+
+
+_BLOCK: ContextVar[Block | None] = ContextVar("dpframe_testing", default=None)
+_OPEN: list[Block] = []
+"""All blocks that are open in the process, or were when it was forked."""
+
+
+def current() -> Block | None:
+    """Return the block that this code is in; to be asked before anything is charged.
+
+    Raises
+    ------
+    PrivacyTestError
+        If a block is open that this thread does not see, or this code has outlived its block.
+    """
+    block = _BLOCK.get()
+    if block is None and not _OPEN:
+        return None
+    if block is not None:
+        if block.is_here:
+            return block
+        block.refuse()
+    for other in _OPEN:
+        other.refuse()
+        why = "a testing block is open, and this thread was started without its context:"
+        what = "what it releases would be real."
+        way = "Run it with contextvars.copy_context().run or asyncio.to_thread, or outside of it."
+        raise PrivacyTestError(f"{why} {what} {way}", rule=_OUTSIDE)
+    return None
+
+
+def seen() -> Block | None:
+    """Return the block that this code is in; never raises, so that it may be asked at any time."""
+    block = _BLOCK.get()
+    return block if block is not None and block.is_here else None
+
+
+def row_word() -> int | None:
+    """Return what stands in for random words by which rows are chosen, in threads of others, too.
+
+    Which rows of its own a unit keeps moves no total by more than its caps: a release that was
+    begun elsewhere before the block was opened stays private.
+    """
+    if not _OPEN:
+        return None
+    block = seen() or _OPEN[-1]
+    return block.word
+
+
+def new_id() -> str:
+    """Return a fresh identifier, or that of a test."""
+    block = seen()
+    return uuid4().hex if block is None else block.new_id()
+
+
+def now() -> datetime:
+    """Return the time in UTC, or that of a test."""
+    block = seen()
+    return datetime.now(UTC) if block is None else block.now()
+
+
+def place(path: Path) -> Path:
+    """Return where a file goes: to its path, or into the folder of a test."""
+    block = seen()
+    return path if block is None else block.place(path)

@@ -1,0 +1,142 @@
+"""What is the same in every testing block: ids, time, ledgers in memory, and a folder for files."""
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dpframe.errors import PrivacyTestError
+from dpframe.ledger.ledger import Ledger, emptied_in_memory
+from dpframe.privacy import seam
+
+_NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
+
+
+class TestBlock(seam.Block):
+    """A block in which releases are marked as tests, and charge ledgers in memory alone.
+
+    Parameters
+    ----------
+    folder
+        Where files are written, in place of their paths; those in it stay where they are. `None`: a
+        temporary folder, which ends with the block.
+    word
+        Stands in for random words by which rows are chosen.
+    """
+
+    __test__ = False  # pytest collects classes of such names
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None, word: int = 0) -> None:
+        super().__init__(word)
+        self._lock = threading.Lock()
+        self._ids = 0
+        self._ledgers: dict[object, Ledger] = {}
+        self._known: list[Ledger] = []  # the ids of objects that end are given out again
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = None if folder is None else Path(os.path.realpath(folder))
+        self._places: set[Path] = set()
+        self._fault: PrivacyTestError | None = None
+
+    def new_id(self) -> str:
+        """Count identifiers."""
+        with self._lock:
+            self._ids += 1
+            return f"{self._ids:032x}"
+
+    def now(self) -> datetime:
+        """Stop the clock."""
+        return _NOON
+
+    @property
+    def folder(self) -> Path:
+        """Where files are written."""
+        if self._folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="dpframe-testing-")
+            self._folder = Path(os.path.realpath(self._temporary.name))
+        return self._folder
+
+    def place(self, path: Path) -> Path:
+        """Return the place in the folder that stands for a path."""
+        full = Path(os.path.realpath(path))
+        if not full.is_relative_to(self.folder):
+            full = self.folder / full.relative_to(full.anchor)
+            full.parent.mkdir(parents=True, exist_ok=True)
+        self._places.add(full)
+        return full
+
+    def files(self) -> dict[str, bytes]:
+        """Return what was written, and what was written beside it."""
+        beside = {one for place in self._places for one in place.parent.glob(f"{place.name}*")}
+        return {
+            str(one.relative_to(self.folder)): one.read_bytes()
+            for one in sorted(beside)
+            if one.is_file()
+        }
+
+    def stand_in(self, ledger: Ledger) -> Ledger:
+        """Return the ledger in memory that stands in for another, one for each file."""
+        if ledger.path is None:
+            return self._ledger(id(ledger), lambda: emptied_in_memory(ledger), ledger)
+        return self._ledger(_key(ledger.path), lambda: emptied_in_memory(ledger))
+
+    def ledger_at(self, path: Path) -> Ledger | None:
+        """Return the ledger in memory that stands in for a file, if there is one."""
+        return self._ledgers.get(_key(path))
+
+    def make_ledger(self, path: Path, ledger: Ledger) -> None:
+        """Keep a ledger in memory that is to be at a path."""
+        self._ledger(_key(path), lambda: ledger)
+
+    def _ledger(self, key: object, make: Callable[[], Ledger], *known: Ledger) -> Ledger:
+        with self._lock:
+            if key in self._ledgers:
+                return self._ledgers[key]
+        made = make()
+        with self._lock:
+            self._known.extend(known)
+            return self._ledgers.setdefault(key, made)
+
+    def fail(self, fault: PrivacyTestError) -> PrivacyTestError:
+        """Keep a fault, so that it is raised even where a pipeline catches it, and return it."""
+        if self._fault is None:
+            self._fault = fault
+        return fault
+
+    def finish(self) -> None:
+        """Look at what happened once the block ends without an error."""
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        if self._fault is not None and error is not self._fault:
+            raise self._fault
+        if error is None:
+            self.finish()
+
+    def close(self) -> None:
+        """End the block, and remove its temporary folder."""
+        super().close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    def __reduce__(self) -> Any:
+        """Stay in this process."""
+        why = "a testing block cannot be pickled:"
+        raise PrivacyTestError(f"{why} what another process releases is not seen. Use threads.")
+
+
+def _key(path: Path) -> str:
+    return os.path.realpath(path)

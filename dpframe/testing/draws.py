@@ -1,0 +1,301 @@
+"""What a release measured, with what it was hidden, and what a neighbor moves of it."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+
+from dpframe.engines.labels import LabelCounts
+from dpframe.ledger.log import Entry
+from dpframe.operations.discover import Labels
+from dpframe.operations.pipeline import Operation
+from dpframe.operations.release import SelectedQuantiles
+from dpframe.operations.tables import PlannedTables
+from dpframe.plan.measurement import Measurement
+from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.laws import Law
+from dpframe.privacy.selection import Pick, deal_rows
+
+NEVER = Fraction(10**30)
+"""The cost of what no noise hides."""
+
+Kind: TypeAlias = Literal["noise", "labels", "selection"]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """The exact integers of one release, before noise, and all that is public about its noise.
+
+    Parameters
+    ----------
+    kind
+        "noise": integers to which noise was added. "labels": units by label, to which noise was
+        added, and a threshold. "selection": rows by group and bin, of which quantiles are selected.
+    what
+        The queries in words.
+    release_id
+        Identifier of the release.
+    law
+        Name of the law of the noise.
+    scales
+        Scales of the noise: of the blocks, of the labels, or of the steps of a selection.
+    groups
+        Blocks whose noise is drawn together, by position; empty where there are none.
+    claimed
+        What the plan says that the noise costs.
+    charged
+        What was charged to the ledger; without one, what the certificate says.
+    facts
+        Everything public that decides on noise and decoding, by name, as text.
+    """
+
+    kind: Kind
+    what: str
+    release_id: str
+    law: str
+    scales: tuple[float, ...]
+    groups: tuple[tuple[int, ...], ...]
+    claimed: PrivacyLoss
+    charged: PrivacyLoss
+    facts: Mapping[str, str]
+    _exact: Any = field(repr=False)
+    _operation: Operation[Any, Any, Any] = field(repr=False)
+    _published: Any = field(default=None, repr=False)
+
+    @cached_property
+    def integers(self) -> Any:
+        """The exact integers.
+
+        Of noise, a tuple of int64 arrays, one for each block; of labels, a dict from tuples of
+        labels to numbers of units; of a selection, an array of groups and bins.
+        """
+        if self.kind == "noise":
+            return tuple(block for blocks in self._exact for block in blocks)
+        if self.kind == "labels":
+            columns = [column.tolist() for column in self._exact.labels]
+            return dict(zip(zip(*columns, strict=True), self._exact.units.tolist(), strict=True))
+        return self._exact
+
+    @property
+    def allowed(self) -> Fraction:
+        """What was charged, as `cost` counts it: mu squared of Gaussian noise, epsilon of other."""
+        return self.charged.mu_squared or self.charged.epsilon
+
+    def cost(self, other: "Draw") -> Fraction:
+        """Return what it costs that another frame measures other integers.
+
+        It is `sum over groups of (|moved| / scale)^p`, with p the norm of the law: mu squared of
+        Gaussian noise, epsilon of other noise. Of a selection it is the sum of the ranges by which
+        utilities change, divided by their scales. It is exact.
+
+        Parameters
+        ----------
+        other
+            The same draw of a replay.
+        """
+        if self.facts != other.facts:
+            return NEVER
+        if self.kind == "noise":
+            plan = cast(PlannedTables, self._operation).plan
+            triples = zip(plan.measurements, self._exact, other._exact, strict=True)
+            return sum((_noise_cost(plan.how.law, *each) for each in triples), Fraction(0))
+        if self.kind == "labels":
+            return self._labels_cost(other)
+        return self._selection_cost(other)
+
+    def moved(self, other: "Draw") -> bool:
+        """Whether another frame measures other integers."""
+        return bool(self.excess([(1, self), (-1, other)]))
+
+    def _labels_cost(self, other: "Draw") -> Fraction:
+        threshold = cast(Labels, self._operation).plan.threshold
+        one, two = self.integers, other.integers
+        for own, beside in ((one, two), (two, one)):
+            alone = own.keys() - beside.keys()
+            if len(alone) > threshold.labels or any(own[label] != 1 for label in alone):
+                return NEVER
+        steps = (abs(one.get(x, 0) - two.get(x, 0)) for x in one.keys() | two.keys())
+        scale, norm = Fraction(threshold.scale), threshold.law.norm
+        return sum(((step / scale) ** norm for step in steps), Fraction(0))
+
+    def _selection_cost(self, other: "Draw") -> Fraction:
+        plan = cast(SelectedQuantiles, self._operation).plan
+        own = np.flatnonzero((self._exact != other._exact).any(axis=1))
+        if not len(own):
+            return Fraction(0)
+        parts = plan.bins.parts
+        before = [deal_rows(one._exact[own], parts).tolist() for one in (self, other)]
+        chosen = self._published[own].tolist()
+        pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)
+        return sum(
+            (
+                Fraction(_range(step, picks, *rows)) / Fraction(scale)
+                for step, scale in pairs
+                for picks, *rows in zip(chosen, *before, strict=True)
+            ),
+            Fraction(0),
+        )
+
+    @staticmethod
+    def excess(terms: Sequence[tuple[int, "Draw"]]) -> list[str]:
+        """Say where integers of some draws, with signs, do not add up to 0; of noise or labels."""
+        first = terms[0][1]
+        if first.kind == "labels":
+            total: dict[Hashable, int] = {}
+            for sign, draw in terms:
+                for label, units in draw.integers.items():
+                    total[label] = total.get(label, 0) + sign * units
+            return [f"label {label!r:.80}" for label, left in total.items() if left]
+        blocks = [draw.integers for _, draw in terms]
+        if first.kind == "selection":
+            blocks = [(block,) for block in blocks]
+        found = []
+        for at, several in enumerate(zip(*blocks, strict=True)):
+            signs = [sign for sign, _ in terms]
+            left = sum(
+                (sign * block.astype(np.int64) for sign, block in zip(signs, several, strict=True)),
+                np.zeros((), np.int64),
+            )
+            off = np.flatnonzero(left)
+            if len(off):
+                found.append(f"block {at}, at {len(off)} of {left.size} places")
+        return found
+
+
+def _noise_cost(
+    law: Law,
+    measured: Measurement,
+    blocks: Sequence[np.ndarray],
+    others: Sequence[np.ndarray],
+) -> Fraction:
+    """Add up what moved in the blocks of one measurement, as its law does."""
+    design, norm = measured.design, law.norm
+    moved = [_lengths(*pair) for pair in zip(blocks, others, strict=True)]
+    lengths: list[dict[int, Fraction]] = []
+    for scale, block in zip(measured.scales, moved, strict=True):
+        profile = None if design.layers is None else design.layers.profile
+        lengths.append(
+            {
+                place: _length(step, scale if profile is None else scale * profile[place], norm)
+                for place, step in block.items()
+            }
+        )
+    if law.inside == "sum" or design.layers is not None:
+        return sum((one for block in lengths for one in block.values()), Fraction(0))
+    total = Fraction(0)
+    for position, group in enumerate(design.groups):
+        own = [lengths[k] for k in group]
+        if design.joined and position == 0:
+            total += max((one for block in own for one in block.values()), default=Fraction(0))
+            continue
+        places = {place for block in own for place in block}
+        total += sum(
+            (max(block.get(place, Fraction(0)) for block in own) for place in places), Fraction(0)
+        )
+    return total
+
+
+def _lengths(one: np.ndarray, other: np.ndarray) -> dict[int, int]:
+    """By place, how far integers are apart, modulo 2**64."""
+    apart = one.astype(np.int64) - other.astype(np.int64)
+    places = np.flatnonzero(apart)
+    return dict(zip(places.tolist(), map(abs, apart[places].tolist()), strict=True))
+
+
+def _length(step: int, scale: float, norm: int) -> Fraction:
+    return (step / Fraction(float(scale))) ** norm if scale else NEVER
+
+
+def _range(step: Pick, picks: Sequence[int], one: Sequence[int], other: Sequence[int]) -> int:
+    """By how much the utilities of a selection change, the largest minus the least change."""
+    low = 0 if step.low < 0 else picks[step.low]
+    high = len(one) - 1 if step.high == len(picks) else max(picks[step.high], low + 1)
+    pairs = zip(_utilities(step, one, low, high), _utilities(step, other, low, high), strict=True)
+    changes = [u - v for u, v in pairs]
+    return max(changes) - min(changes)
+
+
+def _utilities(step: Pick, before: Sequence[int], low: int, high: int) -> Iterator[int]:
+    """`u_k = -max(b c_(k-1) - a N, a N - b c_k, 0)`, of the parts from low to high."""
+    wanted = step.a * (before[high] - before[low])
+    for k in range(low, high):
+        above, below = before[k] - before[low], before[k + 1] - before[low]
+        yield -max(step.b * above - wanted, wanted - step.b * below, 0)
+
+
+def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Draw:
+    """Describe what is to be hidden, before noise is drawn."""
+    facts = {
+        "queries": entry.what,
+        "mechanism": entry.mechanism,
+        "cost": str(entry.loss),
+        "columns read": str(entry.columns),
+    }
+    if isinstance(operation, Labels):
+        threshold = operation.plan.threshold
+        kind, law, scales = "labels", threshold.law.name, (threshold.scale,)
+        groups: tuple[tuple[int, ...], ...] = ()
+        facts |= {
+            "threshold": f"{threshold.least}, {threshold.labels}",
+            "types of labels": str([column.dtype.str for column in exact.labels]),
+        }
+        exact = LabelCounts(tuple(c.copy() for c in exact.labels), exact.units.copy())
+    elif isinstance(operation, SelectedQuantiles):
+        selection = operation.plan.selection
+        kind, law, scales, groups = "selection", "geometric", selection.scales, ()
+        facts |= {"steps": str(selection.steps), "bins": _text(operation.plan.bins.values)}
+        facts |= {"groups and bins": str(exact.shape)}
+        exact = exact.copy()
+    else:
+        measured = operation.plan.measurements
+        kind, law = "noise", operation.plan.how.law.name
+        scales = tuple(scale for one in measured for scale in one.scales)
+        groups = tuple(group for one in measured for group in one.shared)
+        facts |= {
+            "blocks": str([[len(block) for block in blocks] for blocks in exact]),
+            "types": str([[block.dtype.str for block in blocks] for blocks in exact]),
+            "deviations": str([[float(d).hex() for d in one.deviations] for one in measured]),
+            "profile": str([_profile(one) for one in measured]),
+        }
+        exact = [[block.copy() for block in blocks] for blocks in exact]
+    facts |= {"law": law, "scales": str([float(s).hex() for s in scales]), "groups": str(groups)}
+    loss, own = operation.plan.loss, entry.loss
+    return Draw(
+        cast(Kind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
+        facts, exact, operation,
+    )  # fmt: skip
+
+
+def _profile(measured: Measurement) -> str | None:
+    layers = measured.design.layers
+    return None if layers is None else _text(layers.profile)
+
+
+def _text(numbers: Any) -> str:
+    return np.asarray(numbers, float).tobytes().hex()
+
+
+def published(draw: Draw, noisy: Any) -> Draw:
+    """Keep what was handed out, as a copy."""
+    return replace(draw, _published=copy_of(noisy))
+
+
+def handed_out(draw: Draw, number: int) -> Any:
+    """Return what was handed out once more: labels in another order."""
+    again = copy_of(draw._published)
+    if draw.kind != "labels":
+        return again
+    order = np.random.default_rng(number).permutation(len(again.units))  # no noise: an order
+    return LabelCounts(tuple(column[order] for column in again.labels), again.units[order])
+
+
+def copy_of(noisy: Any) -> Any:
+    """Copy noisy integers of any kind."""
+    if isinstance(noisy, LabelCounts):
+        return LabelCounts(tuple(one.copy() for one in noisy.labels), noisy.units.copy())
+    if isinstance(noisy, list):
+        return [copy_of(one) for one in noisy]
+    return noisy.copy()
