@@ -1,6 +1,7 @@
 """Every public call on a private frame, with all that it can be combined with."""
 
 import itertools
+from contextlib import nullcontext
 from typing import NamedTuple
 from unittest import mock
 
@@ -202,13 +203,13 @@ class Case(NamedTuple):
         denoise = {"denoise": how} if denoised and self.place % 2 else {}
         return {"name": "job", "note": "a note", **denoise}
 
-    def ask(self, frame):
-        """Release, from a declared frame."""
-        spill = mock.patch.multiple(parquet, _BUCKET_ROWS=8, _SLICE_ROWS=1)
-        if self.engine != "spilled":
-            return CALLS[self.call].release(frame, {**self.spend(), **self.options()})
-        with spill:
-            return CALLS[self.call].release(frame, {**self.spend(), **self.options()})
+    def ask(self, rows, path):
+        """Release; return what came out, and the ledger."""
+        frame = self.declared(self.frame(rows, path))
+        small = mock.patch.multiple(parquet, _BUCKET_ROWS=8, _SLICE_ROWS=1)
+        with small if self.engine == "spilled" else nullcontext():
+            released = CALLS[self.call].release(frame, {**self.spend(), **self.options()})
+        return released, frame.dp.ledger
 
     def refusal(self, frame):
         """Ask the library whether it makes such a release: `None`, or why not."""

@@ -127,12 +127,14 @@ class Crowd:
         ]
         return [made[at] for at in self.rng.permutation(len(made))]
 
-    def among(self, new, rows):
-        """Put rows anywhere among others."""
-        rows = list(rows)
-        for row in new:
-            rows.insert(int(self.rng.integers(len(rows) + 1)), row)
-        return rows
+
+def among(new, rows):
+    """Put rows among others; both stay in their order, so that a unit has its rows as if alone."""
+    places = np.linspace(0, len(rows), len(new) + 2).astype(int)[1:-1].tolist()
+    cuts = [0, *places, len(rows)]
+    pieces = [rows[start:end] for start, end in itertools.pairwise(cuts)]
+    mixed = [row for row, piece in zip(new, pieces, strict=False) for row in (*piece, row)]
+    return [*mixed, *pieces[-1]]
 
 
 class Pair(NamedTuple):
@@ -142,6 +144,16 @@ class Pair(NamedTuple):
     others: list[Row]
     mine: list[Row]
     theirs: list[Row]
+
+    @property
+    def whole(self):
+        """The rows of the frame."""
+        return among(self.mine, self.others)
+
+    @property
+    def neighbor(self):
+        """The rows of its neighbor."""
+        return among(self.theirs, self.others)
 
 
 def pairs_of(crowd, relation):

@@ -8,26 +8,155 @@
 - *chance*: a label that one unit alone has is published as rarely as its delta says.
 """
 
-from contextlib import ExitStack, contextmanager
-from fractions import Fraction
-from itertools import count
+import io
+import logging
+import warnings
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from itertools import chain, count
 from typing import NamedTuple
 from unittest import mock
 
 import mpmath
 import numpy as np
+import pandas as pd
 
 from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, laws, selection
+from dpframe.testing.draws import Draw
 from dpframe.testing.recorder import Run
 
 RULES = ("invariance", "charge", "additivity", "noise", "chance")
 
 
-def broken(ask, whole, *others, word=0):
-    """PLACEHOLDER."""
-    del ask, whole, others, word
-    return []
+class Finding(NamedTuple):
+    """A rule that was broken, and how."""
+
+    rule: str
+    how: str
+
+
+def broken(ask, pair, word=0):
+    """Replay a call on a neighbor, and say which rules it breaks.
+
+    Parameters
+    ----------
+    ask
+        From the rows of a frame to what was released of it, and the ledger that was charged.
+    pair
+        The neighbors.
+    word
+        Stands in for random words by which rows are chosen.
+
+    Returns
+    -------
+    list of Finding
+    """
+    run, found = Run(word=word), []
+    with run:
+        seen = watch(ask, pair.whole)
+    try:
+        with run.replay() as again:
+            seen_again = watch(ask, pair.neighbor)
+    except PrivacyTestError as fault:
+        return [Finding(fault.rule, str(fault))]
+    if seen["error"] != "None":
+        found.append(Finding("invariance", f"it fails after its charge: {seen['error']}"))
+    found += [Finding("invariance", one) for one in differences(seen, seen_again)]
+    found += [Finding("chance", one) for draw in run.measured for one in too_likely(draw)]
+    parts = [_measured(ask, rows, word) for rows in (pair.mine, pair.theirs)]
+    for draws in zip(run.measured, again.measured, *parts, strict=True):
+        terms = list(zip((1, -1, -1, 1), draws, strict=True))
+        found += [Finding("additivity", one) for one in Draw.excess(terms)]
+    return found
+
+
+def _measured(ask, rows, word):
+    run = Run(word=word)
+    with run:
+        ask(rows)
+    return run.measured
+
+
+# What is seen of a run ------------------------------------------------------------------------
+
+
+class _Gathered(logging.Handler):
+    """Keeps whatever is logged."""
+
+    def __init__(self):
+        super().__init__(logging.DEBUG)
+        self.said = []
+
+    def emit(self, record):
+        self.said.append((record.name, record.levelname, record.getMessage()))
+
+
+def watch(ask, rows):
+    """Make a release, and return all that can be seen of it, as texts by what it is."""
+    logger, handler = logging.getLogger(), _Gathered()
+    levels = [(one, one.level) for one in (logger, logging.getLogger("dpframe"))]
+    printed, error, made, ledger = io.StringIO(), None, None, None
+    for one, _ in levels:
+        one.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        with warnings.catch_warnings(record=True) as warned, ExitStack() as stack:
+            warnings.simplefilter("always")
+            stack.enter_context(redirect_stdout(printed))
+            stack.enter_context(redirect_stderr(printed))
+            try:
+                made, ledger = ask(rows)
+            except Exception as raised:
+                error = raised
+    finally:
+        logger.removeHandler(handler)
+        for one, level in levels:
+            one.setLevel(level)
+    return {
+        "released": look(made),
+        "error": repr(error),
+        "warnings": repr([(one.category, str(one.message)) for one in warned]),
+        "log": repr([one for one in handler.said if not one[0].startswith(("dask", "asyncio"))]),
+        "printed": printed.getvalue(),
+        "ledger": repr(None if ledger is None else ledger.entries),
+    }
+
+
+def look(made):
+    """Say all that is seen of what was released, to the last bit."""
+    if isinstance(made, dict):
+        return {repr(name): look(table) for name, table in made.items()}
+    if not isinstance(made, pd.DataFrame):
+        return repr(made)
+    index = made.index.to_frame(index=False)
+    return {
+        "columns": repr((type(made.columns), made.columns.dtype, list(made.columns))),
+        "index": repr(
+            (type(made.index), made.index.names, list(index.dtypes), index.values.tolist())
+        ),
+        "types": repr([str(dtype) for dtype in made.dtypes]),
+        "cells": [_bits(made.iloc[:, at]) for at in range(made.shape[1])],
+        "attrs": {repr(name): str(value) for name, value in made.attrs.items()},
+    }
+
+
+def _bits(column):
+    cells = column.to_numpy()
+    return repr(cells.tolist()) if cells.dtype == object else cells.tobytes().hex()
+
+
+def differences(one, other, path="it"):
+    """Say where two looks differ."""
+    if type(one) is type(other) and isinstance(one, dict):
+        if list(one) != list(other):
+            return [f"{path}: {list(one)} and {list(other)}"]
+        return [
+            text for name in one for text in differences(one[name], other[name], f"{path}.{name}")
+        ]
+    if one == other:
+        return []
+    at = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    return [f"{path}: {one[at:]!s:.120} and {other[at:]!s:.120}"]
 
 
 # Chances of labels ---------------------------------------------------------------------------
@@ -50,6 +179,8 @@ def chance_of_a_label(threshold):
 
 def too_likely(draw):
     """Say whether a lone label is published more often than what was charged allows."""
+    if draw.kind != "labels":
+        return []
     threshold = draw._operation.plan.threshold
     charged = draw.charged.delta
     with mpmath.workdps(60):
@@ -175,7 +306,8 @@ class Tags:
             if len(moving) < 2 and not joined:
                 continue
             numbers = [[noise[k][at] for at in range(len(noise[k]))] for k in moving]
-            cells = [sum(numbers, [])] if joined else list(zip(*numbers, strict=True))
+            cells = [chain(*numbers)] if joined else zip(*numbers, strict=True)
+            cells = list(map(list, cells))
             for cell in cells:
                 if len({self.known[one].call for one in cell}) > 1:
                     found.append(f"group {group}: coordinates of a box are of several draws")
@@ -195,8 +327,7 @@ class Tags:
     def _of_selection(self, draw):
         scales = [one.scale for one in self.known.values() if one.curve == "geometric"]
         found = [] if set(scales) <= set(draw.scales) else ["a selection has another scale"]
-        groups, bins = draw.integers.shape
-        return found if len(scales) >= groups else [*found, "a selection has no noise"]
+        return found if len(scales) >= len(draw.integers) else [*found, "a selection has no noise"]
 
 
 def _apart(noisy, exact):
