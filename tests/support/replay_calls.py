@@ -1,6 +1,7 @@
 """Every public call on a private frame, with all that it can be combined with."""
 
 import itertools
+import random
 from contextlib import nullcontext
 from typing import NamedTuple
 from unittest import mock
@@ -8,6 +9,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pandera.pandas as pda
+from support.dasking import dask
 from support.replay_frames import (
     BOUNDS,
     CAPS,
@@ -207,17 +209,19 @@ class Case(NamedTuple):
         """Release; return what came out, and the ledger."""
         frame = self.declared(self.frame(rows, path))
         small = mock.patch.multiple(parquet, _BUCKET_ROWS=8, _SLICE_ROWS=1)
-        with small if self.engine == "spilled" else nullcontext():
+        in_turn = dask.config.set({"scheduler": "sync"} if self.place % 3 else {})
+        with in_turn, small if self.engine == "spilled" else nullcontext():
             released = CALLS[self.call].release(frame, {**self.spend(), **self.options()})
         return released, frame.dp.ledger
 
-    def refusal(self, frame):
-        """Ask the library whether it makes such a release: `None`, or why not."""
+    def is_refused(self, path):
+        """Ask the library whether it refuses such a release."""
+        frame = self.declared(self.frame([], path))
         try:
             dpf.preview(frame, CALLS[self.call].query(), **self.spend())
-        except dpf.errors.DPFrameError as error:
-            return str(error)
-        return None
+        except dpf.errors.DPFrameError:
+            return True
+        return False
 
 
 CASES = [
@@ -227,3 +231,10 @@ CASES = [
     )
 ]
 """Every call with everything; the library refuses some."""
+
+
+def cases_of(call, engine):
+    """Return all cases of a call on an engine, shuffled, the same way every time."""
+    own = [case for case in CASES if (case.call, case.engine) == (call, engine)]
+    random.Random(f"{call} {engine}").shuffle(own)
+    return own

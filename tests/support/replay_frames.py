@@ -216,6 +216,8 @@ def in_memory(rows, *, inferred):
 
 def _infer(column):
     """Let pandas find a dtype, but where it would change values before any library sees them."""
+    if any(type(cell) in (HostileInt, HostileText) for cell in column):
+        return column
     try:
         found = column.infer_objects()
     except Exception:  # of a hostile value
