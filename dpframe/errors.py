@@ -51,6 +51,7 @@ _OF_PANDAS = {"Interval", "NAType", "Period"}  # scalars, of a library that erro
 _MOST_LETTERS, _MOST_ITEMS, _DEEPEST = 200, 10, 3
 _OF_DATA = ("__array__", "__arrow_c_array__", "__arrow_c_stream__", "__dataframe__")
 
+
 class PrivacyTestError(BaseException):
     """A pipeline broke a rule of `dpframe.testing`, or used a testing block as it must not be.
 

@@ -5,12 +5,7 @@ from typing import Any
 
 from dpframe.arguments import is_unicode
 from dpframe.certificates.verify import ATTRIBUTE
-from dpframe.declaration.facts import (
-    Declaration,
-    is_copied,
-    is_of_another_test,
-    kept_declaration,
-)
+from dpframe.declaration.facts import Declaration, is_copied, is_of_another_test, kept_declaration
 from dpframe.declaration.kinds import DATE, TEXT, TIME, ZONED, kind_of_type, kind_of_value, kinds_of
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError, of_query

@@ -163,9 +163,9 @@ class Ledger:
         self._left: Mark | None = None
         self._made_in = test = seam.seen()
         self._file = file = None if path is None else LedgerFile(_checked_path(path))
-        made = None if file is None or test is None else test.ledger_at(file.path)
+        made: Ledger | None = None if file is None or test is None else test.ledger_at(file.path)
         if made is not None:
-            self._seen = made._seen
+            self._seen: Chain = made._seen
         elif file is not None:
             rows = self._lock.hold(lambda _: file.all_rows())
             self._seen = Chain.of_rows(rows, str(self.path))
@@ -332,7 +332,6 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-
         charged = self._charged()
         if charged is not self:
             charged._append(decide)

@@ -193,9 +193,7 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
-    def certifier(
-        self, entry: Entry
-    ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
+    def certifier(self, entry: Entry) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         tables, how = self.plan.tables, self.denoisings
         records = {

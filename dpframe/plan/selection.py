@@ -202,7 +202,7 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
         intervals, values = _of_integers(grid, wanted)
     else:
         intervals = intervals_between(column.column, column.bounds, wanted, integer=False)
-        values = np.array(list(map(_middle, intervals.left, intervals.right)))
+        values = _middles(np.asarray(intervals.left), np.asarray(intervals.right))
     axis = BinAxis(column.column, intervals.rename(column.column), clipped=True)
     several = len(query.quantiles) > 1
     number = len(values)
@@ -222,6 +222,10 @@ def _of_integers(grid: Grid, wanted: int) -> tuple[pd.IntervalIndex, np.ndarray]
     return pd.IntervalIndex.from_breaks(edges), np.array(middles, np.int64)
 
 
-def _middle(left: float, right: float) -> float:
-    """Return the float nearest to the middle, which is never outside of the two."""
-    return float((Fraction(left) + Fraction(right)) / 2)
+def _middles(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the floats nearest to the middles, which are never outside of the two."""
+    half_left, half_right = left / 2, right / 2
+    if np.array_equal(half_left * 2, left) and np.array_equal(half_right * 2, right):
+        return np.asarray(half_left + half_right)  # halves are exact: one rounding
+    pairs = zip(left.tolist(), right.tolist(), strict=True)
+    return np.array([float((Fraction(low) + Fraction(high)) / 2) for low, high in pairs])

@@ -239,7 +239,7 @@ def select_parts(counts: np.ndarray, selection: Selection, parts: np.ndarray) ->
 
 def bins_of(chosen: np.ndarray, parts: np.ndarray) -> np.ndarray:
     """Return the positions of the bins that parts are of."""
-    return np.repeat(np.arange(len(parts)), parts)[chosen]
+    return np.asarray(np.repeat(np.arange(len(parts)), parts)[chosen])
 
 
 def deal_rows(counts: np.ndarray, parts: np.ndarray) -> np.ndarray:

@@ -1,6 +1,10 @@
-"""Tests of what uses dpframe: record what a pipeline measures, and replay it on a neighbor."""
+"""Tests of what uses dpframe: check a pipeline, record what it measures, replay it on a neighbor.
+
+`import dpframe` does not import it, and no setting of a process turns it on: only a `with` block.
+"""
 
 from dpframe.errors import PrivacyTestError
+from dpframe.testing.check import check
 from dpframe.testing.recorder import record, seeded_noise
 
-__all__ = ["PrivacyTestError", "record", "seeded_noise"]
+__all__ = ["PrivacyTestError", "check", "record", "seeded_noise"]

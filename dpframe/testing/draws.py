@@ -1,6 +1,6 @@
 """What a release measured, with what it was hidden, and what a neighbor moves of it."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -126,9 +126,8 @@ class Draw:
         own = np.flatnonzero((self._exact != other._exact).any(axis=1))
         if not len(own):
             return Fraction(0)
-        parts = plan.bins.parts
-        before = [deal_rows(one._exact[own], parts).tolist() for one in (self, other)]
-        chosen = self._published[own].tolist()
+        before = [deal_rows(one._exact[own], plan.bins.parts) for one in (self, other)]
+        chosen = self._published[own]
         pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)
         return sum(
             (
@@ -166,10 +165,7 @@ class Draw:
 
 
 def _noise_cost(
-    law: Law,
-    measured: Measurement,
-    blocks: Sequence[np.ndarray],
-    others: Sequence[np.ndarray],
+    law: Law, measured: Measurement, blocks: Sequence[np.ndarray], others: Sequence[np.ndarray]
 ) -> Fraction:
     """Add up what moved in the blocks of one measurement, as its law does."""
     design, norm = measured.design, law.norm
@@ -209,21 +205,21 @@ def _length(step: int, scale: float, norm: int) -> Fraction:
     return (step / Fraction(float(scale))) ** norm if scale else NEVER
 
 
-def _range(step: Pick, picks: Sequence[int], one: Sequence[int], other: Sequence[int]) -> int:
+def _range(step: Pick, picks: np.ndarray, one: np.ndarray, other: np.ndarray) -> int:
     """By how much the utilities of a selection change, the largest minus the least change."""
-    low = 0 if step.low < 0 else picks[step.low]
-    high = len(one) - 1 if step.high == len(picks) else max(picks[step.high], low + 1)
-    pairs = zip(_utilities(step, one, low, high), _utilities(step, other, low, high), strict=True)
-    changes = [u - v for u, v in pairs]
-    return max(changes) - min(changes)
+    low = 0 if step.low < 0 else int(picks[step.low])
+    high = len(one) - 1 if step.high == len(picks) else max(int(picks[step.high]), low + 1)
+    changes = _utilities(step, one[low : high + 1]) - _utilities(step, other[low : high + 1])
+    return int(changes.max() - changes.min())
 
 
-def _utilities(step: Pick, before: Sequence[int], low: int, high: int) -> Iterator[int]:
-    """`u_k = -max(b c_(k-1) - a N, a N - b c_k, 0)`, of the parts from low to high."""
-    wanted = step.a * (before[high] - before[low])
-    for k in range(low, high):
-        above, below = before[k] - before[low], before[k + 1] - before[low]
-        yield -max(step.b * above - wanted, wanted - step.b * below, 0)
+def _utilities(step: Pick, before: np.ndarray) -> np.ndarray:
+    """`u_k = -max(b c_(k-1) - a N, a N - b c_k, 0)`, of the parts of a range."""
+    rows = before - before[0]
+    wanted = step.a * rows[-1]
+    beyond, short = step.b * rows[:-1] - wanted, wanted - step.b * rows[1:]
+    utilities: np.ndarray = -np.maximum(np.maximum(beyond, short), 0)
+    return utilities
 
 
 def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Draw:
@@ -236,7 +232,8 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
     }
     if isinstance(operation, Labels):
         threshold = operation.plan.threshold
-        kind, law, scales = "labels", threshold.law.name, (threshold.scale,)
+        kind, law = "labels", threshold.law.name
+        scales: tuple[float, ...] = (threshold.scale,)
         groups: tuple[tuple[int, ...], ...] = ()
         facts |= {
             "threshold": f"{threshold.least}, {threshold.labels}",

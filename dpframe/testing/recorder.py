@@ -26,6 +26,13 @@ class Run(TestBlock):
         """What was measured, release by release: see `Draw`."""
         return tuple(self._draws)
 
+    def ledgers(self) -> list[Any]:
+        """Return the entries of every ledger that was charged or opened."""
+        charged = [one._operation.declaration.ledger for one in self._draws]
+        every = {id(one): one for one in [*charged, *self._ledgers.values()] if one is not None}
+        seen = {id(ledger._charged()): ledger._charged() for ledger in every.values()}
+        return [(ledger.budget, ledger.entries) for ledger in seen.values()]
+
     def replay(self) -> "Replay":
         """Open a block in which the same noisy numbers are handed out again, for a neighbor.
 
@@ -117,9 +124,7 @@ class Replay(Run):
 
     def check_charges(self) -> None:
         """Compare what the neighbor moves with what was charged."""
-        for number, (one, other) in enumerate(
-            zip(self._run.measured, self._draws, strict=False)
-        ):
+        for number, (one, other) in enumerate(zip(self._run.measured, self._draws, strict=False)):
             cost = one.cost(other)
             if cost > one.allowed:
                 raise self._broken(excess_words(one, float(cost)), number)

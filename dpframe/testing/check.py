@@ -1,0 +1,280 @@
+"""The check of a pipeline: what it lets out, with and without one privacy unit at a time."""
+
+import os
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
+from dpframe.testing.advice import advice_for
+from dpframe.testing.comparing import Outcome, difference, watch
+from dpframe.testing.draws import Draw
+from dpframe.testing.neighbors import Splitter, Tried
+from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
+
+_ADDITIVITY = "additivity"
+_EMPTY = "on an empty frame"
+
+
+class _Tries(Replay):
+    """A replay that is compared by `check`, and not when its block ends."""
+
+    def finish(self) -> None:
+        """Leave it to `check`."""
+
+
+class _Pipeline:
+    """A pipeline that is checked, and what it did with the whole frame."""
+
+    def __init__(
+        self,
+        pipeline: Callable[[pd.DataFrame], Any],
+        frame: pd.DataFrame,
+        folder: str | os.PathLike[str] | None,
+    ) -> None:
+        self.call, self.frame, self.folder = pipeline, frame, folder
+        self.run = Run(folder)
+        self.first = watch(pipeline, frame, self.run)
+        if self.first.raised is not None:
+            why = f"the pipeline failed on the whole frame: {self.first.error}."
+            raise PrivacyTestError(why, rule="failure") from self.first.raised
+        if not self.run.measured:
+            why = "the pipeline released nothing inside of the check, so nothing was checked."
+            raise PrivacyTestError(why, rule="no effect")
+
+    def replay(
+        self, frame: pd.DataFrame, words: str, unit: Any = None, *, rule: str = INVARIANCE
+    ) -> tuple[Draw, ...]:
+        """Run it on another frame, and refuse whatever differs but exact integers."""
+        block = _Tries(self.run, self.folder)
+        try:
+            again = watch(self.call, frame, block)
+        except PrivacyTestError as fault:
+            if not fault.rule or fault.rule == "outside":
+                raise
+            broken = CHARGE if fault.rule == CHARGE else "facts"
+            kind = fault.rule if rule == INVARIANCE else rule
+            raise self._error(kind, f"{words}, {fault}", broken, unit, fault.draw) from None
+        self._compare(again, words, unit, rule)
+        made, before = len(block.measured), len(self.run.measured)
+        if made != before:
+            wrong = f"{words}, {made} releases were made, and {before} with all"
+            raise self._error(rule, wrong, "result", unit, made)
+        return block.measured
+
+    def _compare(self, again: Outcome, words: str, unit: Any, rule: str) -> None:
+        if again.raised is not None and words == _EMPTY:
+            why = f"the pipeline fails {words}: {again.error}"
+            raise self._error("empty frame", why, "error") from again.raised
+        found = difference(self.first, again)
+        if found is not None:
+            part, wrong = found
+            raise self._error(rule, f"{words}, {wrong}", part, unit)
+
+    def _error(
+        self, rule: str, wrong: str, broken: str, unit: Any = None, draw: int | None = None
+    ) -> PrivacyTestError:
+        if rule == "repetition":
+            way = (
+                "It differs by itself: a clock, uuid4, temporary names, a shuffle or a sample "
+                "without random_state=, or something kept from one run to the next. Give it fixed "
+                "ones, and keep nothing."
+            )
+        else:
+            way = advice_for(self.call, broken)
+        return PrivacyTestError(f"{rule}: {wrong}.\n{way}", rule=rule, unit=unit, draw=draw)
+
+    def repeat(self) -> None:
+        """Run it once more on the same frame."""
+        draws = self.replay(self.frame, "run twice on the same frame", rule="repetition")
+        for number, pair in enumerate(zip(self.run.measured, draws, strict=True)):
+            if pair[0].moved(pair[1]):
+                wrong = f"run twice on the same frame, draw {number} measures other numbers"
+                raise self._error("repetition", wrong, "", draw=number)
+
+    def check_charge(
+        self, one: tuple[Draw, ...], other: tuple[Draw, ...], words: str, unit: Any
+    ) -> None:
+        """Compare what a unit moves with what was charged."""
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            cost = pair[0].cost(pair[1])
+            if cost > pair[0].allowed:
+                wrong = f"draw {number}: {words}, {excess_words(pair[0], float(cost))}"
+                raise self._error(CHARGE, wrong, CHARGE, unit, number)
+
+    def check_sums(
+        self, runs: tuple[tuple[Draw, ...], ...], words: str, unit: Any, beside: str
+    ) -> None:
+        """Compare what a unit adds beside others with what it adds alone; see `check`."""
+        for number, (a, b, c, d) in enumerate(zip(*runs, strict=True)):
+            if a.kind == "selection":
+                continue
+            found = Draw.excess([(1, a), (-1, b), (-1, c), (1, d)])
+            if found:
+                wrong = (
+                    f"draw {number} ({a.what!r:.120}): what {words} adds beside others is not what "
+                    f"it adds {beside}: {'; '.join(found[:2])}"
+                )
+                raise self._error(_ADDITIVITY, wrong, _ADDITIVITY, unit, number)
+
+
+def check(
+    pipeline: Callable[[pd.DataFrame], Any],
+    frame: pd.DataFrame,
+    *,
+    unit: Hashable | None = None,
+    units: int = 50,
+    odd_cells: bool = True,
+    seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+) -> Run:
+    """Check that a pipeline lets out no more of one privacy unit than it charges for.
+
+    The pipeline runs on the whole frame, and its noisy numbers are frozen. Then it runs without a
+    unit, on the unit alone, and on no rows, for some units of the frame and some made-up ones.
+    Three rules must hold of every unit u.
+
+    *Invariance*: but for the exact integers that noise hides, all runs are equal to the last bit:
+    results with index, dtypes, columns and certificates, entries of ledgers, warnings, logs,
+    output, files and errors.
+
+    *Charge*: ``sum over groups of (|m(D) - m(D - u)| / scale)^p <= charged``, with m the integers
+    measured of a frame, D the frame, and p the norm of the law of the noise.
+
+    *Additivity*: ``m(D) - m(D - u) = m(u) - m(nothing)``. Totals are sums over units; what depends
+    on others, such as a rank, is not. Quantiles of `mechanism="select"` are left out.
+
+    Where all releases have the relation "replace", a unit is replaced by another one in place of
+    left out, beside everybody else and where all others are replaced, too.
+
+    Passing is no proof: the check sees the frames that it tries. It sees no time, no memory, no
+    other process, and not whether noise has its law.
+
+    Parameters
+    ----------
+    pipeline
+        A function from a private frame of pandas to what is published: preparation, declaration
+        and releases. It is given copies, and runs some hundred times.
+    frame
+        The frame, or a made-up one like it.
+    unit
+        The column that says whom a row belongs to. `None`: every row is a unit.
+    units
+        How many units of the frame are tried: those that stand out first, then random ones.
+    odd_cells
+        Whether a made-up unit has missing, infinite, extreme and unknown cells. `False`: where
+        something before the pipeline refuses such, a schema for instance.
+    seed
+        Decides on the units that are tried.
+    folder
+        As for `record`.
+
+    Returns
+    -------
+    Run
+        The run on the whole frame: `measured` says what was measured.
+
+    Raises
+    ------
+    PrivacyTestError
+        If a rule is broken, naming it, the unit, the draw and what to change; if the pipeline
+        fails, differs when it runs twice, or does not depend on any unit. It is no `Exception`.
+    DPFrameError
+        If the frame is none of pandas, or a number is out of range.
+    UnknownColumnError
+        If the frame has no column of units of that name.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "B", "A", "C"]})
+    >>> def publish(trips):
+    ...     trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=2)
+    ...     return trips.dp.count("zone", epsilon=1)
+    >>> run = check(publish, trips, unit="rider")
+    >>> run.measured[0].integers
+    (array([2, 1]),)
+    >>> def publish_riders(trips):
+    ...     return publish(trips).assign(riders=trips["rider"].nunique())
+    >>> check(publish_riders, trips, unit="rider")
+    Traceback (most recent call last):
+    dpframe.errors.PrivacyTestError: invariance: ...
+    """
+    _check_arguments(frame, unit, units)
+    tried = _Pipeline(pipeline, frame, folder)
+    try:
+        tried.repeat()
+    except PrivacyTestError as fault:
+        if fault.rule != "repetition":
+            raise
+        tried = _Pipeline(pipeline, frame, folder)  # what is loaded once is loaded by now
+        tried.repeat()
+    declarations = [one._operation.declaration for one in tried.run.measured]
+    splitter = Splitter(frame, unit)
+    if all(one.neighboring == "replace" for one in declarations):
+        moved = _check_replaced(tried, splitter, units, seed)
+    else:
+        made_up = splitter.made_up(declarations, seed)
+        moved = _check_units(tried, [*splitter.of_frame(units, seed), *made_up])
+        odd = [*splitter.odd(seed)] * odd_cells  # last: it breaks most, and says least
+        moved = _check_units(tried, odd) or moved
+    if not moved:
+        why = "no unit that was tried moves any number that is measured, so nothing was checked"
+        way = "Is unit= right, do declared keys occur, and is nothing kept from run to run?"
+        raise PrivacyTestError(f"no effect: {why}. {way}", rule="no effect")
+    return tried.run
+
+
+def _check_arguments(frame: object, unit: Hashable | None, units: object) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        way = "Let the pipeline make other kinds of frames of it."
+        raise DPFrameError.about("frame", "must be a pandas.DataFrame", frame, way)
+    if unit is not None and sum(label == unit for label in frame.columns) != 1:
+        raise UnknownColumnError.about("unit", "must be one column of the frame", unit)
+    if type(units) is not int or units < 1:
+        raise DPFrameError.about("units", "must be a whole number, 1 or more", units)
+
+
+def _check_units(tried: _Pipeline, chosen: Sequence[Tried]) -> bool:
+    """Check units that are left out or added; return whether one moves anything."""
+    beside = [_with_and_without(tried, one) for one in chosen]
+    nothing = tried.replay(tried.frame.iloc[:0], _EMPTY)
+    moved = False
+    for one, (with_all, without) in zip(chosen, beside, strict=True):
+        alone = tried.replay(one.alone, f"with {one.name} alone", one.unit)
+        tried.check_sums((with_all, without, alone, nothing), one.name, one.unit, "alone")
+        tried.check_charge(with_all, without, f"with and without {one.name}", one.unit)
+        tried.check_charge(alone, nothing, f"with {one.name} alone and nobody", one.unit)
+        moved = moved or _moves(with_all, without) or _moves(alone, nothing)
+    return moved
+
+
+def _with_and_without(tried: _Pipeline, one: Tried) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
+    if one.whole is not None:
+        return tried.replay(one.whole, f"with {one.name}", one.unit), tried.run.measured
+    assert one.without is not None  # noqa: S101  # of one of the two, there is a frame
+    return tried.run.measured, tried.replay(one.without, f"without {one.name}", one.unit)
+
+
+def _check_replaced(tried: _Pipeline, splitter: Splitter, units: int, seed: int) -> bool:
+    """Check units that are replaced by another; return whether that moves anything."""
+    moved, everybody = False, None
+    for one, every in splitter.replacing(units, seed):
+        if everybody is None:
+            everybody = tried.replay(every, "with everybody replaced")
+        assert one.without is not None  # noqa: S101  # it is given for each
+        without = tried.replay(one.without, f"with {one.name} replaced", one.unit)
+        alone = tried.replay(one.alone, f"with all but {one.name} replaced", one.unit)
+        with_all = tried.run.measured
+        runs = with_all, without, alone, everybody
+        tried.check_sums(runs, one.name, one.unit, "beside others")
+        tried.check_charge(with_all, without, f"with {one.name} replaced", one.unit)
+        tried.check_charge(alone, everybody, f"with {one.name} replaced, too", one.unit)
+        moved = moved or _moves(with_all, without)
+    return moved
+
+
+def _moves(one: tuple[Draw, ...], other: tuple[Draw, ...]) -> bool:
+    return any(a.moved(b) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,252 @@
+"""Units to try a pipeline with: some of the frame's, and some that are made up."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.declaration.facts import Declaration
+
+_MOST_CELLS, _MOST_ROWS = 200, 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A unit to try, with frames that hold it and do not.
+
+    Parameters
+    ----------
+    name
+        How messages call it.
+    unit
+        Its identifier; of a frame without a unit, the label of its row.
+    whole, without, alone
+        Frames with all units, all but this one, and this one alone. `None`: the frame as it is.
+    """
+
+    name: str
+    unit: Any
+    whole: pd.DataFrame | None
+    without: pd.DataFrame | None
+    alone: pd.DataFrame
+
+
+class Splitter:
+    """A frame that is split by privacy unit.
+
+    Parameters
+    ----------
+    frame
+        The frame.
+    unit
+        The column of its units; `None`: every row is one.
+    """
+
+    def __init__(self, frame: pd.DataFrame, unit: Hashable | None) -> None:
+        self.frame, self.unit = frame, unit
+        if unit is None:
+            self.codes, self.ids = np.arange(len(frame)), frame.index
+        else:
+            self.codes, self.ids = pd.factorize(frame[unit])
+
+    def of_frame(self, most: int, seed: int) -> Iterator[Tried]:
+        """Give some units of the frame: those that stand out first, then random ones."""
+        word = "row" if self.unit is None else str(self.unit)
+        for code in self._choose(most, seed):
+            own = self.codes == code
+            unit = self._id(code)
+            yield Tried(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
+
+    def _id(self, code: int) -> Any:
+        """Return the identifier of a unit, a number of NumPy as one of Python."""
+        return self.ids[code : code + 1].tolist()[0]
+
+    def _choose(self, most: int, seed: int) -> list[int]:
+        codes = self.codes[self.codes >= 0]
+        if not len(codes):
+            return []
+        sizes = np.bincount(codes)
+        ends = [codes[0], codes[-1], int(sizes.argmax()), int(sizes.argmin())]
+        columns = range(self.frame.shape[1])
+        odd = [self.codes[row] for at in columns for row in _outliers(self.frame.iloc[:, at])]
+        rest = np.random.default_rng(seed).permutation(len(sizes))  # no noise: a choice of units
+        first = list(dict.fromkeys(int(code) for code in [*ends, *odd] if code >= 0))
+        first = first[: max(most * 2 // 3, 1)]
+        return list(dict.fromkeys([*first, *rest.tolist()]))[:most]
+
+    def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[Tried]:
+        """Make units that fill all cells and caps."""
+        if len(self.frame):
+            rng = np.random.default_rng(seed)  # no noise: made-up rows
+            for end, words in enumerate(("small", "large")):
+                rows = self._full(declarations, rng, end)
+                yield from self._added(rows, f"{words} values in all groups", end)
+
+    def odd(self, seed: int) -> Iterator[Tried]:
+        """Make a unit of odd cells."""
+        if len(self.frame):
+            rng = np.random.default_rng(seed)  # no noise: made-up rows
+            yield from self._added(self._odd(rng), "odd cells", 1)
+
+    def _added(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[Tried]:
+        """Add rows under an identifier before or behind all others, if there is one."""
+        word, unit = "row", None
+        if self.unit is None:
+            rows = rows.iloc[:1].copy()
+        else:
+            word, unit = "unit", _new_ids(self.frame[self.unit])[end]
+            if unit is None:
+                return
+            _put(rows, self.unit, [unit] * len(rows))
+        rows.index = _new_index(self.frame.index, len(rows))
+        whole = pd.concat([self.frame, rows])
+        yield Tried(f"a made-up {word} of {words}", unit, whole, None, rows)
+
+    def _templates(self, rng: np.random.Generator, count: int) -> pd.DataFrame:
+        rows: pd.DataFrame = self.frame.iloc[rng.integers(len(self.frame), size=count)]
+        return rows.copy()
+
+    def _full(
+        self, declarations: Sequence[Declaration], rng: np.random.Generator, end: int
+    ) -> pd.DataFrame:
+        """Make rows in all groups, more than caps allow, with values at the ends of bounds."""
+        facts = {label: c for one in declarations for label, c in one.columns.items()}
+        own = [label for label in facts if label in self.frame.columns and label != self.unit]
+        keys = [label for label in own if facts[label].keys is not None]
+        listed = (list(facts[label].keys) for label in keys)  # type: ignore[arg-type]
+        cells = list(islice(product(*listed), _MOST_CELLS)) or [()]
+        most = max((one.caps.rows or 0 for one in declarations), default=0) // len(cells)
+        each = max((one.caps.rows_per_group or 0 for one in declarations), default=0)
+        times = min(max(most, each, 1) + 1, max(_MOST_ROWS // len(cells), 1))
+        rows = self._templates(rng, len(cells) * times)
+        for at, label in enumerate(keys if cells[0] else ()):
+            _put(rows, label, [cell[at] for cell in cells] * times)
+        for label in own:
+            bounds = facts[label].bounds
+            if bounds is not None:
+                _put(rows, label, [bounds[end]] * len(rows))
+        return rows
+
+    def _odd(self, rng: np.random.Generator) -> pd.DataFrame:
+        rows = self._templates(rng, 4)
+        for label in dict.fromkeys(self.frame.columns):
+            if label != self.unit:
+                _put(rows, label, _odd_cells(self.frame[label]))
+        return rows
+
+    def replacing(self, most: int, seed: int) -> Iterator[tuple[Tried, pd.DataFrame]]:
+        """Give units and frames for neighbors in which one is replaced, see `of_frame`.
+
+        `without` has the rows of a common model in place of the unit's; `alone` has them in place
+        of all others', and the frame beside it in place of everybody's.
+        """
+        codes = self._choose(most + 1, seed)
+        if not codes:
+            return
+        model, *others = [codes[-1], *codes[:-1]]
+        counts = np.bincount(self.codes[self.codes >= 0])
+        every = self._as_model(model, range(len(counts)))
+        for code in others:
+            whole = self._replaced(code, model)
+            alone = self._as_model(model, range(len(counts)), keep=code)
+            name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
+            yield Tried(name, self._id(code), None, whole, alone), every
+
+    def _rows_as(self, model: int, code: int) -> pd.DataFrame:
+        rows: pd.DataFrame = self.frame[self.codes == model].copy()
+        if self.unit is not None:
+            _put(rows, self.unit, [self.ids[code]] * len(rows))
+        return rows
+
+    def _replaced(self, code: int, model: int) -> pd.DataFrame:
+        first = int(np.flatnonzero(self.codes == code)[0])
+        before, after = np.arange(len(self.frame)) < first, self.codes != code
+        parts = [self.frame[before], self._rows_as(model, code), self.frame[~before & after]]
+        return _renumbered(pd.concat(parts), self.frame)
+
+    def _as_model(self, model: int, codes: Sequence[int], keep: int = -1) -> pd.DataFrame:
+        parts = [
+            self.frame[self.codes == code] if code == keep else self._rows_as(model, code)
+            for code in codes
+        ]
+        return _renumbered(pd.concat(parts), self.frame)
+
+
+def _renumbered(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    if isinstance(frame.index, pd.RangeIndex):
+        made.index = pd.RangeIndex(len(made))
+    return made
+
+
+def _outliers(column: pd.Series) -> list[int]:
+    """Find rows whose values stand out: the ends of numbers and times, the rarest of others."""
+    try:
+        if column.dtype.kind in "iufmM":
+            numbers = column.to_numpy(dtype=float, na_value=np.nan)
+            known = np.flatnonzero(~np.isnan(numbers))
+            if not len(known):
+                return []
+            return [int(known[numbers[known].argmin()]), int(known[numbers[known].argmax()])]
+        codes, uniques = pd.factorize(column)
+        counts = np.bincount(codes[codes >= 0], minlength=1)
+        return [int(np.flatnonzero(codes == counts.argmin())[0])] if len(uniques) else []
+    except Exception:  # cells that cannot be hashed or ordered
+        return []
+
+
+def _put(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> None:
+    """Write cells where the dtype of the column holds them, and leave it as it is elsewhere."""
+    try:
+        rows[label] = pd.Series(list(values), index=rows.index).astype(rows[label].dtype)
+    except Exception:  # noqa: S110  # another type than is declared: the pipeline converts it
+        pass
+
+
+def _odd_cells(column: pd.Series) -> list[Any]:
+    kind, given = column.dtype.kind, column.iloc[0]
+    if kind == "f":
+        return [np.nan, np.inf, -np.inf, 1e300]
+    if kind in "iu":
+        ends = np.iinfo(getattr(column.dtype, "numpy_dtype", column.dtype))
+        return [ends.min, ends.max, 0, 1]
+    if kind == "M":
+        return [pd.NaT, pd.Timestamp("1700-01-01"), pd.Timestamp("2250-01-01"), given]
+    if kind == "b":
+        return [True, False, True, False]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return [None, given, given, given]
+    return [None, "", "?", given]
+
+
+def _new_ids(column: pd.Series) -> tuple[Any, Any]:
+    """Return identifiers that no row has, before and behind all others; `None` where none fits."""
+    kind, known = column.dtype.kind, column.dropna()
+    if not len(known) or isinstance(column.dtype, pd.CategoricalDtype):
+        return None, None
+    try:
+        low, high = known.min(), known.max()
+    except TypeError:
+        return None, None
+    if kind in "iu":
+        ends = np.iinfo(getattr(column.dtype, "numpy_dtype", column.dtype))
+        below = int(low) - 1 if int(low) > ends.min else None
+        return below, int(high) + 1 if int(high) < ends.max else None
+    if kind in "fM":
+        step: Any = 1.0 if kind == "f" else pd.Timedelta(days=1)
+        return low - step, high + step
+    if isinstance(low, str) and isinstance(high, str):
+        return ("" if low else None), f"{high}~"
+    return None, None
+
+
+def _new_index(index: pd.Index, count: int) -> pd.Index:
+    """Continue an index: by numbers, or by labels that are there."""
+    if isinstance(index, pd.RangeIndex):
+        return pd.RangeIndex(index.stop, index.stop + count * index.step, index.step)
+    if index.dtype.kind == "i":
+        return pd.Index(index.max() + 1 + np.arange(count), dtype=index.dtype, name=index.name)
+    labels: pd.Index = index[:1].repeat(count)
+    return labels
