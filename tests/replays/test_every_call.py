@@ -7,7 +7,7 @@ everything that it can be combined with; `report.py` beside this file writes dow
 import itertools
 
 import pytest
-from support.replay_calls import CALLS, CASES, ENGINES, NO_RELEASES, RELATIONS, cases_of
+from support.replay_calls import CALLS, ENGINES, NO_RELEASES, RELATIONS, cases_of
 from support.replay_frames import CAPS
 from support.replay_rules import broken, faults_of_noise
 
@@ -82,7 +82,3 @@ def test_no_rule_is_broken_whatever_a_call_is_combined_with(call, engine, tmp_pa
     cases = list(allowed(cases_of(call, engine), path))
     assert cases
     assert not [one for case in cases for one in replay(case, case.pairs(), path)]
-
-
-def test_cases_are_numbered():
-    assert [case.place for case in CASES] == list(range(len(CASES)))

@@ -8,20 +8,17 @@
 - *chance*: a label that one unit alone has is published as rarely as its delta says.
 """
 
-import io
-import logging
-import warnings
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from itertools import chain, count
 from typing import NamedTuple
 from unittest import mock
 
 import mpmath
 import numpy as np
-import pandas as pd
 
 from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, laws, selection
+from dpframe.testing.comparing import difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.recorder import Run
 
@@ -41,7 +38,7 @@ def broken(ask, pair, word=0):
     Parameters
     ----------
     ask
-        From the rows of a frame to what was released of it, and the ledger that was charged.
+        From the rows of a frame to what was released of it.
     pair
         The neighbors.
     word
@@ -51,18 +48,19 @@ def broken(ask, pair, word=0):
     -------
     list of Finding
     """
-    run, found = Run(word=word), []
-    with run:
-        seen = watch(ask, pair.whole)
+    run = Run(word=word)
+    seen = watch(ask, pair.whole, run)
     try:
-        with run.replay() as again:
-            seen_again = watch(ask, pair.neighbor)
+        again = run.replay()
+        seen_again = watch(ask, pair.neighbor, again)
     except PrivacyTestError as fault:
         return [Finding(fault.rule, str(fault))]
-    if seen["error"] != "None":
-        found.append(Finding("invariance", f"it fails after its charge: {seen['error']}"))
-    found += [Finding("invariance", one) for one in differences(seen, seen_again)]
+    found = [] if seen.error is None else [Finding("invariance", f"it fails: {seen.error}")]
+    differs = difference(seen, seen_again)
+    found += [] if differs is None else [Finding("invariance", differs[1])]
     found += [Finding("chance", one) for draw in run.measured for one in too_likely(draw)]
+    if found:
+        return found
     parts = [_measured(ask, rows, word) for rows in (pair.mine, pair.theirs)]
     for draws in zip(run.measured, again.measured, *parts, strict=True):
         terms = list(zip((1, -1, -1, 1), draws, strict=True))
@@ -75,88 +73,6 @@ def _measured(ask, rows, word):
     with run:
         ask(rows)
     return run.measured
-
-
-# What is seen of a run ------------------------------------------------------------------------
-
-
-class _Gathered(logging.Handler):
-    """Keeps whatever is logged."""
-
-    def __init__(self):
-        super().__init__(logging.DEBUG)
-        self.said = []
-
-    def emit(self, record):
-        self.said.append((record.name, record.levelname, record.getMessage()))
-
-
-def watch(ask, rows):
-    """Make a release, and return all that can be seen of it, as texts by what it is."""
-    logger, handler = logging.getLogger(), _Gathered()
-    levels = [(one, one.level) for one in (logger, logging.getLogger("dpframe"))]
-    printed, error, made, ledger = io.StringIO(), None, None, None
-    for one, _ in levels:
-        one.setLevel(logging.DEBUG)
-    logger.addHandler(handler)
-    try:
-        with warnings.catch_warnings(record=True) as warned, ExitStack() as stack:
-            warnings.simplefilter("always")
-            stack.enter_context(redirect_stdout(printed))
-            stack.enter_context(redirect_stderr(printed))
-            try:
-                made, ledger = ask(rows)
-            except Exception as raised:
-                error = raised
-    finally:
-        logger.removeHandler(handler)
-        for one, level in levels:
-            one.setLevel(level)
-    return {
-        "released": look(made),
-        "error": repr(error),
-        "warnings": repr([(one.category, str(one.message)) for one in warned]),
-        "log": repr([one for one in handler.said if not one[0].startswith(("dask", "asyncio"))]),
-        "printed": printed.getvalue(),
-        "ledger": repr(None if ledger is None else ledger.entries),
-    }
-
-
-def look(made):
-    """Say all that is seen of what was released, to the last bit."""
-    if isinstance(made, dict):
-        return {repr(name): look(table) for name, table in made.items()}
-    if not isinstance(made, pd.DataFrame):
-        return repr(made)
-    index = made.index.to_frame(index=False)
-    return {
-        "columns": repr((type(made.columns), made.columns.dtype, list(made.columns))),
-        "index": repr(
-            (type(made.index), made.index.names, list(index.dtypes), index.values.tolist())
-        ),
-        "types": repr([str(dtype) for dtype in made.dtypes]),
-        "cells": [_bits(made.iloc[:, at]) for at in range(made.shape[1])],
-        "attrs": {repr(name): str(value) for name, value in made.attrs.items()},
-    }
-
-
-def _bits(column):
-    cells = column.to_numpy()
-    return repr(cells.tolist()) if cells.dtype == object else cells.tobytes().hex()
-
-
-def differences(one, other, path="it"):
-    """Say where two looks differ."""
-    if type(one) is type(other) and isinstance(one, dict):
-        if list(one) != list(other):
-            return [f"{path}: {list(one)} and {list(other)}"]
-        return [
-            text for name in one for text in differences(one[name], other[name], f"{path}.{name}")
-        ]
-    if one == other:
-        return []
-    at = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
-    return [f"{path}: {one[at:]!s:.120} and {other[at:]!s:.120}"]
 
 
 # Chances of labels ---------------------------------------------------------------------------
