@@ -49,8 +49,8 @@ def broken(ask, pair, word=0):
     list of Finding
     """
     run = Run(word=word)
-    seen = watch(ask, pair.whole, run)
     try:
+        seen = watch(ask, pair.whole, run)
         again = run.replay()
         seen_again = watch(ask, pair.neighbor, again)
     except PrivacyTestError as fault:
