@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import variants
-from support.replay_faults import CAPPED, Fault, asking, pair, row
+from support.replay_faults import CAPPED, OTHERS, Fault, asking, pair, row
 from support.replay_rules import RULES
 
 import dpframe as dpf
