@@ -1,4 +1,4 @@
-"""Bugs that were published of libraries of this kind, built into this one: each is caught by a rule.
+"""Bugs that were published of libraries of this kind, built in here: each is caught by a rule.
 
 What is planted is what went wrong, in the place where the real code could go wrong in that way.
 """
@@ -149,7 +149,7 @@ BUGS = [
     Fault(
         "codes by appearance",
         codes_by_appearance,
-        asking("count", "zone", caps={"max_rows": 1, "max_groups": 1}),
+        asking("count", "zone", caps={"max_rows_per_group": 1, "max_groups": 1}),
         pair([row(9, zone) for zone in "ABC"], others=OF_C),
         "additivity",
     ),
