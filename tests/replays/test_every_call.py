@@ -9,32 +9,9 @@ import itertools
 import pytest
 from support.replay_calls import CALLS, ENGINES, NO_RELEASES, RELATIONS, cases_of
 from support.replay_frames import CAPS
-from support.replay_rules import broken, faults_of_noise
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.jobs import job
-from dpframe.testing.recorder import Run
-
-
-def allowed(cases, path):
-    """Yield the cases that the library does not refuse."""
-    for case in cases:
-        with Run():
-            refused = case.is_refused(path)
-        if not refused:
-            yield case
-
-
-def replay(case, pairs, path):
-    """Replay a case on some pairs of neighbors, and name all that is wrong."""
-
-    def ask(rows):
-        return case.ask(rows, path)
-
-    found = [(case, *one) for one in faults_of_noise(ask, pairs[0].whole)]
-    return found + [
-        (case, pair.name, *one) for pair in pairs for one in broken(ask, pair, word=case.place)
-    ]
 
 
 def some(engine, turn, path):
@@ -70,7 +47,7 @@ def test_no_rule_is_broken(engine, turn, tmp_path):
     wrong = []
     for case in cases:
         pairs = case.pairs()
-        wrong += replay(case, [pairs[case.place % len(pairs)]], path)
+        wrong += replay_case(case, [pairs[case.place % len(pairs)]], path).wrong
     assert not wrong
 
 
@@ -81,4 +58,4 @@ def test_no_rule_is_broken_whatever_a_call_is_combined_with(call, engine, tmp_pa
     path = tmp_path / "private.parquet"
     cases = list(allowed(cases_of(call, engine), path))
     assert cases
-    assert not [one for case in cases for one in replay(case, case.pairs(), path)]
+    assert not [one for case in cases for one in replay_case(case, case.pairs(), path).wrong]

@@ -22,10 +22,12 @@ from support.replay_frames import (
     in_partitions,
     pairs_of,
 )
+from support.replay_rules import faults_of_noise, replay
 
 import dpframe as dpf
 from dpframe.engines import parquet
 from dpframe.strategies import MECHANISMS
+from dpframe.testing.recorder import Run
 
 FLAGS = pda.DataFrameSchema({"flag": pda.Column(bool), "paid": pda.Column(bool)})
 WHERE = "fare > 3 and (zone in ['A', 'B'] or size % 2 == 0) and not day == 1"
@@ -237,3 +239,47 @@ def cases_of(call, engine):
     own = [case for case in CASES if (case.call, case.engine) == (call, engine)]
     random.Random(f"{call} {engine}").shuffle(own)
     return own
+
+
+def allowed(cases, path):
+    """Yield the cases that the library does not refuse."""
+    for case in cases:
+        with Run():
+            refused = case.is_refused(path)
+        if not refused:
+            yield case
+
+
+class Tally(NamedTuple):
+    """What came of replaying a case.
+
+    Parameters
+    ----------
+    wrong
+        The neighbors, the rule and how it is broken.
+    pairs, runs
+        How many pairs of neighbors there were, and how often the call was made.
+    used
+        The largest part of what was charged that a neighbor moves.
+    """
+
+    wrong: list[tuple]
+    pairs: int
+    runs: int
+    used: float
+
+
+def replay_case(case, pairs, path):
+    """Replay a case on some pairs of neighbors, and look at its noise, on rows or on none."""
+
+    def ask(rows):
+        return case.ask(rows, path)
+
+    rows = pairs[0].whole if case.place % 2 else []
+    wrong = [(case, "noise", one) for one in faults_of_noise(ask, rows)]
+    made = [replay(ask, pair, word=case.place) for pair in pairs]
+    wrong += [
+        (case, pair.name, *one) for pair, own in zip(pairs, made, strict=True) for one in own.found
+    ]
+    runs = 1 + sum(own.runs for own in made)
+    return Tally(wrong, len(pairs), runs, max(own.used for own in made))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 from support.designing import keep_no_plans
 from support.replay_frames import BOUNDS, DAYS, NOON, ZONES, Pair, Row, in_memory
-from support.replay_rules import Finding, broken, faults_of_noise
+from support.replay_rules import Finding, faults_of_noise, replay
 
 import dpframe as dpf
 from dpframe.errors import PrivacyTestError
@@ -84,7 +84,7 @@ class Fault(NamedTuple):
 
 
 def _found(ask, pair):
-    yield from broken(ask, pair)
+    yield from replay(ask, pair).found
     for rows in (pair.whole, pair.theirs):
         try:
             yield from (Finding("noise", one) for one in faults_of_noise(ask, rows))

@@ -32,8 +32,26 @@ class Finding(NamedTuple):
     how: str
 
 
-def broken(ask, pair, word=0):
-    """Replay a call on a neighbor, and say which rules it breaks.
+class Replayed(NamedTuple):
+    """A call that was replayed on a neighbor.
+
+    Parameters
+    ----------
+    found
+        What breaks a rule.
+    runs
+        How often the call was made.
+    used
+        The largest part of what was charged that the neighbor moves.
+    """
+
+    found: list[Finding]
+    runs: int
+    used: float = 0.0
+
+
+def replay(ask, pair, word=0):
+    """Replay a call on a neighbor, and look for what breaks a rule.
 
     Parameters
     ----------
@@ -43,10 +61,6 @@ def broken(ask, pair, word=0):
         The neighbors.
     word
         Stands in for random words by which rows are chosen.
-
-    Returns
-    -------
-    list of Finding
     """
     run = Run(word=word)
     try:
@@ -54,18 +68,19 @@ def broken(ask, pair, word=0):
         again = run.replay()
         seen_again = watch(ask, pair.neighbor, again)
     except PrivacyTestError as fault:
-        return [Finding(fault.rule, str(fault))]
-    found = [] if seen.error is None else [Finding("invariance", f"it fails: {seen.error}")]
+        return Replayed([Finding(fault.rule, str(fault))], 2)
     differs = difference(seen, seen_again)
+    found = [] if seen.error is None else [Finding("invariance", f"it fails: {seen.error}")]
     found += [] if differs is None else [Finding("invariance", differs[1])]
     found += [Finding("chance", one) for draw in run.measured for one in too_likely(draw)]
     if found:
-        return found
+        return Replayed(found, 2)
     parts = [_measured(ask, rows, word) for rows in (pair.mine, pair.theirs)]
     for draws in zip(run.measured, again.measured, *parts, strict=True):
         terms = list(zip((1, -1, -1, 1), draws, strict=True))
         found += [Finding("additivity", one) for one in Draw.excess(terms)]
-    return found
+    both = zip(run.measured, again.measured, strict=True)
+    return Replayed(found, 4, max(float(a.cost(b) / a.allowed) for a, b in both))
 
 
 def _measured(ask, rows, word):
