@@ -7,7 +7,15 @@ everything that it can be combined with; `report.py` beside this file writes dow
 import itertools
 
 import pytest
-from support.replay_calls import CALLS, ENGINES, NO_RELEASES, RELATIONS, cases_of
+from support.replay_calls import (
+    CALLS,
+    ENGINES,
+    NO_RELEASES,
+    RELATIONS,
+    allowed,
+    cases_of,
+    replay_case,
+)
 from support.replay_frames import CAPS
 
 from dpframe.accessors.private import PrivateAccessor
