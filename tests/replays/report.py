@@ -119,7 +119,7 @@ def _found(tallies, asked, every):
         f"dpframe {dpf.__version__}, Python {platform.python_version()}, pandas "
         f"{version('pandas')}, Dask {version('dask')}, pyarrow {version('pyarrow')}.{some}\n"
     )
-    yield "*Moved* is the largest part of its charge that a neighbor moves; at 1, a charge is tight.\n"
+    yield "*Moved* is the largest part of a charge that a neighbor moves; at 1, it is tight.\n"
     yield "| call | refused | " + " | ".join(ENGINES) + " | pairs | runs | moved | rules broken |"
     yield "|---" + "|---:" * (len(ENGINES) + 5) + "|"
     whole = []

@@ -80,7 +80,7 @@ def replay(ask, pair, word=0):
         terms = list(zip((1, -1, -1, 1), draws, strict=True))
         found += [Finding("additivity", one) for one in Draw.excess(terms)]
     both = zip(run.measured, again.measured, strict=True)
-    return Replayed(found, 4, max(float(a.cost(b) / a.allowed) for a, b in both))
+    return Replayed(found, 4, max(float(a.cost(b) / (a.allowed or 1)) for a, b in both))
 
 
 def _measured(ask, rows, word):
