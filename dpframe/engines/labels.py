@@ -1,7 +1,8 @@
 """Labels that the rows of a frame have, with the number of units on each; never noise.
 
 Of every unit at most k labels count, a random choice of its own. Whether and how a row counts
-depends on it, on the rows of its unit and on fresh randomness.
+depends on it, on the rows of its unit and on fresh randomness: labels are numbered in their order,
+so that the same random words keep the same labels of a unit, whatever others have.
 """
 
 from __future__ import annotations
@@ -287,6 +288,8 @@ def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
 def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
     places = values.places_of(part)
     coded = [coded_labels(values.column_at(part, places[axis.column]), axis) for axis in task.axes]
+    if task.unit is not None:
+        coded = list(map(_in_order, coded))
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
     cells, first = _combine_codes(coded, usable)
     if task.unit is not None:
@@ -298,10 +301,23 @@ def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCou
     return LabelCounts(labels, numbers[numbers > 0].astype(np.int64))
 
 
+def _in_order(coded: CodedLabels) -> CodedLabels:
+    """Give labels their numbers in their own order."""
+    labels = coded.labels
+    if labels.dtype == object:  # Python compares its objects several times as fast as NumPy does
+        items = labels.tolist()
+        order = np.fromiter(sorted(range(len(items)), key=items.__getitem__), np.intp, len(items))
+    else:
+        order = np.argsort(labels)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return CodedLabels(labels[order], values.spread(ranks, coded.codes, _NONE))
+
+
 def _combine_codes(
     coded: Sequence[CodedLabels], usable: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give numbers to the combinations of the labels of several columns.
+    """Give numbers to the combinations of the labels of several columns, in their order.
 
     Returns
     -------
@@ -314,14 +330,14 @@ def _combine_codes(
     for labels, codes in coded:
         usable &= codes >= 0
         if size * max(len(labels), 1) >= _MOST_CELLS:
-            cells, distinct = pd.factorize(cells)
+            cells, distinct = pd.factorize(cells, sort=True)
             size = len(distinct)
         cells = cells * len(labels) + codes
         size *= len(labels)
     rows = np.flatnonzero(usable)
     numbers = cells[rows]
     if len(coded) > 1:
-        numbers, distinct = pd.factorize(numbers)
+        numbers, distinct = pd.factorize(numbers, sort=True)
         size = len(distinct)
     found = np.full(len(usable), size, np.int64)
     found[rows] = numbers

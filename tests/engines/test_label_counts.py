@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections import Counter, defaultdict
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -15,6 +16,7 @@ import dpframe as dpf
 from dpframe.engines import engine_for, parquet
 from dpframe.engines.labels import label_counts
 from dpframe.errors import UnknownColumnError
+from dpframe.privacy import noise
 from dpframe.queries.tasks import LabelAxis, LabelTask
 from dpframe.queries.where import Condition
 
@@ -108,6 +110,31 @@ def test_which_labels_count_is_a_uniform_choice():
     numbers = np.array(list(labeled(found).values()))
     assert numbers.sum() == 3 * n
     assert (abs(numbers - 0.75 * n) < 6 * np.sqrt(n * 0.75 * 0.25)).all()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
+@pytest.mark.parametrize("axes", [(ZONE,), (DAY,), (ZONE, DAY)], ids=str)
+def test_the_same_words_keep_the_same_labels_of_a_unit_whatever_others_have(
+    tmp_path, monkeypatch, kind, axes
+):
+    make = {
+        "pandas": lambda frame: frame,
+        "dask": lambda frame: split(frame, 3),
+        "parquet": lambda frame: in_files(frame, tmp_path),
+    }[kind]
+    own = [("E", 7), ("B", 9), ("D", 8), ("E", 8), ("A", 2)]
+    alone = pd.DataFrame([(*cells, 1) for cells in own], columns=["zone", "day", "u"])
+    others = alone.iloc[::-1].assign(u=2)  # in another order, so that nothing of it may matter
+    task = LabelTask(axes, 2, None, "u")
+    for word in range(5):
+        words = partial(np.full, fill_value=word, dtype=np.uint64)
+        monkeypatch.setattr(noise, "random_words", lambda n, *_, words=words: words(n))
+        kept = [
+            labeled(engine_for(frame).labels(frame, task))
+            for frame in map(make, (alone, pd.concat([others, alone]).reset_index(drop=True)))
+        ]
+        assert kept[1] == {label: 2 * number for label, number in kept[0].items()}
+        assert len(kept[0]) == 2
 
 
 def one_more(labels):

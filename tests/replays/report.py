@@ -1,0 +1,157 @@
+"""Replay every public call on neighbors, and write what was found to `docs/reviewers/replays.md`.
+
+Run as `python tests/replays/report.py`; `--every 10` takes one case in ten, and `--output` names
+another file. The exit code is 1 if a rule is broken or a planted fault is not caught by its rule.
+"""
+
+import argparse
+import platform
+import random
+import sys
+import tempfile
+import warnings
+from collections import Counter, defaultdict
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from replays.test_planted_faults import FAULTS  # noqa: E402
+from replays.test_published_bugs import BUGS  # noqa: E402
+from support.replay_calls import CALLS, CASES, ENGINES, Tally, allowed, replay_case  # noqa: E402
+from support.replay_rules import RULES  # noqa: E402
+
+import dpframe as dpf  # noqa: E402
+
+PAGE = ROOT / "docs" / "reviewers" / "replays.md"
+
+INTRODUCTION = """\
+# Replays: every public call, made again on a neighbor
+
+A release is made and recorded: the exact integers, the noise, the charge, and all that comes out.
+Then it is made again on a neighbor, a frame in which one privacy unit is missing or replaced, and
+gets *the same noisy numbers*. Whatever still differs is a leak. `dpframe.testing` does this for
+any pipeline; here it is done for every public call. The page is written by one command, which
+replays the whole audit:
+
+```
+python tests/replays/report.py
+```
+
+## What is replayed
+
+{cases:,} cases: {calls} calls, with Parquet files that fit in memory or are split, frames of
+pandas and Dask; units added or replaced; every row a unit, or units with one of four sets of
+caps; every mechanism. The library refuses some of them in `preview`, such as selection of a
+count; they are counted. Each case has six to eight pairs of neighbors. The unit that differs is a
+plain one, one that fills all cells beyond its caps, one with hostile cells (NaN, infinities,
+missing or undeclared keys, numbers beyond 64 bits, odd identifiers), rows of nobody, or all there
+is.
+
+## Rules
+
+- **invariance**: nothing but the integers that noise hides differs, to the last bit: results,
+  certificates, entries of the ledger, warnings, logs, output, errors.
+- **charge**: each release is charged once, and what the neighbor moves, in the norm of the law,
+  is at most the charge.
+- **additivity**: what is measured of a frame is the sum of what is measured of its parts, units
+  apart. It needs no worst case, so that slack hides nothing.
+- **noise**: with names in place of numbers, each integer that comes out has a fresh draw of the
+  law and scale claimed.
+- **chance**: a label that one unit alone has is published, in 50 digits, no more often than the
+  charged delta says.
+
+Replays see no time and no memory, and not the law of the sampler: [the proof of the
+sampler](../proofs/index.md) and [the statistical audit](../audit.md) are about that.
+"""
+
+WATCHED = """\
+`tests/replays/test_noise_arrives.py` watches real noise: its width, on an empty frame, too, labels
+near the threshold, and selected bins. It sees noise .9 times as wide, none on an empty frame, and
+a threshold one too low.
+"""
+
+
+def main():
+    """Replay, write the page, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=PAGE)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", dpf.errors.DPFrameWarning)
+    caught = [(fault, fault.rule in _rules_of(fault)) for fault in (*FAULTS, *BUGS)]
+    tallies, asked = replay_all(random.Random(0).sample(CASES, len(CASES) // options.every))
+    lines = [INTRODUCTION.format(cases=len(CASES), calls=len(CALLS))]
+    lines += list(_found(tallies, asked, options.every))
+    lines += list(_faults(caught))
+    options.output.write_text("\n".join(lines), "utf-8")
+    wrong = [one for tally in tallies.values() for own in tally for one in own.wrong]
+    for one in wrong:
+        sys.stderr.write(f"{one}\n")
+    return int(bool(wrong) or not all(seen for _, seen in caught))
+
+
+def _rules_of(fault):
+    return {one.rule for one in fault.found(planted=True)}
+
+
+def replay_all(cases):
+    """Replay cases; return what was found by call and engine, and how many cases were asked for."""
+    tallies: defaultdict[tuple[str, str], list[Tally]] = defaultdict(list)
+    asked: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "private.parquet"
+        for case in cases:
+            asked[case.call] += 1
+            for one in allowed([case], path):
+                tallies[case.call, case.engine].append(replay_case(one, one.pairs(), path))
+    return tallies, asked
+
+
+def _found(tallies, asked, every):
+    """Write a table with a row for each call."""
+    some = "" if every == 1 else f" One case in {every} was replayed this time, taken at random."
+    yield "## What was found\n"
+    yield (
+        f"dpframe {dpf.__version__}, Python {platform.python_version()}, pandas "
+        f"{version('pandas')}, Dask {version('dask')}, pyarrow {version('pyarrow')}.{some}\n"
+    )
+    yield "*Moved* is the largest part of a charge that a neighbor moves; at 1, it is tight.\n"
+    yield "| call | refused | " + " | ".join(ENGINES) + " | pairs | runs | moved | rules broken |"
+    yield "|---" + "|---:" * (len(ENGINES) + 5) + "|"
+    whole = []
+    for call in CALLS:
+        own = {engine: tallies[call, engine] for engine in ENGINES}
+        made = [one for some in own.values() for one in some]
+        whole += made
+        counts = " | ".join(f"{len(own[engine]):,}" for engine in ENGINES)
+        yield f"| {call} | {asked[call] - len(made):,} | {counts} | {_totals(made)} |"
+    counts = " | ".join(f"{sum(len(tallies[c, engine]) for c in CALLS):,}" for engine in ENGINES)
+    yield f"| **all** | {asked.total() - len(whole):,} | {counts} | {_totals(whole)} |"
+    yield ""
+    broken = Counter(one[-2] for tally in whole for one in tally.wrong)
+    yield "Rules broken: " + ", ".join(f"{rule} {broken[rule]}" for rule in RULES) + ".\n"
+
+
+def _totals(made):
+    pairs, runs = sum(one.pairs for one in made), sum(one.runs for one in made)
+    used = max((one.used for one in made), default=0)
+    return f"{pairs:,} | {runs:,} | {used:.3f} | {sum(len(one.wrong) for one in made):,}"
+
+
+def _faults(caught):
+    """List what was planted in the code to see whether its rule catches it."""
+    yield "## Planted faults\n"
+    yield "Each is planted in the code on purpose, to see whether the rule beside it catches it.\n"
+    yield "| fault | rule | caught |"
+    yield "|---|---|---|"
+    yield from (f"| {one.name} | {one.rule} | {'yes' if seen else 'NO'} |" for one, seen in caught)
+    yield ""
+    yield WATCHED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Every public call, replayed on neighbors: no rule of `support.replay_rules` is broken.
+
+By default every call is replayed once on every engine, in the gate more often, in the audit with
+everything that it can be combined with; `report.py` beside this file writes down how often.
+"""
+
+import itertools
+
+import pytest
+from support.replay_calls import (
+    CALLS,
+    ENGINES,
+    NO_RELEASES,
+    RELATIONS,
+    allowed,
+    cases_of,
+    replay_case,
+)
+from support.replay_frames import CAPS
+
+from dpframe.accessors.private import PrivateAccessor
+from dpframe.jobs import job
+
+
+def some(engine, turn, path):
+    """Return allowed cases of every other call on an engine, each turn others."""
+    found = []
+    for at, call in enumerate(CALLS):
+        odd = (at + ENGINES.index(engine) + turn) % 2
+        own = allowed(cases_of(call, engine), path)
+        found += [] if odd else list(itertools.islice(own, turn // 2, turn // 2 + 1))
+    return found
+
+
+def test_every_public_call_is_replayed():
+    public = {name for name in vars(PrivateAccessor) if not name.startswith("_")}
+    assert {call.method for call in CALLS.values()} == public - NO_RELEASES
+    assert NO_RELEASES < public
+
+
+def test_every_kind_of_query_is_replayed():
+    assert {name for name in job._KINDS} <= {call.method for call in CALLS.values()}
+
+
+@pytest.mark.parametrize(
+    "turn", [0, *(pytest.param(turn, marks=pytest.mark.full) for turn in (1, 2))]
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_rule_is_broken(engine, turn, tmp_path):
+    path = tmp_path / "private.parquet"  # of one name, whatever it holds
+    cases = some(engine, turn, path)
+    assert {case.relation for case in cases} == set(RELATIONS)
+    assert {case.caps for case in cases} == set(CAPS)
+    assert {case.mechanism for case in cases} >= {"auto", "laplace", "gaussian"}
+    wrong = []
+    for case in cases:
+        pairs = case.pairs()
+        wrong += replay_case(case, [pairs[case.place % len(pairs)]], path).wrong
+    assert not wrong
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("call", CALLS)
+def test_no_rule_is_broken_whatever_a_call_is_combined_with(call, engine, tmp_path):
+    path = tmp_path / "private.parquet"
+    cases = list(allowed(cases_of(call, engine), path))
+    assert cases
+    assert not [one for case in cases for one in replay_case(case, case.pairs(), path).wrong]
