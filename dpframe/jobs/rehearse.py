@@ -25,7 +25,7 @@ from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.query import Query
 from dpframe.reporting.report import report
 from dpframe.testing import seeded_noise
-from dpframe.testing.rehearsal import CellFacts, cells_of_schema, declared, made_up
+from dpframe.testing.rehearsal import CellFacts, cells_of_schema, declaration_from, make_rows
 
 PAGE = "TEST-report.html"
 _ANOTHER = "another text"
@@ -140,7 +140,7 @@ def _files_in(
 def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
     """Make up the rows of a plan from what it declares and asks."""
     try:
-        known = declared(job.declared["schema"], job.declared)
+        known = declaration_from(job.declared["schema"], job.declared)
     except DPFrameError as error:
         raise job.plan.section("declare").about(error) from None
     queries = job.queries.values()
@@ -158,7 +158,7 @@ def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
                 known = _with_fact(known, name, label, value)
     missing = [label for label in labels if label not in known.columns]
     known = replace(known, columns={**known.columns, **{one: known.column(one) for one in missing}})
-    return made_up(known, cells, made.rows, made.seed, nasty=made.nasty)
+    return make_rows(known, cells, made.rows, made.seed, nasty=made.nasty)
 
 
 def _with_fact(known: Declaration, name: str, label: Hashable, value: object) -> Declaration:

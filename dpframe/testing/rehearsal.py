@@ -118,22 +118,22 @@ def rehearsal(
             way = "Declare it, or give a schema and keywords."
             text = f"{given[0]} is given beside a declaration, which says all. {way}"
             raise DeclarationError(text, parameter=given[0])
-        return made_up(known, {}, rows, seed, nasty=nasty)
+        return make_rows(known, {}, rows, seed, nasty=nasty)
     cells = cells_of_schema(declaration)
-    return made_up(declared(declaration, facts), cells, rows, seed, nasty=nasty)
+    return make_rows(declaration_from(declaration, facts), cells, rows, seed, nasty=nasty)
 
 
 _BY_LABEL = ("keys", "bounds", "missing")
 _FACTS = (*_BY_LABEL, "privacy_unit", "max_rows", "max_groups", "max_rows_per_group")
 
 
-def declared(schema: object, facts: Mapping[str, Any]) -> Declaration:
+def declaration_from(schema: object, facts: Mapping[str, Any]) -> Declaration:
     """Read facts as `declare` does, of a frame that has the columns they name, and no row."""
     named: list[Any] = [facts.get(name) for name in _BY_LABEL]
     unit = facts["privacy_unit"]
     labels = [
         *cells_of_schema(schema),
-        *(label for given in named for label in given or ()),
+        *(label for given in named if isinstance(given, Mapping) for label in given),
         *([unit] if isinstance(unit, str | int | tuple) else ()),
     ]
     frame = pd.DataFrame({label: [] for label in dict.fromkeys(labels)})
@@ -219,7 +219,7 @@ def _kind_of_facts(facts: Column) -> str | None:
     return "float64"
 
 
-def made_up(
+def make_rows(
     declaration: Declaration,
     cells: Mapping[Hashable, CellFacts],
     rows: int,
@@ -248,7 +248,9 @@ def made_up(
         if known is not None:
             values = _column(facts, known, units, rng, is_unit=label == unit)
             values = _with_odd(values, facts, known, rng, nasty=nasty)
-            columns[label] = values if known.dtype is None else _coerced(values, label, known.dtype)
+            columns[label] = (
+                values if known.dtype is None else _with_dtype(values, label, known.dtype)
+            )
     frame = pd.DataFrame(columns, index=pd.RangeIndex(rows))
     frame.attrs[MADE_UP] = True
     return frame
@@ -382,7 +384,7 @@ def _with_odd(
     return values
 
 
-def _coerced(values: pd.Series, label: Hashable, dtype: Any) -> pd.Series:
+def _with_dtype(values: pd.Series, label: Hashable, dtype: Any) -> pd.Series:
     """Give a column the dtype of its schema."""
     try:
         found: pd.Series = dtype.coerce(values)

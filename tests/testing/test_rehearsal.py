@@ -155,6 +155,7 @@ def test_facts_beside_a_declaration_are_refused():
         ({"declaration": 3}, DeclarationError, "schema"),
         ({"privacy_unit": "rider"}, DeclarationError, "privacy_unit"),
         ({"bounds": {"fare": (1, 0)}}, DeclarationError, "bounds"),
+        ({"bounds": 3}, DeclarationError, "bounds"),
     ],
 )
 def test_wrong_arguments_are_named(given, error, parameter):
