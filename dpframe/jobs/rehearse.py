@@ -17,8 +17,8 @@ from dpframe.jobs.data import Data
 from dpframe.jobs.job import Job
 from dpframe.jobs.run_job import Tried, ledger_now, preview_job, release_job
 from dpframe.jobs.stopping import unspent
-from dpframe.jobs.type_check import keys_of_query, kind_from_plan
 from dpframe.ledger.ledger import Ledger
+from dpframe.plan.type_check import keys_of_query, kind_from_plan
 from dpframe.privacy.amounts import Budget
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins

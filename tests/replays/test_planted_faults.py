@@ -110,9 +110,9 @@ def labels_added_where_replaced(patch):
 def a_scale_from_the_data(patch):
     plan = release.plan_tables
 
-    def planned(frame, declaration, queries, spend, mechanism):
+    def planned(frame, declaration, queries, spend, mechanism, **more):
         spend = Spend.of(epsilon=1 / (1 + len(frame)))
-        return plan(frame, declaration, queries, spend, mechanism)
+        return plan(frame, declaration, queries, spend, mechanism, **more)
 
     patch.setattr(release, "plan_tables", planned)
 

@@ -30,9 +30,9 @@ def clipped_and_thrown_away(patch):
 def keys_of_the_data(patch):
     plan = release.plan_tables
 
-    def planned(frame, declaration, query, *given):
+    def planned(frame, declaration, query, *given, **more):
         query = counts.count("zone", keys=sorted(frame["zone"].unique()))
-        return plan(frame, declaration, query, *given)
+        return plan(frame, declaration, query, *given, **more)
 
     patch.setattr(release, "plan_tables", planned)
 
