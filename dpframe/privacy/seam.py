@@ -20,7 +20,7 @@ from dpframe.errors import PrivacyTestError
 _OUTSIDE = "outside"
 
 
-class Block:
+class OpenBlock:
     """A test that is open. What it does to releases is said in `dpframe.testing`.
 
     Parameters
@@ -32,7 +32,7 @@ class Block:
     def __init__(self, word: int = 0) -> None:
         self.word = word
         self._process, self._thread = os.getpid(), threading.get_ident()
-        self._token: Token[Block | None] | None = None
+        self._token: Token[OpenBlock | None] | None = None
         self._left = False
         self._ended = False
 
@@ -107,12 +107,12 @@ class Block:
             raise PrivacyTestError(f"{why} Wait for it inside of the block.", rule=_OUTSIDE)
 
 
-_BLOCK: ContextVar[Block | None] = ContextVar("dpframe_testing", default=None)
-_OPEN: list[Block] = []
+_BLOCK: ContextVar[OpenBlock | None] = ContextVar("dpframe_testing", default=None)
+_OPEN: list[OpenBlock] = []
 """All blocks that are open in the process, or were when it was forked."""
 
 
-def current() -> Block | None:
+def current() -> OpenBlock | None:
     """Return the block that this code is in; to be asked before anything is charged.
 
     Raises
@@ -136,7 +136,7 @@ def current() -> Block | None:
     return None
 
 
-def seen() -> Block | None:
+def seen() -> OpenBlock | None:
     """Return the block that this code is in; never raises, so that it may be asked at any time."""
     block = _BLOCK.get()
     return block if block is not None and block.is_here else None

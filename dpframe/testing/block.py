@@ -16,7 +16,7 @@ from dpframe.privacy import seam
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
 
 
-class TestBlock(seam.Block):
+class TestBlock(seam.OpenBlock):
     """A block in which releases are marked as tests, and charge ledgers in memory alone.
 
     Parameters

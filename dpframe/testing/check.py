@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
 from dpframe.testing.advice import advice_for
-from dpframe.testing.comparing import Outcome, difference, watch
+from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.neighbors import Splitter, TriedUnit
 from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
@@ -63,7 +63,7 @@ class _Pipeline:
             raise self._error(rule, wrong, "result", unit, made)
         return block.measured
 
-    def _compare(self, again: Outcome, words: str, unit: Any, rule: str) -> None:
+    def _compare(self, again: RunOutcome, words: str, unit: Any, rule: str) -> None:
         if again.raised is not None and words == _EMPTY:
             why = f"the pipeline fails {words}: {again.error}"
             raise self._error("empty frame", why, "error") from again.raised

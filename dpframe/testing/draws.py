@@ -22,7 +22,7 @@ from dpframe.privacy.selection import Pick, deal_rows
 NEVER = Fraction(10**30)
 """The cost of what no noise hides."""
 
-Kind: TypeAlias = Literal["noise", "labels", "selection"]
+DrawKind: TypeAlias = Literal["noise", "labels", "selection"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Draw:
         Everything public that decides on noise and decoding, by name, as text.
     """
 
-    kind: Kind
+    kind: DrawKind
     what: str
     release_id: str
     law: str
@@ -261,7 +261,7 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
     facts |= {"law": law, "scales": str([float(s).hex() for s in scales]), "groups": str(groups)}
     loss, own = operation.plan.loss, entry.loss
     return Draw(
-        cast(Kind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
+        cast(DrawKind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
         facts, exact, operation,
     )  # fmt: skip
 
