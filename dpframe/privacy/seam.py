@@ -56,6 +56,10 @@ class OpenBlock:
         """Return where a file is written that is to be at a path."""
         return path
 
+    def written(self, path: Path) -> Path:
+        """Return where a file is that was to be at a path."""
+        return path
+
     def stand_in(self, ledger: Any) -> Any:
         """Return what is charged in place of a ledger that was there before, or is a file."""
         return ledger
@@ -71,10 +75,12 @@ class OpenBlock:
         """Open the block in this context."""
         if self._ended:
             raise PrivacyTestError("a testing block can be opened once: make another one.")
-        if seen() is not None:
+        around = _BLOCK.get()
+        if around is not None and around.is_here:
             way = "Close the first one, or leave the second one out."
             raise PrivacyTestError(f"a testing block cannot be opened inside of another. {way}")
-        current()  # refuses what was left behind by another one
+        if around is not None:
+            around.refuse()
         self._token = _BLOCK.set(self)
         _OPEN.append(self)
 
@@ -170,3 +176,9 @@ def place(path: Path) -> Path:
     """Return where a file goes: to its path, or into the folder of a test."""
     block = seen()
     return path if block is None else block.place(path)
+
+
+def written(path: Path) -> Path:
+    """Return where a file is that is read: at its path, or where a test has written it."""
+    block = seen()
+    return path if block is None else block.written(path)

@@ -89,7 +89,7 @@ class _Pipeline:
         """Run it once more on the same frame."""
         draws = self.replay(self.frame, "run twice on the same frame", rule="repetition")
         for number, pair in enumerate(zip(self.run.measured, draws, strict=True)):
-            if pair[0].moved(pair[1]):
+            if pair[0].differs_from(pair[1]):
                 wrong = f"run twice on the same frame, draw {number} measures other numbers"
                 raise self._error("repetition", wrong, "", draw=number)
 
@@ -300,4 +300,4 @@ def _check_replaced(tried: _Pipeline, splitter: Splitter, units: int, seed: int)
 
 
 def _moves(one: tuple[Draw, ...], other: tuple[Draw, ...]) -> bool:
-    return any(a.moved(b) for a, b in zip(one, other, strict=True))
+    return any(a.differs_from(b) for a, b in zip(one, other, strict=True))

@@ -106,7 +106,7 @@ class Draw:
             return self._labels_cost(other)
         return self._selection_cost(other)
 
-    def moved(self, other: "Draw") -> bool:
+    def differs_from(self, other: "Draw") -> bool:
         """Whether another frame measures other integers."""
         return bool(self.excess([(1, self), (-1, other)]))
 
@@ -275,12 +275,12 @@ def _text(numbers: Any) -> str:
     return np.asarray(numbers, float).tobytes().hex()
 
 
-def published(draw: Draw, noisy: Any) -> Draw:
+def with_published(draw: Draw, noisy: Any) -> Draw:
     """Keep what was handed out, as a copy."""
     return replace(draw, _published=copy_of(noisy))
 
 
-def handed_out(draw: Draw, number: int) -> Any:
+def hand_out(draw: Draw, number: int) -> Any:
     """Return what was handed out once more: labels in another order."""
     again = copy_of(draw._published)
     if draw.kind != "labels":
