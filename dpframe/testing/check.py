@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
 from dpframe.testing.advice import advice_for
-from dpframe.testing.comparing import Outcome, difference, watch
+from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.neighbors import Splitter, TriedUnit
 from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
@@ -63,7 +63,7 @@ class _Pipeline:
             raise self._error(rule, wrong, "result", unit, made)
         return block.measured
 
-    def _compare(self, again: Outcome, words: str, unit: Any, rule: str) -> None:
+    def _compare(self, again: RunOutcome, words: str, unit: Any, rule: str) -> None:
         if again.raised is not None and words == _EMPTY:
             why = f"the pipeline fails {words}: {again.error}"
             raise self._error("empty frame", why, "error") from again.raised
@@ -89,7 +89,7 @@ class _Pipeline:
         """Run it once more on the same frame."""
         draws = self.replay(self.frame, "run twice on the same frame", rule="repetition")
         for number, pair in enumerate(zip(self.run.measured, draws, strict=True)):
-            if pair[0].moved(pair[1]):
+            if pair[0].differs_from(pair[1]):
                 wrong = f"run twice on the same frame, draw {number} measures other numbers"
                 raise self._error("repetition", wrong, "", draw=number)
 
@@ -300,4 +300,4 @@ def _check_replaced(tried: _Pipeline, splitter: Splitter, units: int, seed: int)
 
 
 def _moves(one: tuple[Draw, ...], other: tuple[Draw, ...]) -> bool:
-    return any(a.moved(b) for a, b in zip(one, other, strict=True))
+    return any(a.differs_from(b) for a, b in zip(one, other, strict=True))

@@ -83,15 +83,15 @@ class Splitter:
             rng = np.random.default_rng(seed)  # no noise: made-up rows
             for end, words in enumerate(("small", "large")):
                 rows = self._full(declarations, rng, end)
-                yield from self._added(rows, f"{words} values in all groups", end)
+                yield from self._add_rows(rows, f"{words} values in all groups", end)
 
     def odd(self, seed: int) -> Iterator[TriedUnit]:
         """Make a unit of odd cells."""
         if len(self.frame):
             rng = np.random.default_rng(seed)  # no noise: made-up rows
-            yield from self._added(self._odd(rng), "odd cells", 1)
+            yield from self._add_rows(self._odd(rng), "odd cells", 1)
 
-    def _added(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[TriedUnit]:
+    def _add_rows(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[TriedUnit]:
         """Add rows under an identifier before or behind all others, if there is one."""
         word, unit = "row", None
         if self.unit is None:
@@ -100,7 +100,7 @@ class Splitter:
             word, unit = "unit", _new_ids(self.frame[self.unit])[end]
             if unit is None:
                 return
-            _put(rows, self.unit, [unit] * len(rows))
+            _write_cells(rows, self.unit, [unit] * len(rows))
         rows.index = _new_index(self.frame.index, len(rows))
         whole = pd.concat([self.frame, rows])
         yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows)
@@ -123,18 +123,18 @@ class Splitter:
         times = min(max(most, each, 1) + 1, max(_MOST_ROWS // len(cells), 1))
         rows = self._templates(rng, len(cells) * times)
         for at, label in enumerate(keys if cells[0] else ()):
-            _put(rows, label, [cell[at] for cell in cells] * times)
+            _write_cells(rows, label, [cell[at] for cell in cells] * times)
         for label in own:
             bounds = facts[label].bounds
             if bounds is not None:
-                _put(rows, label, [bounds[end]] * len(rows))
+                _write_cells(rows, label, [bounds[end]] * len(rows))
         return rows
 
     def _odd(self, rng: np.random.Generator) -> pd.DataFrame:
         rows = self._templates(rng, 4)
         for label in dict.fromkeys(self.frame.columns):
             if label != self.unit:
-                _put(rows, label, _odd_cells(self.frame[label]))
+                _write_cells(rows, label, _odd_cells(self.frame[label]))
         return rows
 
     def replacing(self, most: int, seed: int) -> Iterator[tuple[TriedUnit, pd.DataFrame]]:
@@ -150,7 +150,7 @@ class Splitter:
         counts = np.bincount(self.codes[self.codes >= 0])
         every = self._as_model(model, range(len(counts)))
         for code in others:
-            whole = self._replaced(code, model)
+            whole = self._replace_unit(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
             name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
             yield TriedUnit(name, self._id(code), None, whole, alone), every
@@ -158,24 +158,24 @@ class Splitter:
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame[self.codes == model].copy()
         if self.unit is not None:
-            _put(rows, self.unit, [self.ids[code]] * len(rows))
+            _write_cells(rows, self.unit, [self.ids[code]] * len(rows))
         return rows
 
-    def _replaced(self, code: int, model: int) -> pd.DataFrame:
+    def _replace_unit(self, code: int, model: int) -> pd.DataFrame:
         first = int(np.flatnonzero(self.codes == code)[0])
         before, after = np.arange(len(self.frame)) < first, self.codes != code
         parts = [self.frame[before], self._rows_as(model, code), self.frame[~before & after]]
-        return _renumbered(pd.concat(parts), self.frame)
+        return _renumber(pd.concat(parts), self.frame)
 
     def _as_model(self, model: int, codes: Sequence[int], keep: int = -1) -> pd.DataFrame:
         parts = [
             self.frame[self.codes == code] if code == keep else self._rows_as(model, code)
             for code in codes
         ]
-        return _renumbered(pd.concat(parts), self.frame)
+        return _renumber(pd.concat(parts), self.frame)
 
 
-def _renumbered(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+def _renumber(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     if isinstance(frame.index, pd.RangeIndex):
         made.index = pd.RangeIndex(len(made))
     return made
@@ -197,7 +197,7 @@ def _outliers(column: pd.Series) -> list[int]:
         return []
 
 
-def _put(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> None:
+def _write_cells(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> None:
     """Write cells where the dtype of the column holds them, and leave it as it is elsewhere."""
     try:
         rows[label] = pd.Series(list(values), index=rows.index).astype(rows[label].dtype)

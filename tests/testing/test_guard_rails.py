@@ -173,6 +173,7 @@ def test_files_go_to_the_folder_of_the_block_and_say_that_they_are_tests(tmp_pat
         dpf.write_parquet(made, real / "zones.parquet")
         page = dpf.report(made, path=real / "page.html", title="Trips")
         dpf.write_csv(made, folder / "own.csv")
+        assert dpf.read_csv(real / "zones.csv").equals(made)
         assert dpf.read_csv(folder / "own.csv").equals(made)
     assert list(real.iterdir()) == []
     names = sorted(file.name for file in folder.rglob("*") if file.is_file())
@@ -316,11 +317,26 @@ def test_blocks_that_are_closed_out_of_order_leave_nothing_behind():
     with pytest.raises(dpt.PrivacyTestError, match="inside of another"):
         second.__enter__()
     context = contextvars.Context()
-    with pytest.raises(dpt.PrivacyTestError, match="without its context"):
-        context.run(second.__enter__)
+    context.run(second.__enter__)
+    assert context.run(lambda: ask().dp.certificate.release.testing)
     first.__exit__(None, None, None)
+    with pytest.raises(dpt.PrivacyTestError, match="without its context"):
+        ask()
     second.__exit__(None, None, None)
     assert ask().dp.certificate.release.testing is False
+
+
+def test_threads_have_blocks_of_their_own():
+    def own():
+        with dpt.seeded_noise(3):
+            barrier.wait(10)
+            made = ask()
+            barrier.wait(10)
+            return made.dp.certificate.release.testing
+
+    barrier = threading.Barrier(3)
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: own(), range(3))) == [True] * 3
 
 
 def test_a_block_that_fails_is_closed():

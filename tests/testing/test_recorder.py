@@ -69,9 +69,9 @@ def test_neighbors_get_the_same_noisy_numbers_and_cost_what_is_charged_at_most(n
             assert first.equals(second) and first.attrs == second.attrs
         ((one,), (other,)) = run.measured, again.measured
         assert one.claimed == one.charged and one.allowed > 0
-        assert one.cost(one) == 0 and not one.moved(one)
+        assert one.cost(one) == 0 and not one.differs_from(one)
         costs.append(one.cost(other) / one.allowed)
-        assert (costs[-1] > 0) == one.moved(other)
+        assert (costs[-1] > 0) == one.differs_from(other)
     assert 0 < max(costs) <= 1
 
 
@@ -181,7 +181,7 @@ def test_rows_that_are_kept_of_a_unit_are_its_own():
         alone = measured(TRIPS[TRIPS["rider"] == unit])
         terms = [(1, whole), (-1, measured(without(unit))), (-1, alone), (1, nothing)]
         assert Draw.excess(terms) == []
-        assert Draw.excess(terms[:2]) or not whole.moved(terms[1][1])
+        assert Draw.excess(terms[:2]) or not whole.differs_from(terms[1][1])
 
 
 def test_seeds_give_the_same_numbers_and_other_seeds_others():
