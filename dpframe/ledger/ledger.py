@@ -5,7 +5,6 @@ transaction, and what is charged counts as spent whatever happens after. What fi
 were chosen, is said in `dpframe.privacy.pots`.
 """
 
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +27,7 @@ from dpframe.ledger.log import Entry
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy import seam
-from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, round_up
+from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, float_below, round_up
 
 
 def refuse_repeated(name: str | None, seen: Chain) -> None:
@@ -99,20 +98,17 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
 def _of_one(loss: PrivacyLoss, module: Any) -> Iterator[Any]:
     """Describe one loss; floats are taken as the binary numbers that they are to others."""
     if loss.mu_squared:
-        yield module.GaussianDpEvent(_float_below(1 / Fraction(loss.mu)))
+        yield module.GaussianDpEvent(float_below(1 / Fraction(loss.mu)))
     if loss.epsilon:
-        above = round_up(float(loss.epsilon), lambda number: Fraction(number) >= loss.epsilon)
-        yield module.DiscreteLaplaceDpEvent(above, 1)
+        yield module.DiscreteLaplaceDpEvent(_float_above(loss.epsilon), 1)
     if loss.delta:
         plain = getattr(module, "EpsilonDeltaDpEvent", None)
-        yield plain(0.0, float(loss.delta)) if plain else module.UnsupportedDpEvent()
+        above = _float_above(loss.delta)
+        yield plain(0.0, above) if plain else module.UnsupportedDpEvent()
 
 
-def _float_below(value: Fraction) -> float:
-    number = float(value)
-    while Fraction(number) > value:
-        number = math.nextafter(number, 0.0)
-    return number
+def _float_above(value: Fraction) -> float:
+    return round_up(float(value), lambda number: Fraction(number) >= value)
 
 
 class Ledger:

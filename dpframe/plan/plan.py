@@ -264,7 +264,7 @@ def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
     least = min(amount, Fraction(float(amount)))
     if spend.kind == "epsilon":
         delta = _delta(spend, budget)
-        return Allowance(Fraction(gaussian_mu(float(amount), delta)) ** 2, least, delta)
+        return Allowance(Fraction(gaussian_mu(amount, delta)) ** 2, least, delta)
     if spend.kind == "rho":
         return Allowance(2 * least, Fraction(pure_of_rho(least)))
     return Allowance(least**2, Fraction(pure_of_mu(float(least) * (1 - 2.0**-52))))

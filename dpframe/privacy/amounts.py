@@ -94,6 +94,20 @@ def below(value: Fraction) -> float:
     return number
 
 
+def float_below(value: Fraction) -> float:
+    """Largest float that is no more than a fraction, as the binary number that it is.
+
+    Examples
+    --------
+    >>> 0.1 > Fraction(1, 10) > float_below(Fraction(1, 10))
+    True
+    """
+    number = float(value)
+    while Fraction(number) > value:
+        number = math.nextafter(number, -math.inf)
+    return number
+
+
 def read_amount(name: str, given: object) -> float | Fraction:
     """Read an amount, exactly where it is a fraction or a text; one beyond all floats is infinite.
 

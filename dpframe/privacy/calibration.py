@@ -11,7 +11,15 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpframe.errors import CalibrationError, quote
-from dpframe.privacy.amounts import check_delta, check_epsilon, rho_of_pure, round_up
+from dpframe.privacy.amounts import (
+    Amount,
+    check_delta,
+    check_epsilon,
+    exact,
+    float_below,
+    rho_of_pure,
+    round_up,
+)
 from dpframe.privacy.gaussian_delta import (
     HALF,
     SQRT_2PI,
@@ -52,7 +60,7 @@ def classical_mu(epsilon: float, delta: float, *, constant: float = STANDARD) ->
     >>> round(1 / classical_mu(0.5, 1e-6), 4)
     10.5976
     """
-    level, mass = float(check_epsilon(epsilon)), check_delta(delta)
+    level, mass = _floats_below(epsilon, delta)
     if not 0 < level < 1:
         rule = f'mechanism="classical" needs epsilon in (0, 1), got epsilon={quote(epsilon)}'
         why = "Elsewhere its noise can be too small (at (10, 1e-6) it is 0.979 of what is needed)."
@@ -98,17 +106,23 @@ def least_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float
     return sensitivity / math.sqrt(2 * level)
 
 
+def _floats_below(epsilon: Amount, delta: Amount) -> tuple[float, float]:
+    """Round both down: a float names a fraction, and most floats are a little off it."""
+    return float_below(check_epsilon(epsilon)), float_below(exact(check_delta(delta)))
+
+
 _MARGIN = 2.0**-40  # roots move to the private side by this part; they err by less than 1e-13
 _SMALL = 1e-9  # the conversions of pure epsilon are linear to the last bit below this
 _MAX_STEPS = 60
 _CONVERGED = 1e-12  # quadratic convergence: the step after one this small is lost in rounding
 
 
-def gaussian_mu(epsilon: float, delta: float) -> float:
+def gaussian_mu(epsilon: Amount, delta: Amount) -> float:
     """Find the largest mu such that mu-GDP implies (epsilon, delta)-DP.
 
     The root of ``delta(epsilon, mu) = delta`` (Balle and Wang 2018, Theorem 8), over 1 + 2**-40:
-    ``gaussian_delta(epsilon, mu) <= delta`` holds. Answers are remembered: asking again is cheap.
+    ``gaussian_delta(epsilon, mu) <= delta`` holds for both amounts rounded down to floats. Answers
+    are remembered: asking again is cheap.
 
     Parameters
     ----------
@@ -125,7 +139,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     >>> round(gaussian_mu(1, 1e-6), 7)
     0.2367044
     """
-    return _largest_mu(float(check_epsilon(epsilon)), check_delta(delta))
+    return _largest_mu(*_floats_below(epsilon, delta))
 
 
 def gaussian_epsilon(delta: float, mu: float) -> float:
@@ -152,13 +166,17 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     >>> round(gaussian_epsilon(1e-6, 0.5), 6)
     2.254085
     """
-    delta, mu = check_delta(delta), check_finite("mu", mu, least=0)
+    delta, mu = float_below(exact(check_delta(delta))), check_finite("mu", mu, least=0)
     if gaussian_delta(0.0, mu) <= delta:
         return 0.0
     epsilon = _solve_epsilon(delta, mu) if delta > 0 else math.inf
     if epsilon > sys.float_info.max / 2:
         return math.inf
-    return round_up(epsilon, lambda candidate: gaussian_delta(candidate, mu) <= delta)
+
+    def holds(candidate: float) -> bool:
+        return gaussian_delta(float_below(exact(candidate)), mu) <= delta
+
+    return round_up(epsilon, holds)
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:

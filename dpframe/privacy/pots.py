@@ -26,7 +26,7 @@ from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
 from dpframe.privacy import renyi
-from dpframe.privacy.amounts import Budget, PrivacyLoss, below, exact, root_below
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, root_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
 
 GAUSSIAN_PART = Fraction(4, 5)
@@ -349,13 +349,13 @@ def settle_pots(budget: Budget) -> Pots:
 
 
 def _largest_mu_squared(epsilon: float, delta: Fraction) -> Fraction:
-    return Fraction(gaussian_mu(epsilon, below(delta))) ** 2
+    return Fraction(gaussian_mu(epsilon, float_below(delta))) ** 2
 
 
 def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
     """Give the Renyi pots that have room at all."""
     part = (1 - GAUSSIAN_PART) / _ORDERS
-    own_delta = below(delta * part)
+    own_delta = float_below(delta * part)
     if not epsilon or not own_delta:
         return
     for k in range(_ORDERS):

@@ -29,7 +29,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.amounts import PrivacyLoss, below, least_integer, round_up
+from dpframe.privacy.amounts import PrivacyLoss, float_below, least_integer, round_up
 from dpframe.privacy.calibration import gaussian_mu
 from dpframe.privacy.laws import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
@@ -220,5 +220,5 @@ def best_split(
 
 def _left(epsilon: Fraction, delta: Fraction) -> Allowance:
     """Say what noise may lose where the threshold has had its part of delta."""
-    number = below(epsilon)
-    return Allowance(Fraction(gaussian_mu(number, below(delta))) ** 2, Fraction(number))
+    number = float_below(epsilon)
+    return Allowance(Fraction(gaussian_mu(number, float_below(delta))) ** 2, Fraction(number))

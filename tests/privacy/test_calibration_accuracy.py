@@ -7,6 +7,7 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
+from dpframe.privacy.amounts import exact, float_below
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure, pure_of_mu
 from dpframe.privacy.gaussian_delta import gaussian_delta
 
@@ -123,7 +124,7 @@ def test_mu_is_safe_at_the_ends_of_the_floats(epsilon: float, delta: float) -> N
         assert curve(epsilon, mu) <= delta
         # at mu of a few units of 5e-324, the next float may already be too much
         more = max(mp.mpf(mu) * (1 + mp.mpf(TOLERANCE)), mp.mpf(mu) + 2 * mp.mpf(math.ulp(mu)))
-        assert curve(epsilon, more) > delta
+        assert curve(epsilon, more) > float_below(exact(delta))
 
 
 def pure_excess(epsilon: mp.mpf | float, mu: mp.mpf | float) -> mp.mpf:
@@ -160,3 +161,22 @@ def test_conversions_stay_safe_among_subnormal_numbers() -> None:
         fraction = Fraction(value) + Fraction(49, 100) * Fraction(5e-324)
         assert mu_of_pure(fraction) >= ratio * (mp.mpf(value) + 0.49 * mp.mpf(5e-324))
         assert pure_of_mu(value) <= mp.mpf(value) / ratio
+
+
+NEAR_1 = [1 - units * 2.0**-53 for units in (5, 6, 7)]
+SUBNORMAL = [units * 5e-324 for units in (1, 9, 11)]
+
+
+# all of these floats but one are above the fractions that they stand for
+@pytest.mark.parametrize("delta", [*NEAR_1, *SUBNORMAL, 0.1, Fraction(2, 3)])
+@pytest.mark.parametrize("epsilon", [0.0, 9 * 5e-324, 0.1, 1e6 + 0.1, Fraction(1, 3)])
+def test_mu_and_epsilon_are_safe_for_the_fractions_that_are_charged(epsilon, delta) -> None:
+    level, mass = exact(epsilon), exact(delta)
+    mu = gaussian_mu(epsilon, delta)
+    with mp.workdps(digits_for(mu) + 380):  # the complement of a delta near 1, and of 5e-324
+        most = mp.mpf(mass.numerator) / mass.denominator
+        assert curve(mp.mpf(level.numerator) / level.denominator, mu) <= most
+    if isinstance(delta, float) and mu > 1e-300:
+        found = exact(gaussian_epsilon(delta, 1.37 * mu))
+        with mp.workdps(digits_for(mu) + 380):
+            assert curve(mp.mpf(found.numerator) / found.denominator, 1.37 * mu) <= most
