@@ -102,8 +102,8 @@ class Flags:
 
     def total(self, place: int, low: np.int64, high: np.int64) -> int:
         """Return the sum of a column, of grid integers for False and True, modulo 2**64."""
-        true = self._true[np.searchsorted(self._columns, place)]
-        return int(low * np.int64(self._rows) + (high - low) * true)
+        true = int(self._true[np.searchsorted(self._columns, place)])
+        return noise.wrap_integer(int(low) * (self._rows - true) + int(high) * true)
 
 
 def _count_true(table: np.ndarray, kept: np.ndarray | None) -> np.ndarray:

@@ -114,7 +114,8 @@ def movement(
         does. Coordinates that no footprint names are those of the sparse ones.
     joined
         Whether the largest of all cells counts in place of their sum, as where the noise of one
-        group is drawn together for all cells.
+        group is drawn together for all cells. It has to be the group of all coordinates of scales
+        above 0; else the sum counts, which is an upper bound.
 
     Returns
     -------
@@ -151,7 +152,7 @@ def movement(
         return _distance(footprints, scales, norm, grouping, (a, b))
 
     zero = 0 * scales[0]
-    if joined:
+    if joined and len({of for of, s in zip(grouping.of, scales, strict=True) if s}) == 1:
         both = neighboring == "replace"
         alone = zero if reach.always else distance(reach.rows, 0)
         return max(alone, distance(reach.rows, reach.rows)) if both else alone

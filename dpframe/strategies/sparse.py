@@ -26,6 +26,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpframe.privacy.laws import Law
+from dpframe.privacy.noise import wrap_integer
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
@@ -164,7 +165,8 @@ class SpreadDesign:
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
         rows, units = totals[EVERYONE, "rows"], totals[EVERYONE, "units"].sum(keepdims=True)
-        return [np.int64(self.shift.denominator) * rows - np.int64(self._lift) * units, units]
+        lift = np.int64(wrap_integer(self._lift))  # with large caps it can leave 64 bits, as sums
+        return [np.int64(self.shift.denominator) * rows - lift * units, units]
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the error of a bin."""

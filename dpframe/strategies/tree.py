@@ -117,7 +117,7 @@ class ContrastTree(_Tree):
     @cached_property
     def profile(self) -> np.ndarray:
         """The noise scales `tau |h|` of a tree, rounded up, for one tree after the other."""
-        parts, nodes = [np.array([self.tau[0]])], 1
+        parts, nodes = [np.array([self.tau[0] * _ABOVE])], 1
         for size, tau in zip(self.sizes, self.tau[1:], strict=True):
             parts.append(np.tile(tau * np.sqrt(squared_lengths(size)[1:]) * _ABOVE, nodes))
             nodes *= size

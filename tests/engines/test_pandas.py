@@ -14,6 +14,7 @@ from support.raising import raises
 from dpframe.engines import ENGINES, engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.pandas import totals_of
+from dpframe.engines.sums import Flags
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
@@ -279,6 +280,16 @@ def test_a_declared_replacement_stands_for_what_is_missing():
 def test_totals_wrap_modulo_two_to_the_64():
     frame = pd.DataFrame({"x": [2.0**62] * 3})
     assert totals(frame, Task(Cells(), (Term("sum", "x", Grid(0, 0, 2**62)),))) == [[-(2**62)]]
+
+
+def test_totals_of_flags_wrap_without_a_word():
+    flags = Flags(pd.DataFrame({"b": [True, False]}), [0])
+    flags.add(slice(0, 2), np.ones(2, bool))
+    assert flags.total(0, np.int64(-5), np.int64(2**62)) == 2**62 - 5
+    flags._rows, flags._true[0] = 2**40, 2**39 - 1
+    wide = -(2**32) * (2**39 + 1) + 2**33 * (2**39 - 1)
+    expected = (wide + 2**63) % 2**64 - 2**63
+    assert flags.total(0, np.int64(-(2**32)), np.int64(2**33)) == expected
 
 
 def test_many_blocks_and_one_row():

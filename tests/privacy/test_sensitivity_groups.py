@@ -138,6 +138,16 @@ def test_one_box_over_all_cells_counts_the_largest_of_them(name, neighboring):
         assert far == brute_force(footprints, SCALES, groups, (cells, caps), neighboring, total=max)
 
 
+def test_what_is_not_in_the_box_over_all_cells_counts_in_each():
+    parts, reach = DESIGNS["lifted, two boxes"][0], reach_of(Caps(2, 2, 1), 3)
+    scales = [F(1), F(4), F(7)]
+    for neighboring, cells in (("add_remove", 2), ("replace", 3)):
+        # the box moves by 1 or 2 at most in any cell, and the number of rows by 1 in each
+        for groups in (((1, 2), (0,)), TWO):
+            far = movement(parts, scales, 1, reach, neighboring, groups=groups, joined=True)
+            assert far >= 1 + cells
+
+
 def footprints_of(draw, size):
     """Divide the coordinates among footprints, with corners of small integers."""
     cuts = sorted(draw(st.sets(st.integers(1, size - 1), max_size=2)))

@@ -1,5 +1,6 @@
 """Rows, mean and variance of one column together: errors, movement by brute force, exactness."""
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +17,7 @@ from dpframe.queries.grid import Grid
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Output, Source
 from dpframe.strategies.dispersion import loadings_at
-from dpframe.strategies.linear import Block
+from dpframe.strategies.linear import Block, corners
 
 COUNT = Output("rows", 0)
 PRESENT, SUM, MEAN, VARIANCE, DEVIATION = (
@@ -75,6 +76,7 @@ def test_gaussian_noise_has_equal_thirds(at, expected):
 
 def test_variance_and_mean_cost_what_the_rows_alone_cost():
     made = pair.plan_bernstein(workload(column(-3, 5, optional=True), ALL), LAPLACE)
+    assert made.scales == (32, 32, 32, 1)
     assert made.movement([Fraction(32)] * 3 + [Fraction(1)], LAPLACE) == 1
     replaced = workload(column(-3, 5), (MEAN, VARIANCE), neighboring="replace")
     made = pair.plan_bernstein(replaced, LAPLACE)
@@ -155,6 +157,26 @@ def test_without_noise_the_answers_are_those_of_the_values(planner, lower, upper
 )
 def test_it_is_for_one_column_with_a_variance(sources, outputs, law):
     assert pair.plan_bernstein(workload(sources, outputs), law) is None
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 4), (10, 74), (-100, 28)])
+def test_the_polygon_holds_every_value_with_its_square(lower, upper):
+    source, width = Source(lower, upper, optional=False), upper - lower
+    sides = corners(source, [Block(1, 1, 0), Block(1, 0, 0, square=1)])
+    ordered = sorted(sides)  # along the tangents from end to end; the last side is the chord
+    touched = set()
+    for x in range(lower, upper + 1):
+        point = 16 * x, 16 * square_of(x, source)
+        assert point[1] <= 16 * width
+        for side, (one, other) in enumerate(itertools.pairwise(ordered)):
+            turn = (other[0] - one[0]) * (point[1] - one[1]) - (other[1] - one[1]) * (
+                point[0] - one[0]
+            )
+            assert turn >= 0
+            touched |= {side} if turn == 0 else set()
+    assert len(ordered) == 10
+    if width % 16 == 0:  # where no square is rounded, the sides are tangents
+        assert touched == set(range(9))
 
 
 @pytest.mark.parametrize("ends", [(0, 1), (0, 7), (-5, 9), (0, 2**32), (-(2**32), 2**32)])

@@ -69,6 +69,18 @@ def test_the_movement_is_that_of_the_farthest_neighbor(neighboring, cells, caps,
     assert made.movement(own, law) == farthest(made, own, law, caps)
 
 
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("optional", [False, True])
+def test_all_of_them_cost_exactly_what_a_count_costs(optional, law):
+    # two cells with two rows each, and one row
+    most = 2 * 2**law.norm + 1
+    for neighboring, expected in (("add_remove", most), ("replace", 2 * most)):
+        options = {"cells": 5, "caps": Caps(5, 4, 2), "neighboring": neighboring}
+        made = pair.design(workload(column(-3, 4, optional=optional), (COUNT, SUM), **options), law)
+        assert made.scales == (7, 7, 1)[: len(made.blocks)]
+        assert made.movement([*map(Fraction, made.scales)], law) == expected
+
+
 @pytest.mark.parametrize("optional", [False, True])
 @pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 5), (99, 100), (-4, -2)])
 def test_without_noise_the_answers_are_exact(lower, upper, optional):
@@ -111,6 +123,14 @@ def test_counts_are_rounded_to_whole_numbers():
     assert error == made.predict([4.0, 4.0])[0].std_error
     # quarters, each as likely, are off by 0, 1/4, 1/2 and 1/4
     assert error**2 == pytest.approx(2 + (1 + 4 + 1) / 16 / 4)
+    # a sum of values in [-2, 4] is (4 A - 2 B) / 6: a multiple of 1 / 3
+    total = pair.design(workload(column(-2, 4), (SUM, MEAN), cells=9), LAPLACE)
+    sums = total.decode([np.arange(9), np.zeros(9, np.int64)], [4.0, 4.0])[0]
+    assert sums.values.tolist() == [0, 1, 1, 2, 3, 3, 4, 5, 5]
+    assert sums.values.dtype == np.int64
+    # thirds are off by 0, 1/3 and 1/3
+    exact = math.hypot(4 * 4 / 6, 2 * 4 / 6)
+    assert math.hypot(*sums.loadings.values()) ** 2 == pytest.approx(exact**2 + 2 / 9 / 3)
     # sums that wrapped around end at the largest number, without a word
     far = np.full(9, 2**63 - 1)
     assert made.decode([far, far], [4.0, 4.0])[0].values.max() == 2**62

@@ -8,7 +8,7 @@ import pytest
 from support.designing import EVERYONE, columns, deviations, variances, workload
 from support.moving import farthest
 
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import independent, sparse
 from dpframe.strategies.base import Output
@@ -103,6 +103,17 @@ def test_the_movement_is_that_of_the_farthest_unit(caps):
     assert float(made.movement([Fraction(s) for s in made.scales], GAUSSIAN)) == pytest.approx(
         1, rel=2e-3
     )
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, BOX])
+def test_caps_that_leave_64_bits_wrap(law):
+    rows = 2**57
+    made = sparse.plan_bins(bins(20, Caps(None, 8, rows)), law)
+    p, q = made.shift.numerator, made.shift.denominator
+    units = np.arange(20)
+    blocks = made.encode({(0, "rows"): units * 3, (0, "units"): units})
+    expected = [q * 3 * n - p * rows * 190 for n in range(20)]
+    assert blocks[0].tolist() == [(number + 2**63) % 2**64 - 2**63 for number in expected]
 
 
 def test_bins_share_the_error_of_the_number_of_units():

@@ -1,16 +1,19 @@
 """Strategies: what is measured, how it is read back, and the errors they predict."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.designing import row_of
 
+from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import reach_of
-from dpframe.strategies import MECHANISMS, independent
+from dpframe.strategies import MECHANISMS, independent, margins, tree
 from dpframe.strategies.base import Output, Source, Workload
+from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.noise import deviations_of, noise_of
 
 EVERYONE = Source(0, 0, optional=False)
@@ -40,6 +43,40 @@ DESIGNS = [
     for number, design in enumerate(how.designs)
     if (made := design(workload(neighboring=neighboring, caps=caps), how.law))
 ]
+
+
+MARGINS = Domain((Dimension(2, ordered=False), Dimension(4, ordered=True)), ((0,), (0, 1)))
+LAYERED = [
+    pytest.param(law, made, id=f"{law}-{number}-{number_of}")
+    for law in (GAUSSIAN, LAPLACE)
+    for number, options in enumerate(({"domain": MARGINS}, {"ranges": True}))
+    for number_of, planner in enumerate((margins.apart, tree.design))
+    if (made := planner(replace(workload(), **options), law))
+]
+
+
+@pytest.mark.parametrize(("law", "made"), [*DESIGNS, *LAYERED])
+def test_noise_is_drawn_at_the_very_scales_that_are_given(law, made, monkeypatch):
+    drawn = []
+
+    def recorded(draw):
+        def call(*given):
+            drawn.append(np.array(given[-2]).ravel().tolist())  # before it comes to any bits
+            return draw(*given)
+
+        return call
+
+    for module in (noise, box):
+        monkeypatch.setattr(module, "_draw", recorded(module._draw))
+    scales = [scale * 7 / 3 for scale in made.scales]
+    sizes = [1 if k in made.common else CELLS for k in range(len(scales))]
+    noise_of(law, made, scales, sizes)
+    if made.layers is not None:
+        expected = {one for scale in scales for one in scale * made.layers.profile}
+    else:
+        expected = {*scales} - {0.0}
+    # rejected draws are made again
+    assert {scale for own in drawn for scale in own} - {0.0} == expected
 
 
 def loads(estimate):
