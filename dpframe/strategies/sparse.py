@@ -26,7 +26,6 @@ from typing import ClassVar
 import numpy as np
 
 from dpframe.privacy.laws import Law
-from dpframe.privacy.noise import wrap_integer
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
@@ -34,6 +33,7 @@ from dpframe.strategies.box import MOST_JOINED
 from dpframe.strategies.linear import ROUNDED, Block, LinearDesign, Reading
 
 _FINEST = 1000
+_WIDEST = 2**32  # what a unit adds to a bin, as wide as values: with more, few units leave 64 bits
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:
@@ -93,7 +93,7 @@ def plan_bins(workload: Workload, law: Law) -> "SpreadDesign | None":
     if law.norm == 1 or reach.rest or reach.full <= 1:
         return None
     radius, shift = lift(workload.cells, reach.full)
-    if shift == 0:
+    if shift == 0 or reach.rows * shift.denominator > _WIDEST:
         return None
     spread, of_units = scales_of(radius, float(shift))
     return SpreadDesign(workload, shift, (reach.rows * shift.denominator * spread, of_units))
@@ -103,6 +103,8 @@ def _plan_over_bins(workload: Workload) -> "SpreadDesign | None":
     """Plan one box over all bins."""
     reach = workload.reach
     if reach.full + (reach.rest > 0) <= 1 or workload.cells >= MOST_JOINED:
+        return None
+    if 2 * reach.rows > _WIDEST:
         return None
     return SpreadDesign(workload, Fraction(1, 2), (float(reach.rows), 1.0), joined=True)
 
@@ -165,8 +167,7 @@ class SpreadDesign:
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
         rows, units = totals[EVERYONE, "rows"], totals[EVERYONE, "units"].sum(keepdims=True)
-        lift = np.int64(wrap_integer(self._lift))  # with large caps it can leave 64 bits, as sums
-        return [np.int64(self.shift.denominator) * rows - lift * units, units]
+        return [np.int64(self.shift.denominator) * rows - np.int64(self._lift) * units, units]
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the error of a bin."""

@@ -33,6 +33,15 @@ def test_counting_queries_have_the_variance_of_lebeda(d):
     assert variances(independent.design(counting(d), GAUSSIAN)) == pytest.approx([d] * d)
 
 
+def test_missing_values_are_lifted_by_bounds_that_hold_0():
+    work = workload((EVERYONE, Source(5, 8, optional=True), Source(-3, -1, optional=True)))
+    made = correlated.design(work, GAUSSIAN)
+    assert [(block.value, block.everyone) for block in made.blocks[1:]] == [(2, -8), (2, 3)]
+    # a row moves them by their widths, whatever its value
+    scales = [Fraction(10**9), Fraction(8), Fraction(3)]
+    assert round(made.movement(scales, GAUSSIAN), 9) == 2
+
+
 @pytest.mark.parametrize(("d", "variance"), [(10, 4.33), (100, 30.25)])
 def test_the_numbers_for_ten_and_a_hundred_queries(d, variance):
     assert variances(correlated.design(counting(d), GAUSSIAN))[0] == pytest.approx(
