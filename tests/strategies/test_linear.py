@@ -1,5 +1,6 @@
 """Readings of measured blocks, and what they predict."""
 
+import numpy as np
 from support.designing import EVERYONE, workload
 
 from dpframe.strategies.base import Output
@@ -20,3 +21,14 @@ def test_the_worst_mean_may_lie_at_either_bound():
 def test_what_is_read_with_weight_zero_is_not_read():
     assert Reading({0: 1.0, 2: 3.0}).times(0.0).weights == {}
     assert Reading({0: 1.0, 2: 3.0}).times(0.5).weights == {0: 0.5, 2: 1.5}
+
+
+def test_blocks_wrap_as_totals_do():
+    block = Block(1, 4, -7, everyone=3, square=-2)
+    needs = [need for need, _ in block.parts]
+    numbers = [2**62 + 1, 2**61 + 3, -(2**62) + 5, 2**63 - 1]
+    found = block.of({n: np.array([one, one - 1]) for n, one in zip(needs, numbers, strict=True)})
+    for got, less in zip(found.tolist(), (0, 1), strict=True):
+        value, rows, everyone, squares = (one - less for one in numbers)
+        exact = 4 * value - 7 * rows + 3 * everyone - 2 * squares
+        assert got == (exact + 2**63) % 2**64 - 2**63
