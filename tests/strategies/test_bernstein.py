@@ -164,21 +164,19 @@ def test_it_is_for_one_column_with_a_variance(sources, outputs, law):
 @pytest.mark.parametrize(("lower", "upper"), [(0, 1), (-3, 4), (10, 74), (-100, 28)])
 def test_the_polygon_holds_every_value_with_its_square(lower, upper):
     source, width = Source(lower, upper, optional=False), upper - lower
-    sides = corners(source, [Block(1, 1, 0), Block(1, 0, 0, square=1)])
-    ordered = sorted(sides)  # along the tangents from end to end; the last side is the chord
+    # along the tangents from end to end; the last side is the chord
+    ordered = sorted(corners(source, [Block(1, 1, 0), Block(1, 0, 0, square=1)]))
+    assert len(ordered) == 10
     touched = set()
     for x in range(lower, upper + 1):
-        point = 16 * x, 16 * square_of(x, source)
-        assert point[1] <= 16 * width
-        for side, (one, other) in enumerate(itertools.pairwise(ordered)):
-            turn = (other[0] - one[0]) * (point[1] - one[1]) - (other[1] - one[1]) * (
-                point[0] - one[0]
-            )
-            assert turn >= 0
-            touched |= {side} if turn == 0 else set()
-    assert len(ordered) == 10
-    if width % 16 == 0:  # where no square is rounded, the sides are tangents
-        assert touched == set(range(9))
+        left_of = [
+            (b[0] - a[0]) * (16 * square_of(x, source) - a[1]) - (b[1] - a[1]) * (16 * x - a[0])
+            for a, b in itertools.pairwise((*ordered, ordered[0]))
+        ]
+        assert min(left_of) >= 0
+        touched |= {side for side, turn in enumerate(left_of) if turn == 0}
+    if width % 16 == 0:  # where no square is rounded, all sides but the chord are tangents
+        assert touched == set(range(10))
 
 
 @pytest.mark.parametrize("ends", [(0, 1), (0, 7), (-5, 9), (0, 2**32), (-(2**32), 2**32)])
