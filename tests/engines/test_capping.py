@@ -1,5 +1,6 @@
 """What is kept of a privacy unit is capped, uniform, and independent of the other units."""
 
+import itertools
 from collections import Counter, defaultdict
 from itertools import combinations
 from unittest import mock
@@ -158,6 +159,23 @@ def test_units_are_drawn_for_independently():
 )
 def test_stages_that_cannot_bind_are_skipped(caps, cells, expected):
     assert capping.binding(caps, cells) == expected
+
+
+def test_without_the_stages_that_are_skipped_units_keep_no_more():
+    def allowed(caps, cells):
+        return {
+            filled
+            for filled in itertools.product(range(5), repeat=cells)
+            if sum(filled) <= (caps.rows or 99)
+            and sum(map(bool, filled)) <= (caps.groups or 99)
+            and max(filled) <= (caps.rows_per_group or 99)
+        }
+
+    for cells, *limits in itertools.product(
+        (1, 2, 3), (None, *range(1, 7)), (None, *range(1, 5)), (None, *range(1, 5))
+    ):
+        caps = Caps(*limits)
+        assert allowed(capping.binding(caps, cells), cells) == allowed(caps, cells), (caps, cells)
 
 
 @given(rows=rows_drawn, caps=caps_drawn)
