@@ -150,7 +150,7 @@ class BudgetStatus:
         A look is a small share, an eighth of what is left at most. Noise of one kind leaves less to
         the other kind than a share says, which Gaussian noise does most. So a look may cost less
         than its share: later Gaussian noise is then at most 7 % larger, and later pure noise has at
-        least 10/13 of its epsilon after a Gaussian look, all of it after a pure one. Nothing is
+        least 11/14 of its epsilon after a Gaussian look, all of it after a pure one. Nothing is
         spared where Gaussian noise was released before.
 
         Parameters

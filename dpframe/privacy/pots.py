@@ -38,7 +38,7 @@ _RATIO = Fraction(3, 5)  # Renyi pot k has the order that is best where 0.6**k o
 _MARGIN = Fraction(1, 2**38)  # conversions from pure to mu and back keep margins of 2**-40 each
 _NOTHING = Fraction(1, 10**9)  # of a pot
 _LARGEST_LOOK = Fraction(1, 8)  # of what is left
-_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(10, 13)  # by pure, Gaussian looks
+_MU_SQUARED_SPARED, _EPSILON_SPARED = Fraction(7, 8), Fraction(11, 14)  # by pure, Gaussian looks
 _LONG, _GRID = 1024, 1 << 512  # amounts with longer denominators are rounded to this one
 
 
@@ -249,7 +249,7 @@ class Pots:
         """Return the losses of a look at a small part of what is left; `None` if it is none.
 
         They are that part, or less: a pure one so that of the mu^2 that the rest would be 7/8 still
-        fits, a Gaussian one so that 10/13 of its epsilon do.
+        fits, a Gaussian one so that 11/14 of its epsilon do.
         """
         most = self.for_shares
         untouched = any(isinstance(pot, PurePot) and _left(had, pot.limit) for pot, had in self.live)
