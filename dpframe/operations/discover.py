@@ -20,7 +20,7 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
-from dpframe.plan.record import certificate_for, cost, record_of_discovery
+from dpframe.plan.record import certificate_for, outlook, record_of_discovery
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.queries.discovery import Discovery
@@ -74,9 +74,8 @@ def _preview_mechanism(plan: DiscoveryPlan, declaration: Declaration) -> dict[st
         "sigma": threshold.scale,
         "std_error": threshold.law.standard_deviation(threshold.scale),
         **{f"found_{chance:.0%}"[:-1]: threshold.size_published(chance) for chance in _CHANCES},
-        **cost(plan, declaration),
+        **outlook(plan, declaration),
         "extra_delta": float(plan.loss.delta),
-        "fits": declaration.allows(plan.loss),
     }
 
 

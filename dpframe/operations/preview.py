@@ -23,7 +23,7 @@ from dpframe.operations.tables import (
     in_tables,
 )
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
-from dpframe.plan.record import cost
+from dpframe.plan.record import outlook
 from dpframe.privacy.amounts import Spend, check_delta
 from dpframe.queries.query import Query, Request
 from dpframe.strategies import MECHANISMS, Mechanism
@@ -107,9 +107,7 @@ def _least(
     return refusal if isinstance(usual, Plan) else usual
 
 
-def _amount(
-    amount: float, how: Mechanism, declaration: Declaration, delta: float | None
-) -> Spend:
+def _amount(amount: float, how: Mechanism, declaration: Declaration, delta: float | None) -> Spend:
     """Spend an epsilon, or a mu where Gaussian noise has no delta."""
     ledger = declaration.ledger
     borrowed = ledger is not None and ledger.budget.noise_delta > 0
@@ -263,7 +261,7 @@ def _table_of_needed(
     plans: Sequence[Plan], declaration: Declaration, measure: str, show: _Show
 ) -> pd.DataFrame:
     """One row per mechanism, the least epsilon first, the least mu where there is none."""
-    facts = {one: {**cost(one, declaration), "fits": declaration.allows(one.loss)} for one in plans}
+    facts = {one: outlook(one, declaration) for one in plans}
     table = _by_mechanism(facts, measure, show)
     table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
     return table.sort_values(["epsilon", "mu"], kind="stable")

@@ -31,7 +31,7 @@ from dpframe.operations.pipeline import (
 )
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
-from dpframe.plan.record import certificate_for, cost, record_of_selection
+from dpframe.plan.record import certificate_for, outlook, record_of_selection
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
@@ -56,8 +56,7 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
         table = {
             "mechanism": plan.mechanism,
             "rank_error_95": plan.rank_errors(),
-            **cost(plan, declaration),
-            "fits": declaration.allows(plan.loss),
+            **outlook(plan, declaration),
         }
         quantiles = pd.Index([float(one) for one in plan.query.quantiles], name=LEVEL)
         return pd.DataFrame(table, index=quantiles)
@@ -117,7 +116,11 @@ class Suggestion(PlannedTables):
         """One row per bin: its error, and the noise of the later query."""
         planned = self.plan.tables[SINGLE]
         (prediction,) = planned.predictions()
-        columns = {"std_error": prediction.std_error, **self.facts.columns_of_noise}
+        columns = {
+            "std_error": prediction.std_error,
+            **self.facts.columns_of_noise,
+            **outlook(self.plan, self.declaration),
+        }
         return pd.DataFrame(columns, planned.table.cells.index)
 
     def certifier(

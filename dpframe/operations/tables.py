@@ -25,9 +25,9 @@ from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import (
     Describe,
     certificate_for,
-    cost,
     mechanism_of,
     noise_of_column,
+    outlook,
     record_of,
 )
 from dpframe.plan.tables import TableName, name_of
@@ -164,7 +164,7 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]
         plan, declaration = self.plan, self.declaration
         expected = expected_outputs(plan, rows, several=self.several)
         table = pd.DataFrame(list(expected.values()))
-        table = table.assign(**cost(plan, declaration), fits=declaration.allows(plan.loss))
+        table = table.assign(**outlook(plan, declaration))
         names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
         labels: list[Any] = list(expected)
         if len(names) > 1:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, TypedDict, cast
@@ -102,6 +103,17 @@ def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
     # above it
     asked = float(spend.amount) if spend.kind == "epsilon" else gaussian_epsilon(delta, loss.mu)
     return {"mu": loss.mu, "epsilon": asked, "delta": delta}
+
+
+def outlook(plan: AnyPlan, declaration: Declaration) -> dict[str, Any]:
+    """Return what a whole release costs, whether it fits, and what a budget has left after it."""
+    facts = {**cost(plan, declaration), "fits": declaration.allows(plan.loss)}
+    if declaration.ledger is None:
+        return facts
+    status = declaration.ledger.last_status()
+    after = replace(status, pots=status.pots.plus(plan.loss))
+    left = {"remaining_epsilon": after.remaining_epsilon, "remaining_mu": after.remaining_mu}
+    return facts | left
 
 
 def record_of(

@@ -251,16 +251,8 @@ class Pots:
         They are that part, or less: a pure one so that of the mu^2 that the rest would be 7/8 still
         fits, a Gaussian one so that 11/14 of its epsilon do.
         """
-        most = self.for_shares
-        untouched = any(isinstance(pot, PurePot) and _left(had, pot.limit) for pot, had in self.live)
-        if part > _LARGEST_LOOK or not untouched:
-            return None
-        gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * most.mu_squared)
-        pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * most.epsilon)
-        return Spare(
-            min(part * most.mu_squared, self.plus(pure).spare.mu_squared),
-            min(part * most.epsilon, self.plus(gaussian).spare.epsilon),
-        )
+        spares = any(isinstance(pot, PurePot) and _left(had, pot.limit) for pot, had in self.live)
+        return _losses_of_look(self, part) if spares and part <= _LARGEST_LOOK else None
 
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:
@@ -273,6 +265,17 @@ class Pots:
         """Part of the emptiest pot that is used: 0 at first, 1 if nothing more fits."""
         found = self.emptiest
         return Fraction(1) if found is None else found[1] / found[0].limit
+
+
+@lru_cache(maxsize=64)  # a preview and its release ask for the same
+def _losses_of_look(pots: Pots, part: Fraction) -> Spare:
+    mu_squared, epsilon = pots.for_shares
+    gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * mu_squared)
+    pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * epsilon)
+    return Spare(
+        min(part * mu_squared, pots.plus(pure).spare.mu_squared),
+        min(part * epsilon, pots.plus(gaussian).spare.epsilon),
+    )
 
 
 def _left(had: Fraction, limit: Fraction) -> Fraction:
