@@ -8,11 +8,13 @@ from support.adversary import (
     AfterTheFirst,
     AnySplit,
     DeltaOnTheFly,
+    FreeLooks,
     FullDelta,
     GaussianAlone,
     Reviving,
     Settled,
     even_steps,
+    looking_steps,
     mixed_steps,
     whole,
     worst_delta,
@@ -67,6 +69,12 @@ def test_steps_of_one_size(budget):
 def test_steps_of_both_kinds_and_several_sizes(budget):
     assert worst_delta(AfterTheFirst(budget), *mixed_steps(budget)) < 0.9
     assert worst_delta(Settled(budget), *mixed_steps(budget)) <= 1 + EVALUATION
+
+
+@ALL
+def test_looks_before_other_steps(budget):
+    assert worst_delta(AfterTheFirst(budget), *looking_steps(budget)) < 0.9
+    assert worst_delta(FreeLooks(budget), *looking_steps(budget)) > 1.5
 
 
 @pytest.mark.audit

@@ -214,15 +214,15 @@ def test_shares_of_pure_epsilon_fill_a_budget(trips):
         trips.dp.quantile("fare", 0.5, mechanism="select", share=0.25)
 
 
-def test_after_a_share_was_selected_others_stay_with_pure_noise(trips):
+def test_after_a_share_was_selected_others_have_the_noise_that_is_best(trips):
     trips["who"] = np.arange(len(trips)) // 60
     caps = {"privacy_unit": "who", "max_rows_per_group": 1, "max_groups": 60}
     declared(trips, budget=dpf.Budget(epsilon=1, delta=1e-6), **caps)
     many = dpf.count(by="zone", keys=[str(k) for k in range(60)])
-    pure = {"laplace", "box"}
-    assert trips.dp.preview(many, share=0.5, mechanism="auto")["mechanism"].iloc[0] not in pure
     trips.dp.quantile("fare", 0.5, mechanism="select", share=0.5)
-    assert trips.dp.preview(many, share=0.5, mechanism="auto")["mechanism"].iloc[0] in pure
+    shown = trips.dp.preview(many, share=0.5, compare=True)
+    assert shown.index[0] == "correlated"
+    assert {"laplace", "box"} <= set(shown.index[shown["relative_error"] > 1])
 
 
 def test_nothing_is_charged_for_what_is_refused(trips):

@@ -187,6 +187,40 @@ def test_equal_parts_of_one_kind_fill_their_pot_to_the_last_bit(kind, n):
             assert not pots.fits(PrivacyLoss(mu_squared=Fraction(1, 10**30)))
 
 
+@ALL
+@pytest.mark.parametrize("spent", [[], [pure(0.001)], [pure(0.002), pure(0.003)]], ids=len)
+@pytest.mark.parametrize("part", [Fraction(1, 500), Fraction(1, 20), Fraction(1, 8)], ids=str)
+def test_what_a_look_spares_still_fits_exactly(budget, spent, part):
+    pots = settle_pots(budget).plus(*spent)
+    if not budget.epsilon:  # nothing pure to spare
+        assert pots.for_look(part) is None
+        return
+    share, look = pots.for_shares, pots.for_look(part)
+    assert 0 < look.epsilon <= part * share.epsilon
+    after = pots.plus(PrivacyLoss(epsilon=look.epsilon))
+    assert after.fits(PrivacyLoss(epsilon=(1 - part) * share.epsilon))
+    spared = PrivacyLoss(mu_squared=Fraction(7, 8) * (1 - part) * share.mu_squared)
+    assert after.fits(spared)
+    if look.epsilon < part * share.epsilon:  # not more was possible
+        more = PrivacyLoss(epsilon=look.epsilon * (1 + A_LITTLE))
+        assert not pots.plus(more).fits(spared)
+    if share.mu_squared:
+        assert 0 < look.mu_squared <= part * share.mu_squared
+        after = pots.plus(PrivacyLoss(mu_squared=look.mu_squared))
+        kept = PrivacyLoss(epsilon=Fraction(11, 14) * (1 - part) * share.epsilon)
+        assert after.fits(kept)
+        if look.mu_squared < part * share.mu_squared:
+            more = PrivacyLoss(mu_squared=look.mu_squared * (1 + A_LITTLE))
+            assert not pots.plus(more).fits(kept)
+
+
+def test_nothing_is_spared_by_large_parts_or_once_noise_was_gaussian():
+    pots = settle_pots(ONE)
+    assert pots.for_look(Fraction(1, 8) + A_LITTLE) is None
+    assert pots.plus(gaussian(0.01)).for_look(Fraction(1, 20)) is None
+    assert pots.plus(pure(1)).for_look(Fraction(1, 20)) is None
+
+
 def test_extra_deltas_come_out_of_what_is_kept_for_them():
     tenth = PrivacyLoss(delta=Fraction(1, 10**7))
     assert not affords(ONE, [tenth])

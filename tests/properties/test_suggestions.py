@@ -16,8 +16,9 @@ import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import units as grouping
 from dpframe.engines.pandas import PandasEngine
+from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import plan_release
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import Budget, Spend, exact
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.sizes import candidate_caps, sizes_of
 
@@ -31,15 +32,17 @@ UNITS = [rows for n in range(7) for rows in itertools.combinations_with_replacem
 NEEDS = [(0, "rows"), (0, "units")]
 
 
-def planned(kind, mechanism, neighboring):
+def planned(kind, mechanism, neighboring, *, budget=None, **spend):
     declaration = Declaration(
         {"g": Column(keys=pd.Index(KEYS, name="g"))},
         privacy_unit="u",
         caps=Caps(rows=2),
         neighboring=neighboring,
+        ledger=None if budget is None else Ledger(budget=budget),
     )
     query = sizes_of(dpf.count("g", where="x > 0"), kind, candidate_caps(kind, 4))
-    return plan_release(declaration, {None: query}, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
+    spent = Spend.of(**(spend or {"epsilon": 0.7, "delta": 1e-5}))
+    return plan_release(declaration, {None: query}, spent, mechanism, look=budget is not None)
 
 
 def totals(plan, rows):
@@ -71,6 +74,16 @@ def test_one_unit_moves_the_histogram_as_far_as_claimed(mechanism, neighboring, 
     assert 0 <= claimed / bins - 1 < Fraction(1, 10**9)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize("share", [0.05, 0.1])
+def test_one_unit_moves_a_look_as_far_as_its_pure_noise_allows(share, neighboring, kind):
+    plan = planned(kind, "auto", neighboring, budget=Budget(3, 1e-6), share=share)
+    assert reached(plan, moved(plan))
+    assert 0 < plan.loss.epsilon <= 3 * exact(share)
+    assert not plan.loss.mu_squared
+
+
 def twice(units, unit_count, kept):
     """Mark two rows of a unit, where it has two: the fault that is planted."""
     rows = pd.Series(units).where(kept)
@@ -78,7 +91,7 @@ def twice(units, unit_count, kept):
 
 
 def test_a_unit_that_is_counted_twice_is_found():
-    plan = planned("rows", "laplace", "add_remove")
+    plan = planned("rows", "auto", "add_remove", budget=Budget(3, 1e-6), share=0.1)
     with mock.patch.object(grouping, "_first", twice), pytest.raises(AssertionError):
         moved(plan)
 

@@ -93,6 +93,18 @@ class FullDelta(Settled):
         return Pots((everything, *pots[2:]), Fraction(0), Fraction(0))
 
 
+class FreeLooks(Settled):
+    """Not valid: a look is charged to the pure pot alone, so that it spares all others."""
+
+    def charge(self, state: Pots, loss: PrivacyLoss) -> Pots | None:
+        if loss.mu_squared or loss.epsilon > state.for_shares.epsilon / 8:
+            return super().charge(state, loss)
+        if not state.fits(loss):
+            return None
+        after = state.plus(loss)
+        return replace(after, sums=(after.sums[0], *state.sums[1:]))
+
+
 @dataclass
 class AnySplit:
     """Not valid: any split of the losses into kept and moved ones, chosen in hindsight.
@@ -241,6 +253,13 @@ def mixed_steps(budget: Budget) -> tuple[list[Fraction], list[Fraction]]:
     """Give two Gaussian steps and two of randomized response."""
     m, e = whole(budget), exact(budget.epsilon)
     return [m / 12, m / 3], [e / 16, e / 4]
+
+
+def looking_steps(budget: Budget) -> tuple[list[Fraction], list[Fraction]]:
+    """Give a Gaussian step beside the pure noise of a look, at a tenth of the budget."""
+    look = settle_pots(budget).for_look(Fraction(1, 10))
+    assert look is not None
+    return [whole(budget) / 4], [look.epsilon]
 
 
 class AfterTheFirst(Settled):
