@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from first_looks import BUDGETS
 from peers import environments, machines, page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ FILES = {
     "dpframe": ("scan", "dask-threads", "dask-one", "dask-cluster"),
     "opendp": ("scan",),
 }
-SECTIONS = ("memory", "files", "accuracy", "unknown", "margins", "quantiles")
+SECTIONS = ("memory", "files", "accuracy", "looks", "unknown", "margins", "quantiles")
 STATISTICS = (
     "count",
     "sum",
@@ -84,6 +85,7 @@ def cases(options: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> It
         "memory": lambda: timings("memory", MEMORY, options.sizes, options),
         "files": lambda: timings("files", FILES, options.file_sizes, options),
         "accuracy": lambda: accuracies(options),
+        "looks": first_looks,
         "unknown": lambda: groups_found(options),
         "margins": lambda: all_margins(options),
         "quantiles": lambda: all_quantiles(options),
@@ -117,6 +119,12 @@ def accuracies(options: argparse.Namespace) -> Iterator[Case]:
                 "library": library,
                 "samples": options.samples // SLOW.get(library, 1),
             }
+
+
+def first_looks() -> Iterator[Case]:
+    """List the budgets of which a part is spent on a look; peers have no such ledger."""
+    for epsilon, delta in BUDGETS:
+        yield {"part": "looks", "library": "dpframe", "epsilon": epsilon, "delta": delta}
 
 
 def groups_found(options: argparse.Namespace) -> Iterator[Case]:
@@ -219,7 +227,7 @@ def measure(case: Case, options: argparse.Namespace, made: dict[str, Case]) -> C
     environment = made[library]
     if environment["reason"]:
         return {"failed": f"not installed: {environment['reason']}"}
-    if case["part"] in {"accuracy", "unknown"}:
+    if case["part"] in {"accuracy", "looks", "unknown"}:
         script, arguments = f"{case['part']}_{library}.py", case
     elif case["part"] in {"margins", "quantiles"}:
         folder = real_columns(options, str(made["dpframe"]["python"]))
@@ -233,8 +241,8 @@ def measure(case: Case, options: argparse.Namespace, made: dict[str, Case]) -> C
 
 def identity(case: Case) -> str:
     """Say which case it is; results have further fields."""
-    names = "part library variant task rows keys table statistic releases delta labels".split()
-    return json.dumps([case.get(name) for name in names])
+    names = "part library variant task rows keys table statistic releases epsilon delta labels"
+    return json.dumps([case.get(name) for name in names.split()])
 
 
 def earlier(path: Path) -> list[Case]:

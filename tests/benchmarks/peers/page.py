@@ -32,6 +32,7 @@ SECTIONS = {
     "memory": "In memory",
     "files": "From files",
     "accuracy": "Accuracy at equal privacy",
+    "looks": "After a first look",
     "unknown": "Groups that are not known",
     "margins": "Tables that agree",
     "quantiles": "Quantiles",
@@ -239,6 +240,17 @@ def drawn(results: Results, libraries: Sequence[str]) -> Lines:
     return lines
 
 
+def looks(results: Results) -> Lines:
+    """Say how much larger errors are after a first look."""
+    made = [record for record in results.of(part="looks") if "ratios" in record]
+    if not made:
+        return ["", "Not measured in this run."]
+    head = [f"({record['epsilon']:g}, {record['delta']:g})" for record in made]
+    settings = made[0]["ratios"]
+    rows = [[name, *(f"{record['ratios'][name]:.2f}" for record in made)] for name in settings]
+    return table(["a look, and what follows", *head], rows)
+
+
 FOUND = {
     "found_50": "units of a group published half of the time",
     "found_95": "units of one published 95 % of the time",
@@ -367,6 +379,7 @@ def write(records: Sequence[Record], path: Path) -> None:
         lines += ["", "### Memory", "", *words.MEMORY, *memory(results)]
     lines += ["", "## From files", "", *words.FILES, *from_files(results)]
     lines += ["", "## Accuracy at equal privacy", "", *words.ACCURACY, *accuracy(results)]
+    lines += ["", "## After a first look", "", *words.LOOKS, *looks(results)]
     lines += ["", "## Groups that are not known", "", *words.UNKNOWN, *unknown(results)]
     lines += ["", "## Tables that agree", "", *page_real.margins(records)]
     lines += ["", "## Quantiles", "", *page_real.quantiles(records)]
