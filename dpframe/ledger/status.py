@@ -144,36 +144,6 @@ class BudgetStatus:
         parts = (part * left.epsilon, part * left.mu_squared)
         return PrivacyLoss(*(shorten(amount, math.floor) for amount in parts))
 
-    def look(self, amount: amounts.Amount) -> PrivacyLoss | None:
-        """Say what a share costs that others are to follow; `None` where it is as any other.
-
-        A look is a small share, an eighth of what is left at most. Noise of one kind leaves less to
-        the other kind than a share says, which Gaussian noise does most. So a look may cost less
-        than its share: later Gaussian noise is then at most 7 % larger, and later pure noise has at
-        least 11/14 of its epsilon after a Gaussian look, all of it after a pure one. Nothing is
-        spared where Gaussian noise was released before.
-
-        Parameters
-        ----------
-        amount
-            The share, in (0, 1].
-
-        Returns
-        -------
-        PrivacyLoss or None
-            Both costs, of which a release has one.
-
-        Raises
-        ------
-        BudgetExceededError, CalibrationError
-            As `share`.
-        """
-        self.share(amount)  # refuses what does not fit
-        loss = self.pots.for_look(check_positive("share", amount) / (1 - self.shares))
-        if loss is None:
-            return None
-        return PrivacyLoss(*(shorten(one, math.floor) for one in (loss.epsilon, loss.mu_squared)))
-
     def part(self, loss: PrivacyLoss) -> float:
         """Part of the budget that a release takes, of the pot with most left; they add up.
 

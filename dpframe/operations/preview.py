@@ -184,7 +184,8 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
         of the noise in the units of the column; `std_error` and `half_width_95` of one cell, to be
         divided by the number of rows in the cell where `per` says "1 / rows" (means, for the worst
         they can be); the cost of the whole release as `mu`, `epsilon` and `delta`; `fits`, whether
-        the budget allows it. With `compare`, one row per mechanism, the one chosen first:
+        the budget allows it; with a budget, `remaining_epsilon` and `remaining_mu`, the largest
+        release of pure and of Gaussian noise that fits afterwards. With `compare`, one row per mechanism, the one chosen first:
         `relative_error`, the root mean square of all errors relative to the chosen one's, and the
         standard errors of the outputs. With `std_error` or `half_width`, one row per mechanism,
         with the least spend that reaches them, the cheapest first: `epsilon`, `delta` and `mu` of

@@ -31,7 +31,7 @@ from dpframe.operations.pipeline import (
 )
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
-from dpframe.plan.record import certificate_for, outlook, record_of_selection
+from dpframe.plan.record import certificate_for, left_after, outlook, record_of_selection
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
@@ -119,7 +119,7 @@ class Suggestion(PlannedTables):
         columns = {
             "std_error": prediction.std_error,
             **self.facts.columns_of_noise,
-            **outlook(self.plan, self.declaration),
+            **left_after(self.plan, self.declaration),
         }
         return pd.DataFrame(columns, planned.table.cells.index)
 
@@ -226,7 +226,8 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     share
         Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It
         costs `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
-        Laplace noise.
+        Laplace noise. With "auto" it may cost less in `units` without groups and in what is looked
+        for, if it is at most an eighth of what is left: so that later noise of the other kind fits.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`; for quantiles also "select".

@@ -84,7 +84,7 @@ def plan_discovery(
         How much may be used.
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
-        among those that the budget allows. "auto" costs a small share what `BudgetStatus.look`
+        among those that the budget allows. "auto" makes a small share cost what `Pots.for_look`
         says.
 
     Raises

@@ -156,8 +156,8 @@ def plan_release(
     resolved
         The queries, if they are resolved already.
     look
-        Whether others are to follow. "auto" then costs a small share what `BudgetStatus.look` says,
-        and takes pure noise unless that more than doubles the error.
+        Whether others are to follow. "auto" then makes a small share cost what `Pots.for_look`
+        says, and takes pure noise unless that more than doubles the error.
 
     Raises
     ------
@@ -274,8 +274,9 @@ def allowance_of_look(spend: Spend, declaration: Declaration) -> Allowance | Non
     """Say what a share allows that spares others; `None` where `allowance_of` does."""
     if spend.kind != "share" or declaration.ledger is None:
         return None
-    loss = declaration.ledger.glance().look(spend.amount)
-    return None if loss is None else Allowance(loss.mu_squared, loss.epsilon)
+    status = declaration.ledger.glance()
+    losses = status.pots.for_look(spend.amount / (1 - status.shares))
+    return None if losses is None else Allowance(losses.mu_squared, losses.epsilon)
 
 
 def _delta(spend: Spend, budget: Budget | None) -> float:

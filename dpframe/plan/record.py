@@ -107,13 +107,17 @@ def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
 
 def outlook(plan: AnyPlan, declaration: Declaration) -> dict[str, Any]:
     """Return what a whole release costs, whether it fits, and what a budget has left after it."""
-    facts = {**cost(plan, declaration), "fits": declaration.allows(plan.loss)}
+    fits = {"fits": declaration.allows(plan.loss)}
+    return {**cost(plan, declaration), **fits, **left_after(plan, declaration)}
+
+
+def left_after(plan: AnyPlan, declaration: Declaration) -> dict[str, float]:
+    """Return what a budget, if there is one, has left of both kinds of noise after a release."""
     if declaration.ledger is None:
-        return facts
+        return {}
     status = declaration.ledger.last_status()
     after = replace(status, pots=status.pots.plus(plan.loss))
-    left = {"remaining_epsilon": after.remaining_epsilon, "remaining_mu": after.remaining_mu}
-    return facts | left
+    return {"remaining_epsilon": after.remaining_epsilon, "remaining_mu": after.remaining_mu}
 
 
 def record_of(

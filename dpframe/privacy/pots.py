@@ -246,10 +246,12 @@ class Pots:
         return most
 
     def for_look(self, part: Fraction) -> Spare | None:
-        """Return the losses of a look at a small part of what is left; `None` if it is none.
+        """Return the losses of a look, which others are to follow, at a part of what is left.
 
-        They are that part, or less: a pure one so that of the mu^2 that the rest would be 7/8 still
-        fits, a Gaussian one so that 11/14 of its epsilon do.
+        Noise of one kind leaves less to the other than its part says, Gaussian noise most of all.
+        So a look loses its part, or less: pure noise so that 7/8 of the mu^2 which the rest would
+        be fits beside it, Gaussian noise so that 11/14 of the epsilon do. `None` if the part is
+        above an eighth, or after Gaussian noise, where nothing would be spared.
         """
         spares = any(isinstance(pot, PurePot) and _left(had, pot.limit) for pot, had in self.live)
         return _losses_of_look(self, part) if spares and part <= _LARGEST_LOOK else None
@@ -272,10 +274,11 @@ def _losses_of_look(pots: Pots, part: Fraction) -> Spare:
     mu_squared, epsilon = pots.for_shares
     gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * mu_squared)
     pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * epsilon)
-    return Spare(
+    losses = (
         min(part * mu_squared, pots.plus(pure).spare.mu_squared),
         min(part * epsilon, pots.plus(gaussian).spare.epsilon),
     )
+    return Spare(*(shorten(loss, math.floor) for loss in losses))
 
 
 def _left(had: Fraction, limit: Fraction) -> Fraction:

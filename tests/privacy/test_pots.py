@@ -188,8 +188,8 @@ def test_equal_parts_of_one_kind_fill_their_pot_to_the_last_bit(kind, n):
 
 
 @ALL
-@pytest.mark.parametrize("spent", [[], [pure(0.001)], [pure(0.002), pure(0.003)]], ids=len)
-@pytest.mark.parametrize("part", [Fraction(1, 500), Fraction(1, 20), Fraction(1, 8)], ids=str)
+@pytest.mark.parametrize("spent", [[], [pure(0.002), pure(0.003)]], ids=len)
+@pytest.mark.parametrize("part", [Fraction(1, 20), Fraction(1, 8)], ids=str)
 def test_what_a_look_spares_still_fits_exactly(budget, spent, part):
     pots = settle_pots(budget).plus(*spent)
     if not budget.epsilon:  # nothing pure to spare
