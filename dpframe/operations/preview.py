@@ -185,7 +185,8 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
         divided by the number of rows in the cell where `per` says "1 / rows" (means, for the worst
         they can be); the cost of the whole release as `mu`, `epsilon` and `delta`; `fits`, whether
         the budget allows it; with a budget, `remaining_epsilon` and `remaining_mu`, the largest
-        release of pure and of Gaussian noise that fits afterwards. With `compare`, one row per mechanism, the one chosen first:
+        release of pure and of Gaussian noise that fits afterwards. With `compare`, one row per
+        mechanism, the one chosen first:
         `relative_error`, the root mean square of all errors relative to the chosen one's, and the
         standard errors of the outputs. With `std_error` or `half_width`, one row per mechanism,
         with the least spend that reaches them, the cheapest first: `epsilon`, `delta` and `mu` of
@@ -252,10 +253,9 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
 
 def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
     """One row per mechanism."""
-    plans = [plan, *plan.others]
-    facts = {other: {"relative_error": other.error_relative_to(plan)} for other in plans}
-    table = _by_mechanism(facts, "std_error", show)
-    return table.sort_values("relative_error", kind="stable")
+    others = sorted(plan.others, key=lambda other: other.error_relative_to(plan))
+    facts = {one: {"relative_error": one.error_relative_to(plan)} for one in (plan, *others)}
+    return _by_mechanism(facts, "std_error", show)
 
 
 def _table_of_needed(

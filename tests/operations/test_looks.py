@@ -68,6 +68,9 @@ def mechanism_of(frame, query, **spend):
 def test_looks_are_small_shares_of_auto_before_gaussian_noise():
     frame, count = rides(), dpf.units()
     assert mechanism_of(frame, count, share=0.1) == "laplace"
+    shown = frame.dp.preview(count, share=0.1, compare=True)["relative_error"]
+    assert shown.index.tolist() == ["laplace", "gaussian"]  # the one that is used first
+    assert 0.5 < shown["gaussian"] < 1
     assert mechanism_of(frame, count, share=0.1, mechanism="gaussian") == "gaussian"
     assert mechanism_of(frame, {"one": count}, share=0.1) == "gaussian"
     assert mechanism_of(frame, dpf.units("zone", max_groups=1), share=0.1) == "gaussian"

@@ -147,11 +147,11 @@ them say less.
 LOOKS = """\
 Errors after a look that spent a share of 0.05 or 0.1, over those of the same later share without a
 look, by budget; the larger of both looks, and of a later share of 0.45 and of all that is left.
-Units have at most 40 rows. `suggest_caps`, `suggest_bounds` and `units` draw pure noise, which hardly
-costs later noise of either kind. `discover` keeps Gaussian noise, which finds smaller groups, and
-costs later pure noise more. At epsilon = 8 the standard error of a total is far below 1, and a
-larger ratio is one of small numbers: 0.03 and 0.06, or 0.04 and 0.08 of a row. Where caps let a unit
-into many bins, `suggest_bounds` keeps Gaussian noise, too.
+Units have at most 40 rows. `suggest_caps`, `suggest_bounds` and `units` draw pure noise, which
+hardly costs later noise of either kind. `discover` keeps Gaussian noise, which finds smaller groups
+and costs later pure noise more. At epsilon = 8 the standard error of a total is far below 1, and a
+larger ratio is one of small numbers: 0.03 and 0.06, or 0.04 and 0.08 of a row. Where caps let a
+unit into many bins, `suggest_bounds` keeps Gaussian noise, too.
 """.splitlines()
 
 UNKNOWN = """\
