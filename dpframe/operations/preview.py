@@ -186,13 +186,12 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
         they can be); the cost of the whole release as `mu`, `epsilon` and `delta`; `fits`, whether
         the budget allows it; with a budget, `remaining_epsilon` and `remaining_mu`, the largest
         release of pure and of Gaussian noise that fits afterwards. With `compare`, one row per
-        mechanism, the one chosen first:
-        `relative_error`, the root mean square of all errors relative to the chosen one's, and the
-        standard errors of the outputs. With `std_error` or `half_width`, one row per mechanism,
-        with the least spend that reaches them, the cheapest first: `epsilon`, `delta` and `mu` of
-        the release, `fits`, and the errors of the outputs. The name of the columns says which
-        errors these are, "std_error" or "half_width_95"; means are among them where `rows` is
-        given. Quantiles that are selected have one row each, with `rank_error_95` in place of
+        mechanism, the one chosen first: `relative_error`, the root mean square of all errors
+        relative to the chosen one's, and the standard errors of the outputs. With `std_error` or
+        `half_width`, one row per mechanism, with the least spend that reaches them, the cheapest
+        first: `epsilon`, `delta` and `mu` of the release, `fits`, what remains, and the errors of
+        the outputs. The name of the columns says which errors these are, "std_error" or
+        "half_width_95"; means are among them where `rows` is given. Quantiles that are selected have one row each, with `rank_error_95` in place of
         errors of noise: at most so many rows lie between it and the bin selected, with a
         probability of 95 % or more. What `discover`, `suggest_caps` and `suggest_bounds` look for
         has a table of its own, which these describe.

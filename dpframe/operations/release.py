@@ -37,7 +37,6 @@ from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT, select
-from dpframe.queries.counts import UnitCount
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
@@ -169,9 +168,10 @@ def plan_operation(
             return plan_suggestion(frame, declaration, asked, spend, mechanism)
         case Quantile() if mechanism == SELECT:
             return plan_quantiles(frame, declaration, asked, spend)
+        case Query(counts_units=True, by=()):
+            return plan_tables(frame, declaration, asked, spend, mechanism, look=True)
         case _:
-            look = isinstance(asked, UnitCount) and not asked.by
-            return plan_tables(frame, declaration, asked, spend, mechanism, look=look)
+            return plan_tables(frame, declaration, asked, spend, mechanism)
 
 
 class SpendOptions(AmountOptions, total=False):

@@ -275,6 +275,8 @@ def allowance_of_look(spend: Spend, declaration: Declaration) -> Allowance | Non
     if spend.kind != "share" or declaration.ledger is None:
         return None
     status = declaration.ledger.glance()
+    if status.shares == 1:  # spent by others meanwhile: the charge refuses it
+        return None
     losses = status.pots.for_look(spend.amount / (1 - status.shares))
     return None if losses is None else Allowance(losses.mu_squared, losses.epsilon)
 
