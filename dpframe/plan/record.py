@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, TypedDict, cast
 
@@ -22,9 +23,10 @@ from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import name_of
-from dpframe.privacy.amounts import below, round_up
+from dpframe.privacy.amounts import PrivacyLoss, below, round_up
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.pots import Pots
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.grid import Ticks
 from dpframe.queries.quantiles import LEVEL
@@ -116,8 +118,13 @@ def left_after(plan: AnyPlan, declaration: Declaration) -> dict[str, float]:
     if declaration.ledger is None:
         return {}
     status = declaration.ledger.last_status()
-    after = replace(status, pots=status.pots.plus(plan.loss))
+    after = replace(status, pots=_pots_after(status.pots, plan.loss))
     return {"remaining_epsilon": after.remaining_epsilon, "remaining_mu": after.remaining_mu}
+
+
+@lru_cache(maxsize=64)  # what is left takes as long to find as a plan
+def _pots_after(pots: Pots, loss: PrivacyLoss) -> Pots:
+    return pots.plus(loss)
 
 
 def record_of(
