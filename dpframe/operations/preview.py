@@ -192,8 +192,8 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
         first: `epsilon`, `delta` and `mu` of the release, `fits`, what remains, and the errors of
         the outputs. The name of the columns says which errors these are, "std_error" or
         "half_width_95"; means are among them where `rows` is given. Quantiles that are selected
-        have one row each, with `rank_error_95` in place of errors of noise: at most so many rows lie
-        between it and the bin selected, with a probability of 95 % or more. What `discover`,
+        have one row each, with `rank_error_95` in place of errors of noise: at most so many rows
+        lie between it and the bin selected, with a probability of 95 % or more. What `discover`,
         `suggest_caps` and `suggest_bounds` look for has a table of its own, which these describe.
 
     Notes
