@@ -74,7 +74,9 @@ def test_one_unit_moves_the_histogram_as_far_as_claimed(mechanism, neighboring, 
     assert 0 <= claimed / bins - 1 < Fraction(1, 10**9)
 
 
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    "neighboring", [pytest.param("add_remove", marks=pytest.mark.full), "replace"]
+)
 def test_one_unit_moves_a_look_as_far_as_its_pure_noise_allows(neighboring):
     plan = planned("rows", "auto", neighboring, budget=Budget(3, 1e-6), share=0.1)
     assert reached(plan, moved(plan))
