@@ -194,7 +194,7 @@ class _Kept(NamedTuple):
 
     declaration: Declaration
     owner: ref[Any]
-    test: seam.Block | None  # in which it was declared
+    test: seam.OpenBlock | None  # in which it was declared
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         """Leave it out of pickles and deep copies."""

@@ -302,7 +302,7 @@ def read_csv(path: Place) -> pd.DataFrame:
     >>> back.dp.certificate == released.dp.certificate
     True
     """
-    place = _check_path(path)
+    place = seam.written(_check_path(path))
     beside = sidecar_of(place)
     if not place.exists():
         alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""

@@ -13,6 +13,7 @@ from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import opened_ledger, read_released
 from dpframe.ledger.ledger import Ledger
+from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
 
@@ -69,7 +70,7 @@ def report_files(given: argparse.Namespace, paths: list[Path]) -> Answer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # each table that is altered is told below
         page = report(frames, ledger=ledger, **options)
-    output.write_text(page, encoding="utf-8", newline="\n")
+    seam.place(output).write_text(page, encoding="utf-8", newline="\n")
     checks = [answer_of(path, partial(_sound, path, one, ledger)) for path, one in frames.items()]
     wrong = [f"{check.about}: {check.problems[0]}" for check in checks if check.code]
     facts = {"tables": list(frames), "sound": not wrong}

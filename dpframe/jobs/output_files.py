@@ -15,6 +15,7 @@ from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
 from dpframe.jobs.plan_toml import Section
 from dpframe.ledger.failures import NO_ROOM
+from dpframe.privacy import seam
 
 WRITERS = {".csv": write_csv, ".parquet": write_parquet}
 """How releases are written, by suffix."""
@@ -124,7 +125,8 @@ def rescue_frames(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
     for place in (job.ledger.parent, Path.cwd(), Path(tempfile.gettempdir())):
         folder = None
         try:
-            folder = Path(tempfile.mkdtemp(prefix="dpframe-released-", dir=place))
+            there = seam.place(place / "released").parent
+            folder = Path(tempfile.mkdtemp(prefix="dpframe-released-", dir=there))
             for number, (name, frame) in enumerate(frames.items(), start=1):
                 suffix = job.files[name][0].suffix.lower()
                 WRITERS[suffix](frame, folder / f"{number}-{_plain(name)}{suffix}")
@@ -142,7 +144,7 @@ def _plain(name: str) -> str:
 
 
 def _places(job: Job) -> Iterator[tuple[str, Path]]:
-    return ((name, path) for name, paths in job.files.items() for path in paths)
+    return ((name, seam.place(path)) for name, paths in job.files.items() for path in paths)
 
 
 def _files_of_release(path: Path) -> list[Path]:

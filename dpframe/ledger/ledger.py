@@ -233,7 +233,7 @@ class Ledger:
     @property
     def protected(self) -> Protected | None:
         """Whom the ledger protects, or `None` if no frame was declared with it yet."""
-        return self._charged()._seen.protected
+        return self._in_use()._seen.protected
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -332,7 +332,7 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-        charged = self._charged()
+        charged = self._in_use()
         if charged is not self:
             charged._append(decide)
             return
@@ -367,7 +367,7 @@ class Ledger:
 
     def _look(self) -> Chain:
         """Read what is new in the file."""
-        charged = self._charged()
+        charged = self._in_use()
         if charged is not self:
             return charged._look()
         if self._file is not None:
@@ -379,7 +379,7 @@ class Ledger:
         """Whether it was made inside a testing block that this code is not in."""
         return self._made_in is not None and self._made_in is not seam.seen()
 
-    def _charged(self) -> "Ledger":
+    def _in_use(self) -> "Ledger":
         """Return itself, or what stands in for it in a test, where no file is ever charged."""
         test = seam.seen()
         if self.is_of_another_test:
@@ -418,14 +418,14 @@ class Ledger:
         LedgerError
             If the file was found to be changed, or cannot be used.
         """
-        charged = self._charged()
+        charged = self._in_use()
         if charged._file is not None:
             charged._lock.hold(charged._glance_at_file)
         return BudgetStatus.of(charged._seen)
 
     def last_status(self) -> BudgetStatus:
         """Return the status as of the last look or spend, without reading a file."""
-        return BudgetStatus.of(self._charged()._seen)
+        return BudgetStatus.of(self._in_use()._seen)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per release, in order.
@@ -460,6 +460,9 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy as another view of the same file; a copy in memory would double the budget."""
+        if seam.seen() is not None:
+            why = "a ledger cannot be pickled or copied inside a testing block:"
+            raise LedgerError(f"{why} another process would charge its file.")
         if self._file is None:
             raise LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "

@@ -229,7 +229,8 @@ def plot(
         arranged = _color_columns(arranged, [one.label for one in drawn], color)
     marks = "bands" if arranged[0].kind in ("line", "histogram") else "error bars"
     caption = max((one.caption for one in drawn), key=len)
-    text = f"{100 * level:.10g}% {marks}: {caption}"
+    test = "TEST, not private; " * any(one.testing for one in certificate.releases)
+    text = f"{test}{100 * level:.10g}% {marks}: {caption}"
     return draw_figure(Figure(arranged, text, title, legend, ax, figsize))
 
 

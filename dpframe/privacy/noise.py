@@ -123,7 +123,7 @@ def random_words(n: int, dtype: type[np.unsignedinteger[Any]] = np.uint64) -> np
 def row_words(n: int) -> np.ndarray:
     """Return n random words by which rows are chosen; in a test, the word of the test."""
     word = seam.row_word()
-    return random_words(n) if word is None else np.full(n, word, np.uint64)
+    return random_words(n, np.uint64) if word is None else np.full(n, word, np.uint64)
 
 
 def _random_bits(n: int) -> int:

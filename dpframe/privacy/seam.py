@@ -20,7 +20,7 @@ from dpframe.errors import PrivacyTestError
 _OUTSIDE = "outside"
 
 
-class Block:
+class OpenBlock:
     """A test that is open. What it does to releases is said in `dpframe.testing`.
 
     Parameters
@@ -32,7 +32,7 @@ class Block:
     def __init__(self, word: int = 0) -> None:
         self.word = word
         self._process, self._thread = os.getpid(), threading.get_ident()
-        self._token: Token[Block | None] | None = None
+        self._token: Token[OpenBlock | None] | None = None
         self._left = False
         self._ended = False
 
@@ -56,6 +56,10 @@ class Block:
         """Return where a file is written that is to be at a path."""
         return path
 
+    def written(self, path: Path) -> Path:
+        """Return where a file is that was to be at a path."""
+        return path
+
     def stand_in(self, ledger: Any) -> Any:
         """Return what is charged in place of a ledger that was there before, or is a file."""
         return ledger
@@ -69,10 +73,14 @@ class Block:
 
     def open(self) -> None:
         """Open the block in this context."""
-        if seen() is not None:
+        if self._ended:
+            raise PrivacyTestError("a testing block can be opened once: make another one.")
+        around = _BLOCK.get()
+        if around is not None and around.is_here:
             way = "Close the first one, or leave the second one out."
             raise PrivacyTestError(f"a testing block cannot be opened inside of another. {way}")
-        current()  # refuses what was left behind by another one
+        if around is not None:
+            around.refuse()
         self._token = _BLOCK.set(self)
         _OPEN.append(self)
 
@@ -105,12 +113,12 @@ class Block:
             raise PrivacyTestError(f"{why} Wait for it inside of the block.", rule=_OUTSIDE)
 
 
-_BLOCK: ContextVar[Block | None] = ContextVar("dpframe_testing", default=None)
-_OPEN: list[Block] = []
+_BLOCK: ContextVar[OpenBlock | None] = ContextVar("dpframe_testing", default=None)
+_OPEN: list[OpenBlock] = []
 """All blocks that are open in the process, or were when it was forked."""
 
 
-def current() -> Block | None:
+def current() -> OpenBlock | None:
     """Return the block that this code is in; to be asked before anything is charged.
 
     Raises
@@ -134,7 +142,7 @@ def current() -> Block | None:
     return None
 
 
-def seen() -> Block | None:
+def seen() -> OpenBlock | None:
     """Return the block that this code is in; never raises, so that it may be asked at any time."""
     block = _BLOCK.get()
     return block if block is not None and block.is_here else None
@@ -168,3 +176,9 @@ def place(path: Path) -> Path:
     """Return where a file goes: to its path, or into the folder of a test."""
     block = seen()
     return path if block is None else block.place(path)
+
+
+def written(path: Path) -> Path:
+    """Return where a file is that is read: at its path, or where a test has written it."""
+    block = seen()
+    return path if block is None else block.written(path)

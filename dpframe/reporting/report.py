@@ -17,7 +17,7 @@ import pandas as pd
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates import words
-from dpframe.certificates.certificate import Release
+from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.parts import SelectionPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
@@ -125,6 +125,7 @@ def report(
         title=title,
         tables=tables,
         sound=sound,
+        test=TEST if any(table.release.testing for table in tables) else "",
         written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
         units=_units(tables),
         how=_how(tables),

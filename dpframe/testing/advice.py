@@ -96,7 +96,7 @@ MISTAKES = {
             r"\.(merge|join)\(|explode\(|concat\(|repeat\(",
             "one row becomes several; declare the unit and its caps for what comes out",
         ),
-        _of(r"EACH_ROW", "rows are declared to be people; name the column, privacy_unit=..."),
+        _of(r"EACH_ROW", "rows are declared to be people; name their column in privacy_unit="),
     ),
 }
 """Usual mistakes by what they break."""

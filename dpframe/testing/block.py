@@ -16,7 +16,7 @@ from dpframe.privacy import seam
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
 
 
-class TestBlock(seam.Block):
+class TestBlock(seam.OpenBlock):
     """A block in which releases are marked as tests, and charge ledgers in memory alone.
 
     Parameters
@@ -61,12 +61,20 @@ class TestBlock(seam.Block):
 
     def place(self, path: Path) -> Path:
         """Return the place in the folder that stands for a path."""
-        full = Path(os.path.realpath(path))
-        if not full.is_relative_to(self.folder):
-            full = self.folder / full.relative_to(full.anchor)
-            full.parent.mkdir(parents=True, exist_ok=True)
+        full = self._within(path)
+        full.parent.mkdir(parents=True, exist_ok=True)
         self._places.add(full)
         return full
+
+    def _within(self, path: Path) -> Path:
+        full = Path(os.path.realpath(path))
+        inside = full.is_relative_to(self.folder)
+        return full if inside else self.folder / full.relative_to(full.anchor)
+
+    def written(self, path: Path) -> Path:
+        """Return the place of a file that was written in this block; of others, their path."""
+        full = self._within(path)
+        return full if full in self._places else path
 
     def files(self) -> dict[str, bytes]:
         """Return what was written, and what was written beside it."""

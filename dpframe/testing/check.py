@@ -8,9 +8,9 @@ import pandas as pd
 
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
 from dpframe.testing.advice import advice_for
-from dpframe.testing.comparing import Outcome, difference, watch
+from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
-from dpframe.testing.neighbors import Splitter, Tried
+from dpframe.testing.neighbors import Splitter, TriedUnit
 from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
 
 _ADDITIVITY = "additivity"
@@ -63,7 +63,7 @@ class _Pipeline:
             raise self._error(rule, wrong, "result", unit, made)
         return block.measured
 
-    def _compare(self, again: Outcome, words: str, unit: Any, rule: str) -> None:
+    def _compare(self, again: RunOutcome, words: str, unit: Any, rule: str) -> None:
         if again.raised is not None and words == _EMPTY:
             why = f"the pipeline fails {words}: {again.error}"
             raise self._error("empty frame", why, "error") from again.raised
@@ -89,7 +89,7 @@ class _Pipeline:
         """Run it once more on the same frame."""
         draws = self.replay(self.frame, "run twice on the same frame", rule="repetition")
         for number, pair in enumerate(zip(self.run.measured, draws, strict=True)):
-            if pair[0].moved(pair[1]):
+            if pair[0].differs_from(pair[1]):
                 wrong = f"run twice on the same frame, draw {number} measures other numbers"
                 raise self._error("repetition", wrong, "", draw=number)
 
@@ -209,8 +209,7 @@ def check(
     except PrivacyTestError as fault:
         if fault.rule != "repetition":
             raise
-        tried = _Pipeline(pipeline, frame, folder)  # what is loaded once is loaded by now
-        tried.repeat()
+        tried = _second_try(pipeline, frame, folder, fault)
     declarations = [one._operation.declaration for one in tried.run.measured]
     splitter = Splitter(frame, unit)
     if all(one.neighboring == "replace" for one in declarations):
@@ -227,6 +226,27 @@ def check(
     return tried.run
 
 
+def _second_try(
+    pipeline: Callable[[pd.DataFrame], Any],
+    frame: pd.DataFrame,
+    folder: str | os.PathLike[str] | None,
+    fault: PrivacyTestError,
+) -> _Pipeline:
+    """Try once more whether a pipeline repeats itself, now that all is loaded that is loaded once.
+
+    Raises
+    ------
+    PrivacyTestError
+        The first fault, if it does not.
+    """
+    try:
+        tried = _Pipeline(pipeline, frame, folder)
+        tried.repeat()
+    except PrivacyTestError:
+        raise fault from None
+    return tried
+
+
 def _check_arguments(frame: object, unit: Hashable | None, units: object) -> None:
     if not isinstance(frame, pd.DataFrame):
         way = "Let the pipeline make other kinds of frames of it."
@@ -237,7 +257,7 @@ def _check_arguments(frame: object, unit: Hashable | None, units: object) -> Non
         raise DPFrameError.about("units", "must be a whole number, 1 or more", units)
 
 
-def _check_units(tried: _Pipeline, chosen: Sequence[Tried]) -> bool:
+def _check_units(tried: _Pipeline, chosen: Sequence[TriedUnit]) -> bool:
     """Check units that are left out or added; return whether one moves anything."""
     beside = [_with_and_without(tried, one) for one in chosen]
     nothing = tried.replay(tried.frame.iloc[:0], _EMPTY)
@@ -251,7 +271,10 @@ def _check_units(tried: _Pipeline, chosen: Sequence[Tried]) -> bool:
     return moved
 
 
-def _with_and_without(tried: _Pipeline, one: Tried) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
+def _with_and_without(
+    tried: _Pipeline, one: TriedUnit
+) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
+    """Run it with and without a unit, one of which is the frame as it is."""
     if one.whole is not None:
         return tried.replay(one.whole, f"with {one.name}", one.unit), tried.run.measured
     assert one.without is not None  # noqa: S101  # of one of the two, there is a frame
@@ -277,4 +300,4 @@ def _check_replaced(tried: _Pipeline, splitter: Splitter, units: int, seed: int)
 
 
 def _moves(one: tuple[Draw, ...], other: tuple[Draw, ...]) -> bool:
-    return any(a.moved(b) for a, b in zip(one, other, strict=True))
+    return any(a.differs_from(b) for a, b in zip(one, other, strict=True))

@@ -24,7 +24,7 @@ _ALL = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class RunOutcome:
     """What one run of a pipeline lets out.
 
     Parameters
@@ -51,7 +51,7 @@ class Outcome:
     printed: list[str] = field(default_factory=list)
 
 
-def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> Outcome:
+def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> RunOutcome:
     """Run a pipeline in a block, and keep all that it lets out."""
     logged: list[str] = []
     result, raised = None, None
@@ -65,7 +65,7 @@ def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> Ou
             except BaseException as error:  # `sys.exit()` and what pytest raises, too
                 raised = error
             files, ledgers = block.files(), block.ledgers()
-    return Outcome(
+    return RunOutcome(
         result,
         None if raised is None else f"{type(raised).__name__}: {_text(raised)}",
         raised,
@@ -141,7 +141,7 @@ _PARTS = {
 }
 
 
-def difference(one: Outcome, other: Outcome) -> tuple[str, str] | None:
+def difference(one: RunOutcome, other: RunOutcome) -> tuple[str, str] | None:
     """Return where two outcomes differ first: in which part, and in words; `None`: nowhere."""
     for part, words in _PARTS.items():
         found = next(_differences(getattr(one, part), getattr(other, part), "", 0), None)

@@ -3,12 +3,12 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from dpframe.engines.labels import LabelCounts
+from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import Labels
 from dpframe.operations.pipeline import Operation
@@ -22,7 +22,7 @@ from dpframe.privacy.selection import Pick, deal_rows
 NEVER = Fraction(10**30)
 """The cost of what no noise hides."""
 
-Kind: TypeAlias = Literal["noise", "labels", "selection"]
+DrawKind: TypeAlias = Literal["noise", "labels", "selection"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Draw:
         Everything public that decides on noise and decoding, by name, as text.
     """
 
-    kind: Kind
+    kind: DrawKind
     what: str
     release_id: str
     law: str
@@ -106,7 +106,7 @@ class Draw:
             return self._labels_cost(other)
         return self._selection_cost(other)
 
-    def moved(self, other: "Draw") -> bool:
+    def differs_from(self, other: "Draw") -> bool:
         """Whether another frame measures other integers."""
         return bool(self.excess([(1, self), (-1, other)]))
 
@@ -261,7 +261,7 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
     facts |= {"law": law, "scales": str([float(s).hex() for s in scales]), "groups": str(groups)}
     loss, own = operation.plan.loss, entry.loss
     return Draw(
-        cast(Kind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
+        cast(DrawKind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
         facts, exact, operation,
     )  # fmt: skip
 
@@ -275,12 +275,12 @@ def _text(numbers: Any) -> str:
     return np.asarray(numbers, float).tobytes().hex()
 
 
-def published(draw: Draw, noisy: Any) -> Draw:
+def with_published(draw: Draw, noisy: Any) -> Draw:
     """Keep what was handed out, as a copy."""
     return replace(draw, _published=copy_of(noisy))
 
 
-def handed_out(draw: Draw, number: int) -> Any:
+def hand_out(draw: Draw, number: int) -> Any:
     """Return what was handed out once more: labels in another order."""
     again = copy_of(draw._published)
     if draw.kind != "labels":

@@ -14,7 +14,7 @@ _MOST_CELLS, _MOST_ROWS = 200, 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TriedUnit:
     """A unit to try, with frames that hold it and do not.
 
     Parameters
@@ -52,13 +52,13 @@ class Splitter:
         else:
             self.codes, self.ids = pd.factorize(frame[unit])
 
-    def of_frame(self, most: int, seed: int) -> Iterator[Tried]:
+    def of_frame(self, most: int, seed: int) -> Iterator[TriedUnit]:
         """Give some units of the frame: those that stand out first, then random ones."""
         word = "row" if self.unit is None else str(self.unit)
         for code in self._choose(most, seed):
             own = self.codes == code
             unit = self._id(code)
-            yield Tried(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
+            yield TriedUnit(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
 
     def _id(self, code: int) -> Any:
         """Return the identifier of a unit, a number of NumPy as one of Python."""
@@ -77,21 +77,21 @@ class Splitter:
         first = first[: max(most * 2 // 3, 1)]
         return list(dict.fromkeys([*first, *rest.tolist()]))[:most]
 
-    def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[Tried]:
+    def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[TriedUnit]:
         """Make units that fill all cells and caps."""
         if len(self.frame):
             rng = np.random.default_rng(seed)  # no noise: made-up rows
             for end, words in enumerate(("small", "large")):
                 rows = self._full(declarations, rng, end)
-                yield from self._added(rows, f"{words} values in all groups", end)
+                yield from self._add_rows(rows, f"{words} values in all groups", end)
 
-    def odd(self, seed: int) -> Iterator[Tried]:
+    def odd(self, seed: int) -> Iterator[TriedUnit]:
         """Make a unit of odd cells."""
         if len(self.frame):
             rng = np.random.default_rng(seed)  # no noise: made-up rows
-            yield from self._added(self._odd(rng), "odd cells", 1)
+            yield from self._add_rows(self._odd(rng), "odd cells", 1)
 
-    def _added(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[Tried]:
+    def _add_rows(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[TriedUnit]:
         """Add rows under an identifier before or behind all others, if there is one."""
         word, unit = "row", None
         if self.unit is None:
@@ -100,10 +100,10 @@ class Splitter:
             word, unit = "unit", _new_ids(self.frame[self.unit])[end]
             if unit is None:
                 return
-            _put(rows, self.unit, [unit] * len(rows))
+            _write_cells(rows, self.unit, [unit] * len(rows))
         rows.index = _new_index(self.frame.index, len(rows))
         whole = pd.concat([self.frame, rows])
-        yield Tried(f"a made-up {word} of {words}", unit, whole, None, rows)
+        yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows)
 
     def _templates(self, rng: np.random.Generator, count: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame.iloc[rng.integers(len(self.frame), size=count)]
@@ -123,21 +123,21 @@ class Splitter:
         times = min(max(most, each, 1) + 1, max(_MOST_ROWS // len(cells), 1))
         rows = self._templates(rng, len(cells) * times)
         for at, label in enumerate(keys if cells[0] else ()):
-            _put(rows, label, [cell[at] for cell in cells] * times)
+            _write_cells(rows, label, [cell[at] for cell in cells] * times)
         for label in own:
             bounds = facts[label].bounds
             if bounds is not None:
-                _put(rows, label, [bounds[end]] * len(rows))
+                _write_cells(rows, label, [bounds[end]] * len(rows))
         return rows
 
     def _odd(self, rng: np.random.Generator) -> pd.DataFrame:
         rows = self._templates(rng, 4)
         for label in dict.fromkeys(self.frame.columns):
             if label != self.unit:
-                _put(rows, label, _odd_cells(self.frame[label]))
+                _write_cells(rows, label, _odd_cells(self.frame[label]))
         return rows
 
-    def replacing(self, most: int, seed: int) -> Iterator[tuple[Tried, pd.DataFrame]]:
+    def replacing(self, most: int, seed: int) -> Iterator[tuple[TriedUnit, pd.DataFrame]]:
         """Give units and frames for neighbors in which one is replaced, see `of_frame`.
 
         `without` has the rows of a common model in place of the unit's; `alone` has them in place
@@ -150,32 +150,32 @@ class Splitter:
         counts = np.bincount(self.codes[self.codes >= 0])
         every = self._as_model(model, range(len(counts)))
         for code in others:
-            whole = self._replaced(code, model)
+            whole = self._replace_unit(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
             name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
-            yield Tried(name, self._id(code), None, whole, alone), every
+            yield TriedUnit(name, self._id(code), None, whole, alone), every
 
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame[self.codes == model].copy()
         if self.unit is not None:
-            _put(rows, self.unit, [self.ids[code]] * len(rows))
+            _write_cells(rows, self.unit, [self.ids[code]] * len(rows))
         return rows
 
-    def _replaced(self, code: int, model: int) -> pd.DataFrame:
+    def _replace_unit(self, code: int, model: int) -> pd.DataFrame:
         first = int(np.flatnonzero(self.codes == code)[0])
         before, after = np.arange(len(self.frame)) < first, self.codes != code
         parts = [self.frame[before], self._rows_as(model, code), self.frame[~before & after]]
-        return _renumbered(pd.concat(parts), self.frame)
+        return _renumber(pd.concat(parts), self.frame)
 
     def _as_model(self, model: int, codes: Sequence[int], keep: int = -1) -> pd.DataFrame:
         parts = [
             self.frame[self.codes == code] if code == keep else self._rows_as(model, code)
             for code in codes
         ]
-        return _renumbered(pd.concat(parts), self.frame)
+        return _renumber(pd.concat(parts), self.frame)
 
 
-def _renumbered(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+def _renumber(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     if isinstance(frame.index, pd.RangeIndex):
         made.index = pd.RangeIndex(len(made))
     return made
@@ -197,7 +197,7 @@ def _outliers(column: pd.Series) -> list[int]:
         return []
 
 
-def _put(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> None:
+def _write_cells(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> None:
     """Write cells where the dtype of the column holds them, and leave it as it is elsewhere."""
     try:
         rows[label] = pd.Series(list(values), index=rows.index).astype(rows[label].dtype)
@@ -247,6 +247,7 @@ def _new_index(index: pd.Index, count: int) -> pd.Index:
     if isinstance(index, pd.RangeIndex):
         return pd.RangeIndex(index.stop, index.stop + count * index.step, index.step)
     if index.dtype.kind == "i":
-        return pd.Index(index.max() + 1 + np.arange(count), dtype=index.dtype, name=index.name)
+        places = np.arange(count) + (int(index.max()) + 1)
+        return pd.Index(places).astype(index.dtype).rename(index.name)
     labels: pd.Index = index[:1].repeat(count)
     return labels

@@ -9,7 +9,7 @@ from dpframe.errors import DPFrameError, PrivacyTestError
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.testing.block import TestBlock
-from dpframe.testing.draws import Draw, draw_of, handed_out, published
+from dpframe.testing.draws import Draw, draw_of, hand_out, with_published
 
 INVARIANCE, CHARGE = "invariance", "charge"
 
@@ -30,7 +30,7 @@ class Run(TestBlock):
         """Return the entries of every ledger that was charged or opened."""
         charged = [one._operation.declaration.ledger for one in self._draws]
         every = {id(one): one for one in [*charged, *self._ledgers.values()] if one is not None}
-        seen = {id(ledger._charged()): ledger._charged() for ledger in every.values()}
+        seen = {id(ledger._in_use()): ledger._in_use() for ledger in every.values()}
         return [(ledger.budget, ledger.entries) for ledger in seen.values()]
 
     def replay(self) -> "Replay":
@@ -50,17 +50,17 @@ class Run(TestBlock):
             Inside or at the end of the block: if another number of releases is made, or another
             one, or if the neighbor moves more than was charged.
         """
-        return Replay(self, self._given, self.word)
+        return Replay(self, self._own_folder, self.word)
 
     @property
-    def _given(self) -> str | os.PathLike[str] | None:
+    def _own_folder(self) -> str | os.PathLike[str] | None:
         return None if self._temporary is not None else self._folder
 
     def draw(self, operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Any:
         """Draw noise, and keep what it hides."""
         draw = self._note(operation, exact, entry)
         noisy = operation.draw(exact)
-        self._keep(published(draw, noisy))
+        self._keep(with_published(draw, noisy))
         return noisy
 
     def _note(self, operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Draw:
@@ -112,7 +112,7 @@ class Replay(Run):
                 wrong = f"{name} of {first.what!r} differ: {_beside(text, draw.facts.get(name))}"
                 raise self._broken(wrong, number, INVARIANCE)
         self._keep(replace(draw, _published=first._published))
-        return handed_out(first, number)
+        return hand_out(first, number)
 
     def finish(self) -> None:
         """Refuse fewer releases, and a neighbor that moves more than was charged."""

@@ -1,24 +1,234 @@
 """What `check` finds in pipelines: usual mistakes, each by a named rule, and no false alarm."""
 
+import asyncio
+import itertools
+import logging
+import sys
+import uuid
+
+import numpy as np
+import pandas as pd
 import pytest
 from support import pipelines
-from support.pipelines import RIGHT, WRONG, rides
+from support.pipelines import RIGHT, WRONG, by_zone, released, rides
 
+import dpframe as dpf
 import dpframe.testing as dpt
+from dpframe.errors import DPFrameError, UnknownColumnError
+from dpframe.testing.advice import GENERAL, MISTAKES
+
+SMALL = rides(120, 20)
 
 
+def fault(pipeline, frame=SMALL, unit="rider", units=4, **options):
+    """Check a pipeline that has something wrong."""
+    with pytest.raises(dpt.PrivacyTestError) as caught:
+        dpt.check(pipeline, frame, unit=unit, units=units, **options)
+    return caught.value
+
+
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("pipeline", RIGHT, ids=lambda one: one.__name__)
 def test_right_pipelines_pass(pipeline):
-    run = dpt.check(pipeline, rides(), unit="rider", units=12)
-    assert run.measured
+    assert dpt.check(pipeline, rides(), unit="rider", units=8).measured
 
 
 def test_a_right_pipeline_with_the_relation_of_replacement_passes():
-    assert dpt.check(pipelines.each_row_replaced, rides(120), units=8).measured
+    assert dpt.check(pipelines.each_row_replaced, rides(60), units=4).measured
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("pipeline", WRONG, ids=lambda one: one.__name__)
 def test_mistakes_are_found_by_a_rule(pipeline):
-    with pytest.raises(dpt.PrivacyTestError) as caught:
-        dpt.check(pipeline, rides(), unit="rider", units=12)
-    assert caught.value.rule == WRONG[pipeline], str(caught.value)
+    found = fault(pipeline, rides(), units=8)
+    assert found.rule == WRONG[pipeline], str(found)
+    assert f"{found.rule}: " in str(found)
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("kind", ["texts", "times", "floats", "categories", "nullable", "none"])
+def test_units_of_all_types_pass_and_are_found(kind):
+    frame = SMALL.copy()
+    frame["rider"] = {
+        "texts": lambda ids: "r" + ids.astype(str),
+        "times": lambda ids: pd.Timestamp("2024-01-01") + pd.to_timedelta(ids, "D"),
+        "floats": lambda ids: ids + 0.5,
+        "categories": lambda ids: ids.astype("category"),
+        "nullable": lambda ids: ids.astype("Int64").where(ids != ids[0]),
+        "none": lambda ids: ids.astype(object).where(ids != ids[0]),
+    }[kind](frame["rider"])
+    assert dpt.check(by_zone, frame, unit="rider", units=3).measured
+    assert fault(pipelines.ranked, frame, units=3).rule == "additivity"
+
+
+def test_frames_with_labels_in_their_index_pass():
+    frame = SMALL.set_axis([f"ride {number}" for number in range(len(SMALL))])
+    assert dpt.check(by_zone, frame, unit="rider", units=3).measured
+
+
+def test_a_fault_names_unit_rule_draw_and_line():
+    found = fault(pipelines.ranked)
+    assert (found.rule, found.draw) == ("additivity", 0)
+    assert found.unit in set(SMALL["rider"])
+    words = f"rider {found.unit}", "draw 0", "of ranked()", ".rank(pct=True)", "cut at fixed"
+    assert [one for one in words if one not in str(found)] == []
+
+
+def test_what_no_line_shows_has_general_advice():
+    table = {"fare": SMALL["fare"].mean()}
+    shift = getattr(pd.Series, "".join(["su", "b"]))
+
+    def hidden(frame):
+        center = np.nanmean(frame["fare"]) if len(frame) else table["fare"]
+        return released(frame.assign(fare=shift(frame["fare"], center)), bounds={"fare": (-9, 9)})
+
+    found = fault(hidden)
+    assert found.rule == "additivity" and GENERAL["additivity"] in str(found)
+
+
+def test_mistakes_have_one_sentence_each():
+    every = [one for several in MISTAKES.values() for one in several]
+    assert len({one.advice for one in every}) == len(every)
+    assert all(one.advice[0].islower() and not one.advice.endswith(".") for one in every)
+
+
+def test_a_pipeline_that_differs_by_itself_is_reported_as_that():
+    numbers = itertools.count()
+
+    def numbered(frame):
+        return released(frame), next(numbers)
+
+    def named(frame):
+        return released(frame).rename(columns={"n": uuid.uuid4().hex})
+
+    def shuffled(frame):
+        frame = frame.assign(zone=frame["zone"].sample(frac=1).to_numpy())
+        return released(frame)
+
+    for pipeline in (numbered, named, shuffled):
+        found = fault(pipeline)
+        assert found.rule == "repetition" and "differs by itself" in str(found)
+
+
+def test_what_is_kept_from_run_to_run_is_reported():
+    kept = {}
+
+    def prepared_once(frame):
+        return released(kept.setdefault("rides", frame))
+
+    def released_once(frame):
+        if "released" not in kept:
+            kept["released"] = released(frame)
+        return kept["released"]
+
+    assert fault(prepared_once).rule == "no effect"
+    assert fault(released_once).rule == "repetition"
+
+
+def test_a_pipeline_that_no_unit_moves_is_reported():
+    assert fault(lambda frame: released(SMALL)).rule == "no effect"
+    nothing = fault(lambda frame: None)
+    assert nothing.rule == "no effect" and "released nothing" in str(nothing)
+
+
+def test_a_pipeline_that_fails_is_reported_as_that():
+    def fails(frame):
+        raise KeyError("fare")
+
+    def leaves(frame):
+        released(frame)
+        sys.exit(0)
+
+    found = fault(fails)
+    assert found.rule == "failure" and isinstance(found.__cause__, KeyError)
+    assert "SystemExit: 0" in str(fault(leaves))
+    empty = fault(lambda frame: released(frame, keys={"zone": [frame["zone"].mode()[0]]}))
+    assert empty.rule == "empty frame" and "fails on an empty frame" in str(empty)
+
+
+def test_errors_that_pipelines_catch_are_found():
+    def hides(frame):
+        try:
+            return released(frame, bounds={"fare": (0, float(frame["fare"].max()))})
+        except BaseException:
+            return None
+
+    assert fault(hides).rule == "invariance"
+
+
+def test_generators_are_run_and_coroutines_refused():
+    def tables(frame):
+        yield released(frame)
+        yield len(frame)
+
+    async def later(frame):
+        return released(frame)
+
+    assert fault(tables).rule == "invariance"
+    assert "is asynchronous" in str(fault(later))
+    dpt.check(lambda frame: asyncio.run(later(frame)), SMALL, unit="rider", units=2)
+
+
+def test_what_is_written_is_compared(tmp_path):
+    def writes(frame):
+        table = released(frame)
+        place = tmp_path / f"zones-{len(frame)}.csv"
+        dpf.write_csv(table, place)
+
+    found = fault(writes)
+    assert found.rule == "invariance" and "what is in files" in str(found)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_levels_of_the_log_are_compared_and_handlers_left_alone():
+    quiet = logging.getLogger("quiet")
+    quiet.propagate = False
+    before = logging.getLogger().level, list(logging.getLogger().handlers)
+
+    def logs(frame):
+        quiet.debug("rows: %d", len(frame))
+        return released(frame)
+
+    found = fault(logs)
+    assert found.rule == "invariance" and "what is logged" in str(found)
+    assert (logging.getLogger().level, logging.getLogger().handlers) == before
+
+
+def test_odd_cells_can_be_left_out():
+    def strict(frame):
+        if frame["zone"].isna().any():
+            raise ValueError("a zone is missing")
+        return released(frame)
+
+    assert fault(strict).rule == "invariance"
+    assert dpt.check(strict, SMALL, unit="rider", units=3, odd_cells=False).measured
+
+
+def test_charges_are_compared_with_the_unit_that_is_given():
+    def by_ride(frame):
+        return released(frame.assign(ride=range(len(frame))), privacy_unit="ride", max_rows=1)
+
+    found = fault(by_ride)
+    assert found.rule == "charge" and "was charged" in str(found)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(DPFrameError, match=r"must be a pandas\.DataFrame"):
+        dpt.check(by_zone, "rides.csv")
+    with pytest.raises(UnknownColumnError, match="one column of the frame"):
+        dpt.check(by_zone, SMALL, unit="driver")
+    with pytest.raises(DPFrameError, match="units must be a whole number"):
+        dpt.check(by_zone, SMALL, unit="rider", units=0)
+
+
+def test_the_frame_is_as_it_was():
+    frame = SMALL.copy()
+
+    def changes(frame):
+        frame["fare"] = frame["fare"].clip(0, 10)
+        frame.drop(columns="hour", inplace=True)
+        return released(frame)
+
+    dpt.check(changes, frame, unit="rider", units=2)
+    pd.testing.assert_frame_equal(frame, SMALL)
+    assert frame.attrs == {}

@@ -1,0 +1,413 @@
+"""Nothing tests by accident, and nothing real happens in a test: threads, forks, ledgers, files."""
+
+import asyncio
+import contextvars
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from support.planning import planned
+
+import dpframe as dpf
+import dpframe.testing as dpt
+from dpframe.errors import CertificateError, DeclarationError, LedgerError
+from dpframe.jobs.job import Overrides, read_plan
+from dpframe.jobs.run_job import release_job
+from dpframe.privacy import seam
+
+TRIPS = pd.DataFrame({"zone": ["A", "B", "A", "C"], "rider": [1, 1, 2, 3]})
+QUERY = dpf.count("zone", keys=["A", "B"])
+BUDGET = dpf.Budget(epsilon=1)
+ROOT = Path(dpf.__file__).parent
+
+
+def ask(frame=TRIPS, **options):
+    return dpf.release(frame, QUERY, epsilon=0.25, privacy_unit=dpf.EACH_ROW, **options)
+
+
+def declared(ledger):
+    frame = TRIPS.copy()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=ledger)
+    return frame
+
+
+def declare_and_ask(ledger):
+    return declared(ledger).dp.count("zone", keys=["A", "B"], epsilon=0.25)
+
+
+@pytest.fixture
+def path(tmp_path):
+    place = tmp_path / "trips.ledger"
+    dpf.Ledger.create(place, budget=BUDGET)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def outside():
+    """Before and after each test, nothing is in a block."""
+    assert seam.current() is None
+    yield
+    assert seam.current() is None
+    assert not seam._OPEN
+
+
+def blocks():
+    return [dpt.record, lambda: dpt.seeded_noise(1)]
+
+
+@pytest.mark.parametrize("block", blocks())
+def test_a_file_is_not_charged_and_not_told_of_a_unit(block, path):
+    before = path.read_bytes()
+    with block():
+        first, second = dpf.Ledger(path), dpf.Ledger(str(path))
+        declare_and_ask(first)
+        declare_and_ask(second)
+        assert first.status().remaining_epsilon == second.status().remaining_epsilon == 0.5
+        assert [len(one.entries) for one in (first, second, dpf.Ledger(path))] == [2, 2, 2]
+    assert path.read_bytes() == before
+    assert dpf.Ledger(path).protected is None
+
+
+@pytest.mark.parametrize("made", ["file", "memory"])
+def test_a_ledger_from_outside_is_as_it_was(made, path):
+    ledger = dpf.Ledger(path) if made == "file" else dpf.Ledger(budget=BUDGET)
+    frame = declared(ledger)
+    with dpt.record():
+        frame.dp.count("zone", keys=["A", "B"], epsilon=1)
+        assert ledger.glance().remaining_epsilon == ledger.last_status().remaining_epsilon == 0
+    assert (ledger.entries, ledger.status().remaining_epsilon) == ((), 1.0)
+    frame.dp.count("zone", keys=["A", "B"], epsilon=1)
+    assert len(ledger.entries) == 1
+
+
+def test_a_spent_ledger_has_its_whole_budget_inside():
+    ledger = dpf.Ledger(budget=BUDGET)
+    declared(ledger).dp.count("zone", keys=["A"], epsilon=1, name="march")
+    with dpt.record():
+        declared(ledger).dp.count("zone", keys=["A"], epsilon=1, name="march")
+
+
+def test_a_ledger_made_inside_is_in_memory_and_refused_outside(tmp_path):
+    place = tmp_path / "new.ledger"
+    with dpt.record():
+        made = dpf.Ledger.create(place, budget=BUDGET)
+        declare_and_ask(dpf.Ledger(place))
+        assert len(made.entries) == 1
+        alone = dpf.Ledger(budget=BUDGET)
+    assert not place.exists()
+    for ledger in (made, alone):
+        with pytest.raises(LedgerError, match="made inside a testing block"):
+            ledger.status()
+        with pytest.raises(LedgerError, match="made inside a testing block"):
+            declared(ledger)
+        with dpt.record(), pytest.raises(LedgerError, match="made inside a testing block"):
+            declared(ledger)
+
+
+def test_a_frame_declared_inside_is_refused_outside():
+    with dpt.record() as run:
+        frame = declared(dpf.Ledger(budget=BUDGET))
+    with pytest.raises(DeclarationError, match="declared inside a testing block"):
+        frame.dp.count("zone", keys=["A"], epsilon=0.5)
+    with run.replay() as again, pytest.raises(DeclarationError, match="inside a testing block"):
+        frame.dp.count("zone", keys=["A"], epsilon=0.5)
+    assert again.measured == ()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, budget=BUDGET)
+    frame.dp.count("zone", keys=["A"], epsilon=0.5)
+    assert frame.dp.budget.remaining_epsilon == 0.5
+
+
+OUTSIDE = {
+    "verify": dpf.verify,
+    "certificate": lambda made: made.dp.certificate,
+    "interval": lambda made: made.dp.interval(0.9),
+    "round": lambda made: made.dp.round(1),
+    "select": lambda made: dpf.select(made, ["A"]),
+    "concat": lambda made: dpf.concat([made, made]),
+    "combine": lambda made: made.dp.combine({"A": 1}),
+    "sort": lambda made: made.dp.sort_values("count"),
+    "denoise": lambda made: made.dp.denoise(),
+    "report": dpf.report,
+    "plot": lambda made: made.dp.plot(),
+    "schema": dpf.schema,
+    "write_csv": lambda made: dpf.write_csv(made, "test.csv"),
+    "write_parquet": lambda made: dpf.write_parquet(made, "test.parquet"),
+    "read": lambda made: dpf.verify(pickle.loads(pickle.dumps(made))),  # noqa: S301
+}
+
+
+@pytest.mark.parametrize("call", OUTSIDE)
+@pytest.mark.parametrize("block", blocks())
+def test_what_is_made_inside_is_refused_outside(call, block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with block():
+        made = ask()
+        assert "TEST" in repr(made.dp.certificate)
+    with pytest.raises(CertificateError, match="made inside a testing block"):
+        OUTSIDE[call](made)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mark_that_is_taken_out_shows():
+    with dpt.record():
+        made = ask()
+    made.attrs["dpframe"]["releases"][0]["testing"] = False
+    with pytest.raises(CertificateError, match="is not what its certificate"):
+        dpf.verify(made)
+
+
+def test_files_go_to_the_folder_of_the_block_and_say_that_they_are_tests(tmp_path):
+    real, folder = tmp_path / "published", tmp_path / "tests"
+    real.mkdir(), folder.mkdir()
+    with dpt.seeded_noise(3, folder=folder):
+        made = ask()
+        dpf.write_csv(made, real / "zones.csv")
+        dpf.write_parquet(made, real / "zones.parquet")
+        page = dpf.report(made, path=real / "page.html", title="Trips")
+        dpf.write_csv(made, folder / "own.csv")
+        assert dpf.read_csv(real / "zones.csv").equals(made)
+        assert dpf.read_csv(folder / "own.csv").equals(made)
+    assert list(real.iterdir()) == []
+    names = sorted(file.name for file in folder.rglob("*") if file.is_file())
+    assert len(names) == 6 and "own.csv" in names
+    assert "TEST: Trips" in page and "Verified" not in page.split("</header>")[0]
+    (written,) = folder.rglob("zones.parquet")
+    with pytest.raises(CertificateError, match="made inside a testing block"):
+        dpf.verify(pd.read_parquet(written))
+    with pytest.raises(CertificateError):
+        dpf.read_csv(folder / "own.csv")
+
+
+def test_a_temporary_folder_ends_with_the_block(tmp_path):
+    with dpt.record() as run:
+        dpf.write_csv(ask(), tmp_path / "zones.csv")
+        folder = run.folder
+        assert len(run.files()) == 2
+    assert not folder.exists() and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_plans_run_into_the_folder_of_the_block(inside, tmp_path):
+    real, folder = tmp_path / "real", tmp_path / "tests"
+    real.mkdir(), folder.mkdir()
+    plan = planned(real)
+    before = {file: file.read_bytes() for file in real.rglob("*") if file.is_file()}
+    march = Overrides({"month": "2024-03"})
+    job = None if inside else read_plan(plan, march)
+    with dpt.seeded_noise(1, folder=folder):
+        done = release_job(job or read_plan(plan, march))
+        assert done.written and not done.failed and len(done.ledger.entries) == 1
+        assert all(one.dp.certificate.release.testing for one in done.frames.values())
+    assert {file: file.read_bytes() for file in real.rglob("*") if file.is_file()} == before
+    assert all(file.is_relative_to(folder) and file.is_file() for file in done.written)
+
+
+def in_thread(act):
+    """Return what an act in a plain thread of its own returns or raises."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(act).result()
+
+
+@pytest.mark.parametrize("block", blocks())
+def test_threads_that_do_not_see_the_block_release_nothing(block, path):
+    before = path.read_bytes()
+    frame = declared(dpf.Ledger(budget=BUDGET))
+    with block():
+        for act in (ask, lambda: declare_and_ask(dpf.Ledger(path)), lambda: declared(None)):
+            with pytest.raises(dpt.PrivacyTestError, match="without its context"):
+                in_thread(act)
+        with pytest.raises(dpt.PrivacyTestError, match="without its context"):
+            in_thread(lambda: frame.dp.count("zone", keys=["A"], epsilon=0.5))
+        with pytest.raises(dpt.PrivacyTestError, match="without its context"):
+            in_thread(lambda: dpf.Ledger.create(path.with_name("other"), budget=BUDGET))
+    assert path.read_bytes() == before and frame.dp.budget.remaining_epsilon == 1
+    assert not path.with_name("other").exists()
+    assert in_thread(ask).dp.certificate.release.testing is False
+
+
+def test_threads_with_a_copied_context_are_followed():
+    with dpt.record() as run:
+        context = contextvars.copy_context()
+        made = in_thread(lambda: context.run(ask))
+        assert made.dp.certificate.release.testing
+        asyncio.run(asyncio.to_thread(ask))
+    assert len(run.measured) == 2
+
+
+def test_a_thread_that_outlives_its_block_releases_nothing():
+    go, failed = threading.Event(), []
+
+    def late():
+        go.wait(10)
+        try:
+            ask()
+        except dpt.PrivacyTestError as error:
+            failed.append(error)
+
+    with dpt.record():
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(late,))
+        thread.start()
+    go.set()
+    thread.join()
+    assert "which has ended" in str(failed[0])
+
+
+def test_a_copied_context_that_outlives_its_block_releases_nothing():
+    with dpt.record():
+        context = contextvars.copy_context()
+    with pytest.raises(dpt.PrivacyTestError, match="has ended"):
+        context.run(ask)
+
+
+def test_a_task_that_outlives_its_block_releases_nothing():
+    async def late(go):
+        await go.wait()
+        return ask()
+
+    async def main():
+        go = asyncio.Event()
+        with dpt.record():
+            task = asyncio.create_task(late(go))
+            await asyncio.sleep(0)
+        go.set()
+        return await asyncio.wait_for(task, 10)
+
+    with pytest.raises(dpt.PrivacyTestError, match="has ended"):
+        asyncio.run(main())
+
+
+def steps():
+    with dpt.seeded_noise(3):
+        yield ask()
+        yield ask()
+
+
+def test_generators_that_are_closed_anywhere_leave_nothing_behind():
+    opened = steps()
+    next(opened)
+    assert seam.current() is not None
+    opened.close()
+    assert ask().dp.certificate.release.testing is False
+    opened = steps()
+    next(opened)
+    contextvars.copy_context().run(opened.close)  # where the variable cannot be set back
+    assert ask().dp.certificate.release.testing is False
+    opened = steps()
+    next(opened)
+    in_thread(opened.close)
+    assert ask().dp.certificate.release.testing is False
+    opened = steps()
+    next(opened)
+    del opened
+    gc.collect()
+    assert ask().dp.certificate.release.testing is False
+
+
+def test_blocks_that_are_closed_out_of_order_leave_nothing_behind():
+    first, second = dpt.seeded_noise(1), dpt.seeded_noise(2)
+    first.__enter__()
+    with pytest.raises(dpt.PrivacyTestError, match="inside of another"):
+        second.__enter__()
+    context = contextvars.Context()
+    context.run(second.__enter__)
+    assert context.run(lambda: ask().dp.certificate.release.testing)
+    first.__exit__(None, None, None)
+    with pytest.raises(dpt.PrivacyTestError, match="without its context"):
+        ask()
+    second.__exit__(None, None, None)
+    assert ask().dp.certificate.release.testing is False
+
+
+def test_threads_have_blocks_of_their_own():
+    def own():
+        with dpt.seeded_noise(3):
+            barrier.wait(10)
+            made = ask()
+            barrier.wait(10)
+            return made.dp.certificate.release.testing
+
+    barrier = threading.Barrier(3)
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: own(), range(3))) == [True] * 3
+
+
+def test_a_block_that_fails_is_closed():
+    with pytest.raises(ZeroDivisionError), dpt.record():
+        1 / 0  # noqa: B018
+    assert ask().dp.certificate.release.testing is False
+
+
+def test_a_block_is_opened_once():
+    run = dpt.record()
+    with run:
+        ask()
+    with pytest.raises(dpt.PrivacyTestError, match="can be opened once"), run:
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_processes_release_nothing(path):
+    before = path.read_bytes()
+
+    def act():
+        try:
+            declare_and_ask(dpf.Ledger(path))
+        except dpt.PrivacyTestError as error:
+            os._exit(7 if "forked" in str(error) else 8)
+        os._exit(0)
+
+    with dpt.record():
+        child = get_context("fork").Process(target=act)
+        child.start()
+        child.join(60)
+    assert child.exitcode == 7 and path.read_bytes() == before
+
+
+def test_blocks_and_their_ledgers_are_not_pickled(path):
+    with dpt.record() as run:
+        with pytest.raises(dpt.PrivacyTestError, match="cannot be pickled"):
+            pickle.dumps(run)
+        with pytest.raises(LedgerError, match="cannot be pickled or copied"):
+            pickle.dumps(dpf.Ledger(path))
+        with pytest.raises(LedgerError, match="cannot be pickled or copied"):
+            pickle.dumps(dpf.Ledger(budget=BUDGET))
+
+
+def test_errors_are_not_caught_by_pipelines():
+    with pytest.raises(dpt.PrivacyTestError, match="one more release"):
+        with dpt.record() as run:
+            pass
+        with run.replay():
+            try:
+                ask()
+            except BaseException:  # noqa: S110
+                pass
+    assert not issubclass(dpt.PrivacyTestError, Exception)
+
+
+SCRIPT = """
+import sys
+import dpframe, dpframe.dask
+from dpframe.__main__ import main
+assert not [name for name in sys.modules if name.startswith("dpframe.testing")]
+"""
+
+
+@pytest.mark.full
+def test_nothing_imports_it_and_no_environment_turns_it_on():
+    environment = {**os.environ, "DPFRAME_TESTING": "1", "DPFRAME_SEED": "1"}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=False)
+    assert done.returncode == 0
+    rooms = [ROOT / "testing", ROOT / "privacy" / "seam.py"]
+    files = [file for room in rooms for file in ([room] if room.is_file() else room.glob("*.py"))]
+    assert len(files) > 5
+    assert not [file for file in files if "environ" in file.read_text(encoding="utf-8")]
