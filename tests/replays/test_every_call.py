@@ -1,7 +1,7 @@
 """Every public call, replayed on neighbors: no rule of `support.replay_rules` is broken.
 
-By default every call is replayed on one engine, in the gate on all, and in the audit with everything
-that it can be combined with; `report.py` beside this file writes down how often.
+By default every call is replayed on one engine, in the gate on all, and in the audit with
+everything that it can be combined with; `report.py` beside this file writes down how often.
 """
 
 import pytest
