@@ -23,6 +23,7 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy import box
 from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds, pair_half_width
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
+from dpframe.privacy.inversion import laplace_half_width
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_sum import NoiseSum, norm
@@ -397,7 +398,8 @@ class _Laplace(Law):
     def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
         """Return the half-width for a sum of discrete Laplace noises of scales s_b.
 
-        A continuous Laplace noise of the same scale is Y_b plus independent noise of size below 1,
+        It is that of the exact law where the sum is one for all rows, see `inversion`. Elsewhere, a
+        continuous Laplace noise of the same scale is Y_b plus independent noise of size below 1,
         so the half-width is that of `sum_b c_b s_b Z_b`, plus half of the largest `|c_b|`: by so
         much the sum moves with one integer. For two noises, `integer_pair_half_width` takes the
         integers of the coarser one as they are.
@@ -405,9 +407,13 @@ class _Laplace(Law):
         Examples
         --------
         >>> noise = NoiseSum({"0": LAPLACE.standard_deviation(1)}, {"0": 1})
-        >>> LAPLACE.sum_half_width(noise, 0.95).round(4)
-        np.float64(3.4957)
+        >>> LAPLACE.sum_half_width(noise, 0.95)
+        3.0
         """
+        terms = noise.integer_terms(self.standard_deviation)
+        exact = None if terms is None else laplace_half_width(*terms, level)
+        if exact is not None:
+            return exact
         two = noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_half_width(*two, level)

@@ -38,6 +38,9 @@ class NoiseSum:
     smooth
         Whether so many values are likely that none of them matters. Otherwise a half-width allows
         for a level that lies between two values of the sum.
+    terms
+        By block, the loadings of independent noises one by one, where they are known. They need not
+        be given where each block has one noise.
     """
 
     loadings: Mapping[str, Value]
@@ -45,6 +48,7 @@ class NoiseSum:
     groups: Groups = ()
     largest: Mapping[str, Value] | None = None
     smooth: bool = False
+    terms: Mapping[str, np.ndarray] | None = None
 
     @property
     def deviation(self) -> np.ndarray:
@@ -62,6 +66,25 @@ class NoiseSum:
         parts = self.loadings if self.largest is None else self.largest
         own = {block: deviation_of(block, self.scales.get(block, 0.0)) for block in parts}
         return {block: np.abs(parts[block]) / of for block, of in own.items() if of}
+
+    def integer_terms(
+        self, deviation_of: Callable[[float], float]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return by how much the sum moves with one integer of each independent noise, and scales.
+
+        `None` where some are not known, are not of integers, or differ from row to row.
+        """
+        alone = self.largest is None and all(np.ndim(part) == 0 for part in self.loadings.values())
+        terms = self.loadings if alone else self.terms
+        if not terms:
+            return None
+        own = {block: deviation_of(self.scales.get(block, 0.0)) for block in terms}
+        if any(not own[block] and np.any(part) for block, part in terms.items()):
+            return None
+        moving = {block: np.ravel(part) for block, part in terms.items() if own[block]}
+        steps = [part / own[block] for block, part in moving.items()]
+        scales = [np.full(part.size, self.scales[block]) for block, part in moving.items()]
+        return np.concatenate([np.zeros(0), *steps]), np.concatenate([np.zeros(0), *scales])
 
     def pair(
         self, deviation_of: Callable[[float], float]
