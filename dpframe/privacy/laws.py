@@ -23,7 +23,7 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy import box
 from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds, pair_half_width
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
-from dpframe.privacy.inversion import laplace_half_width
+from dpframe.privacy.inversion import box_half_width, laplace_half_width
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_sum import NoiseSum, norm
@@ -306,6 +306,15 @@ def _half_step(noise: NoiseSum, deviation_of: Callable[[float], float]) -> np.nd
     return step / 2
 
 
+def _rounded(roundings: np.ndarray, level: float) -> float:
+    """Return how far roundings of estimates lead: all at once, or those of a normal law.
+
+    Each is at most twice its deviation.
+    """
+    normal = GAUSSIAN.quantile(level) * norm(roundings.tolist())
+    return float(min(2 * np.abs(roundings).sum(), normal))
+
+
 class _Gaussian(Law):
     """The rounded Gaussian: `round(scale * Z)`, Z standard normal."""
 
@@ -410,10 +419,14 @@ class _Laplace(Law):
         >>> LAPLACE.sum_half_width(noise, 0.95)
         3.0
         """
-        terms = noise.integer_terms(self.standard_deviation)
-        exact = None if terms is None else laplace_half_width(*terms, level)
-        if exact is not None:
-            return exact
+        terms, roundings = noise.single_terms()
+        if terms:
+            own = {block: self.standard_deviation(noise.scales[block]) for block in terms}
+            steps = [part / own[block] for block, part in terms.items()]
+            scales = [np.full(part.size, noise.scales[block]) for block, part in terms.items()]
+            exact = laplace_half_width(np.concatenate(steps), np.concatenate(scales), level)
+            if exact is not None:
+                return exact + _rounded(roundings, level)
         two = noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_half_width(*two, level)
@@ -505,9 +518,10 @@ class _Box(_Laplace):
         """Return the half-width for a sum of noises, some of them drawn together.
 
         One coordinate: its own half-width, times the loading. Of one group: that of the continuous
-        noises, as `box.sum_half_width` says, plus half of every `|c_b|`, by so much
-        rounding moves the sum. Of several groups, that is the larger quantile of a normal and of
-        each group, times the standard deviation, a little raised; and the sum of all `|c_b| / 2`.
+        noises, as `box.sum_half_width` says or, for three and more that are the same for all rows,
+        `inversion`; plus half of every `|c_b|`, by so much rounding moves the sum. Of several
+        groups, that is the larger quantile of a normal and of each group, times the standard
+        deviation, a little raised; and the sum of all `|c_b| / 2`.
 
         Examples
         --------
@@ -519,6 +533,9 @@ class _Box(_Laplace):
         if not together:
             return super().sum_half_width(noise, level)
         (group, members), *others = together.items()
+        exact = None if others else self._of_terms(noise, level, group, members)
+        if exact is not None:
+            return exact
         beside = any(np.any(part) for block, part in noise.loadings.items() if block not in group)
         if others or beside or noise.largest is not None:
             return self._of_groups(noise, level, together)
@@ -535,13 +552,39 @@ class _Box(_Laplace):
     def _of_group(
         self, noise: NoiseSum, level: float, group: Sequence[str], members: int
     ) -> float | np.ndarray:
-        """Half-width for a sum of noises of one group of two or more."""
+        """Half-width for a sum of noises of one group of two or more, one of each block."""
+        group = list(dict.fromkeys(group))
         steps = noise.steps(lambda _, scale: self.deviation_among(scale, members))
         if len(group) == 1:
             return steps[group[0]] * self.half_width(noise.scales[group[0]], level, members)
         parts = [steps[block] * noise.scales[block] for block in group]
         rounding = sum((steps[block] for block in group), start=np.zeros(()))
         return box.sum_half_width(parts, members, level) + rounding / 2
+
+    def _of_terms(
+        self, noise: NoiseSum, level: float, group: Sequence[str], members: int
+    ) -> float | None:
+        """Half-width for three noises of one group, or more, of the law of their sum."""
+        terms, roundings = noise.single_terms()
+        if not all(block in group for block in terms):
+            return None
+        over_rows = len(set(group)) < len(group)
+        if not over_rows and len({at for part in terms.values() for at in part.nonzero()[0]}) > 1:
+            return None  # each row has noise of its own
+        steps = {
+            block: np.abs(part) / self.deviation_among(noise.scales[block], members)
+            for block, part in terms.items()
+        }
+        own = [step * noise.scales[block] for block, step in steps.items()]
+        parts = np.concatenate([np.zeros(0), *own])
+        parts = np.sort(parts[parts > 0])
+        if len(parts) < 3 or not np.isfinite(parts).all():  # noqa: PLR2004 - tables have two
+            return None
+        width = box_half_width(tuple((parts / parts[-1]).tolist()), members, level)
+        rounding = sum(float(step.sum()) for step in steps.values()) / 2
+        if width is None:
+            return None
+        return width * float(parts[-1]) + rounding + _rounded(roundings, level)
 
     def _of_groups(
         self, noise: NoiseSum, level: float, together: Mapping[tuple[str, ...], int]

@@ -67,24 +67,17 @@ class NoiseSum:
         own = {block: deviation_of(block, self.scales.get(block, 0.0)) for block in parts}
         return {block: np.abs(parts[block]) / of for block, of in own.items() if of}
 
-    def integer_terms(
-        self, deviation_of: Callable[[float], float]
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return by how much the sum moves with one integer of each independent noise, and scales.
+    def single_terms(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the loadings of noises of integers one by one, by block, and those of roundings.
 
-        `None` where some are not known, are not of integers, or differ from row to row.
+        No noises, where they are not known one by one, or differ from row to row.
         """
         alone = self.largest is None and all(np.ndim(part) == 0 for part in self.loadings.values())
-        terms = self.loadings if alone else self.terms
-        if not terms:
-            return None
-        own = {block: deviation_of(self.scales.get(block, 0.0)) for block in terms}
-        if any(not own[block] and np.any(part) for block, part in terms.items()):
-            return None
-        moving = {block: np.ravel(part) for block, part in terms.items() if own[block]}
-        steps = [part / own[block] for block, part in moving.items()]
-        scales = [np.full(part.size, self.scales[block]) for block, part in moving.items()]
-        return np.concatenate([np.zeros(0), *steps]), np.concatenate([np.zeros(0), *scales])
+        terms = self.terms or (self.loadings if alone else {})
+        moving = {block: np.ravel(part) for block, part in terms.items() if np.any(part)}
+        of_integers = {b: part for b, part in moving.items() if self.scales.get(b, 0.0) > 0}
+        roundings = [part for b, part in moving.items() if b not in of_integers]
+        return of_integers, np.concatenate([np.zeros(0), *roundings])
 
     def pair(
         self, deviation_of: Callable[[float], float]

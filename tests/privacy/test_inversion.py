@@ -82,10 +82,12 @@ def test_noise_that_is_nearly_none_and_noise_that_is_vast():
     assert laplace_half_width(np.ones(2), np.ones(2), 1 - 1e-12) is None
 
 
-def test_what_has_no_integers_keeps_the_bound():
-    plain = NoiseSum({"0": 3.0, "1": 2.0, "2": 1.0}, {"0": 2.0, "1": 2.0})
-    assert plain.integer_terms(LAPLACE.standard_deviation) is None
-    assert LAPLACE.sum_half_width(plain, 0.9) > LAPLACE.quantile(0.9) * plain.deviation
+def test_roundings_are_added():
+    terms = {"0": np.array([3.0, 3.0]), "-2": np.array([0.2])}
+    noise = NoiseSum({"0": 18**0.5}, {"0": 2.0}, largest={"0": 3.0}, terms=terms)
+    bare = NoiseSum({"0": 18**0.5}, {"0": 2.0}, largest={"0": 3.0}, terms={"0": terms["0"]})
+    more = LAPLACE.sum_half_width(noise, 0.9) - LAPLACE.sum_half_width(bare, 0.9)
+    assert more == pytest.approx(0.2 * 1.6449, rel=1e-4)
 
 
 @pytest.mark.parametrize(("epsilon", "width"), [(1, 13), (5, 1)])
