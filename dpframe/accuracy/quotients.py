@@ -18,7 +18,7 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.noise_sum import NoiseSum, norm
+from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds
 
@@ -45,6 +45,8 @@ class Quotients:
         About how large they are.
     noise
         From a and b to what the noise of the blocks does to `a x - b y`, and the largest parts.
+    shares
+        From a and b to the sum of cells that this is, if it is known.
     """
 
     top: np.ndarray
@@ -53,6 +55,7 @@ class Quotients:
     span: tuple[float, float]
     unit: float
     noise: Noise
+    shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None
 
 
 def estimate_quotients(
@@ -128,7 +131,9 @@ def _test(
         a, b = np.cos(t), quotient.unit * np.sin(t)
         parts, largest = quotient.noise(a, b)
         off = np.abs(a * quotient.top - b * quotient.bottom)
-        return law.sum_holds(off, NoiseSum(parts, scales, groups, largest), level)
+        shares = None if quotient.shares is None else quotient.shares(a, b)
+        noise = NoiseSum(parts, scales, groups, largest, shares=shares)
+        return law.sum_holds(off, noise, level)
 
     return accepts
 
@@ -266,7 +271,8 @@ def percent_of(
     least = 1.0 if isinstance(described, CountPart) else np.where(errors > 0, errors, 1.0)
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
-    quotient = Quotients(values, total, least, span, unit=1.0, noise=noise)
+    shares = _shares(release, described, together) if span[0] == 0 else None
+    quotient = Quotients(values, total, least, span, 1.0, noise, shares)
     estimates = 100 * estimate_quotients(released, release, quotient, level)
     return mark_diagnosis(estimates, [release], "percent")
 
@@ -365,6 +371,19 @@ def _noise_of_shares(
         return parts, largest
 
     return noise
+
+
+def _shares(
+    release: Release, column: ColumnPart, together: np.ndarray
+) -> Callable[[np.ndarray, np.ndarray], Shares] | None:
+    """Return the sum of cells that a share is, where all cells have noise of the same scales."""
+    source = release.noise
+    if isinstance(source, LayersPart) or any(np.ndim(part) for part in column.deviations.values()):
+        return None
+    scales = source.scale_by_block
+    loadings = {b: abs(float(part)) for b, part in column.deviations.items() if scales.get(b, 0)}
+    cells = np.bincount(together)[together]
+    return lambda a, b: Shares(a, b, cells, loadings, source.shared_blocks)
 
 
 def _most(parts: np.ndarray, together: np.ndarray) -> np.ndarray:

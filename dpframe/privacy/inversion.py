@@ -215,3 +215,110 @@ def _within(x: np.ndarray, a: np.ndarray, period: float, last: int) -> np.ndarra
     at = 2 * math.pi * m[heard] / period
     sums: np.ndarray = 2 * x / period + np.sin(np.outer(x, at)) @ found[heard]
     return sums
+
+
+_PLACES = 101  # of a total of integers, to either side of 0
+_LARGEST_WORK = 400_000
+
+
+def share_holds(
+    distance: np.ndarray,
+    steps: tuple[np.ndarray, np.ndarray],
+    others: int,
+    scale: float,
+    level: float,
+) -> np.ndarray | None:
+    """Tell where `|g Y - h T|` reaches a distance with a chance above `1 - level`.
+
+    T is the sum of so many discrete Laplace noises of the scale that Y has. The chance is
+    `2 sum_k P(T = k) P(g Y >= d + h k)`. Of many integers k, some next to each other are taken for
+    the one in their middle, and what that may move is taken off the distance.
+
+    Parameters
+    ----------
+    distance
+        The distances d.
+    steps
+        g and h, both at least 0.
+    others
+        How many noises T has.
+    scale
+        Scale of all noises, above 0.
+    level
+        Confidence level.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        `None` where it takes too long, or the level is next to 1.
+    """
+    missed = 1 - level
+    law = _total(others, scale, _SPARED * missed) if missed >= _LEAST_MISSED else None
+    if law is None or law[0].size * distance.size > _LARGEST_WORK:
+        return None
+    places, chances, moved = law
+    g, h = (np.asarray(step)[..., None] for step in steps)
+    near = (np.asarray(distance)[..., None] - h * moved) * (1 - _ROUNDING)
+    with np.errstate(all="ignore"):
+        least = np.ceil((near + h * places) / np.maximum(g, _NO_STEP) - 1e-9)
+        above = np.exp(np.where(least >= 1, -least, least - 1) / scale) / (1 + math.exp(-1 / scale))
+    tails = 2 * np.where(least >= 1, above, 1 - above) @ chances
+    holds: np.ndarray = (near[..., 0] <= 0) | (tails + 2 * _SPARED * missed > missed)
+    return holds
+
+
+_NO_STEP = 1e-200
+
+
+@lru_cache(256)
+def _total(terms: int, scale: float, spared: float) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Return places and chances of the sum of discrete Laplace noises, and how far it is off."""
+    if not terms:
+        return np.zeros(1), np.ones(1), 0.0
+    half = 1 / (2 * scale)
+    most = math.ceil(_farthest(np.ones(1), np.array([half]), np.array([terms]), spared))
+    if most > _FINEST:
+        return None
+    size = 1 << (2 * most + 1).bit_length()
+    angles = np.pi / size * np.arange(size // 2 + 1)
+    law = np.fft.irfft((1 + (np.sin(angles) * _over_sinh(half)) ** 2) ** -float(terms), size)
+    each = 2 * (most // (2 * _PLACES)) + 1  # odd: as many on both sides of the middle
+    ends = np.arange(-(most // each) - 1, most // each + 2)
+    offsets = np.arange(each) - each // 2
+    chances = np.maximum(law[(ends[:, None] * each + offsets) % size], 0).sum(axis=1)
+    return ends * float(each), chances, float(each // 2)
+
+
+SHARES_AT = np.linspace(0, 1, 41) ** 2
+"""Weights u of a total where half-widths are tabled; they are convex in u, as a norm."""
+
+
+@lru_cache(64)
+def box_shares(
+    cells: int, own: tuple[float, ...], common: tuple[float, ...], members: int, level: float
+) -> np.ndarray | None:
+    """Return half-widths for `(1 - u) x_i - u sum_j x_j` of cells of one box, at some u.
+
+    Parameters
+    ----------
+    cells
+        Number of cells of the total.
+    own, common
+        What the coordinates of each cell add to it, and those that all cells share, at scale 1.
+    members
+        How many coordinates are drawn together.
+    level
+        Confidence level.
+    """
+    widths = []
+    for u in SHARES_AT.tolist():
+        alone = [abs(1 - 2 * u) * part for part in own]
+        alone += [abs(1 - u - cells * u) * part for part in common]
+        beside = [u * part for part in own for _ in range(cells - 1)]
+        parts = sorted(part for part in (*alone, *beside) if part > 0)
+        scale = parts[-1]
+        width = box_half_width(tuple(part / scale for part in parts), members, level)
+        if width is None:
+            return None
+        widths.append(width * scale)
+    return np.array(widths)

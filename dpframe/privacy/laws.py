@@ -23,7 +23,13 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy import box
 from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds, pair_half_width
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
-from dpframe.privacy.inversion import box_half_width, laplace_half_width
+from dpframe.privacy.inversion import (
+    SHARES_AT,
+    box_half_width,
+    box_shares,
+    laplace_half_width,
+    share_holds,
+)
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_sum import NoiseSum, norm
@@ -436,10 +442,36 @@ class _Laplace(Law):
 
     def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
         """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
+        held = self._shares_hold(distance, noise, level)
+        if held is not None:
+            return held
         two = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_holds(distance, *two, level)
         return super().sum_holds(distance, noise, level)
+
+    def _shares_hold(
+        self, distance: np.ndarray, noise: NoiseSum, level: float
+    ) -> np.ndarray | None:
+        """Tell where shares of a total may be that far off, if cells have one noise each."""
+        shares = noise.shares
+        if shares is None or noise.drawn_together() or set(shares.loadings) & set(shares.common):
+            return None
+        if len(shares.loadings) != 1 or len(noise.loadings) != 1:
+            return None
+        ((block, loading),) = shares.loadings.items()
+        scale = noise.scales[block]
+        step = loading / self.standard_deviation(scale)
+        steps = step * np.abs(shares.a - shares.b), step * shares.b
+        held = np.zeros(np.shape(distance), bool)
+        for cells in np.unique(shares.cells).tolist():
+            these = shares.cells == cells
+            own = (steps[0][these], steps[1][these])
+            found = share_holds(distance[these], own, cells - 1, scale, level)
+            if found is None:
+                return None
+            held[these] = found
+        return held
 
     def _continuous_half_width(self, noise: NoiseSum, level: float) -> np.ndarray:
         """Half-width for continuous noises of the same scales; some may not be of integers."""
@@ -585,6 +617,38 @@ class _Box(_Laplace):
         if width is None:
             return None
         return width * float(parts[-1]) + rounding + _rounded(roundings, level)
+
+    def _shares_hold(
+        self, distance: np.ndarray, noise: NoiseSum, level: float
+    ) -> np.ndarray | None:
+        """Tell where shares of a total may be that far off, if one box is over all cells."""
+        shares, together = noise.shares, noise.drawn_together()
+        if shares is None or not together:
+            return super()._shares_hold(distance, noise, level)
+        (group, members), *others = together.items()
+        cells = np.unique(shares.cells).tolist()
+        over_rows = len(group) > len(set(group)) and set(shares.loadings) <= set(group)
+        if others or len(cells) > 1 or not over_rows:
+            return None
+        steps = {
+            block: loading / self.deviation_among(noise.scales[block], members)
+            for block, loading in shares.loadings.items()
+        }
+        sizes = {block: step * noise.scales[block] for block, step in steps.items()}
+        own = tuple(size for block, size in sizes.items() if block not in shares.common)
+        common = tuple(size for block, size in sizes.items() if block in shares.common)
+        table = box_shares(cells[0], own, common, members, level)
+        if table is None:
+            return None
+        a, b = shares.a, shares.b
+        width = (a + b) * np.interp(b / (a + b), SHARES_AT, table)
+        for block, step in steps.items():
+            alone = np.abs(a - cells[0] * b)
+            parts = np.abs(a - b) + (cells[0] - 1) * b
+            width = width + step / 2 * (alone if block in shares.common else parts)
+        rounded = [part for block, part in noise.loadings.items() if block not in steps]
+        held: np.ndarray = distance <= width + GAUSSIAN.quantile(level) * norm(rounded)
+        return held
 
     def _of_groups(
         self, noise: NoiseSum, level: float, together: Mapping[tuple[str, ...], int]

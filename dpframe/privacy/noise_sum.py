@@ -21,6 +21,30 @@ def norm(parts: Iterable[Value]) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Sums `a x_i - b sum_j x_j` of the noise of cells x_i over the cells j of a group.
+
+    Parameters
+    ----------
+    a, b
+        Both at least 0, one of each per row.
+    cells
+        Number of cells of the group of each row.
+    loadings
+        By block: what its noise adds to the standard deviation of a cell. Roundings are not among
+        them.
+    common
+        Blocks whose noise all cells share.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    cells: np.ndarray
+    loadings: Mapping[str, float]
+    common: Collection[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NoiseSum:
     """A sum `sum_b c_b Y_b` of the noises of several blocks.
 
@@ -41,6 +65,8 @@ class NoiseSum:
     terms
         By block, the loadings of independent noises one by one, where they are known. They need not
         be given where each block has one noise.
+    shares
+        Which sum of cells it is, if all cells of a group have noise of the same scales.
     """
 
     loadings: Mapping[str, Value]
@@ -49,6 +75,7 @@ class NoiseSum:
     largest: Mapping[str, Value] | None = None
     smooth: bool = False
     terms: Mapping[str, np.ndarray] | None = None
+    shares: Shares | None = None
 
     @property
     def deviation(self) -> np.ndarray:
