@@ -1,7 +1,7 @@
 """Confidence levels, and the half-width for the sum of two Laplace noises."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -65,6 +65,52 @@ def pair_half_width(
     ratio = np.clip(ratio, 1e-8, 1 - 1e-8)  # both ends are limits
     most = np.full_like(ratio, 2 * (1 - math.log1p(-level)))
     return bisect_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
+
+
+_LOST = 2e-9  # what differences of products of floats may lose
+_APART = 1.002  # scales that are nearer are taken for larger ones: products stay below 1e6
+
+
+def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) -> np.ndarray:
+    """Return the half-width for a sum of a few independent, continuous Laplace noises.
+
+    With scales `a_j`, all different, it is the t that solves
+    `sum_j exp(-t / a_j) prod_(k != j) a_j^2 / (a_j^2 - a_k^2) = 1 - level`. Of scales that are less
+    than 0.2 % apart, larger ones are raised: a wider noise is never less spread.
+
+    Parameters
+    ----------
+    parts
+        Standard deviations of the noises, of shapes that fit together.
+    level
+        Confidence level.
+
+    Examples
+    --------
+    >>> laplace_sum_half_width([2.0, 1.0, np.array([0.5, 0.0])], 0.95).round(2)
+    array([4.72, 4.63])
+    """
+    scales = np.sort(np.abs(np.broadcast_arrays(*parts)), axis=0) / math.sqrt(2)
+    unit = scales[-1]
+    scales = np.divide(scales, unit, out=np.zeros(scales.shape), where=unit > 0)
+    least = np.full(unit.shape, _NARROW**0.5)
+    for scale in scales:
+        np.maximum(scale, least, out=scale)
+        least = scale * _APART
+    squares = scales**2
+    of_each = [
+        np.prod([own / (own - other) for k, other in enumerate(squares) if k != j], axis=0)
+        for j, own in enumerate(squares)
+    ]
+
+    def tails(t: np.ndarray) -> np.ndarray:
+        terms = zip(of_each, scales, strict=True)
+        sums = sum(weight * np.exp(-t / scale) for weight, scale in terms)
+        return np.asarray(sums + _LOST)
+
+    most = np.full(unit.shape, len(parts) * (1 - math.log1p(-level)) * 1.1)
+    width: np.ndarray = bisect_tails(tails, most, level) * unit
+    return width
 
 
 def _pair_beyond(t: np.ndarray, ratio: np.ndarray) -> np.ndarray:
