@@ -88,9 +88,32 @@ def estimate_quotients(
         estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
         one = np.ones(len(estimate))
         parts, _ = quotient.noise(one, estimate)
-        error = np.minimum(norm(parts.values()) / np.abs(bottom), last - first)
+        error = _kept_error(estimate, norm(parts.values()) / np.abs(bottom), quotient.span)
     columns = {"estimate": estimate, "std_error": error, "low": low, "high": high}
     return pd.DataFrame(columns, index=released.index)
+
+
+def _kept_error(estimate: np.ndarray, error: np.ndarray, span: tuple[float, float]) -> np.ndarray:
+    """Return the root mean square of an error that is normal, but is cut off at the ends of a span.
+
+    With `a = (first - r) / s`, `b = (last - r) / s`, that is `s^2 (Phi(b) - Phi(a) - b phi(b) +
+    a phi(a) + a^2 Phi(a) + b^2 Phi(-b))`.
+    """
+    from scipy import special  # slow to import, and not always needed
+
+    first, last = span
+    error = np.minimum(error, _VAST * (last - first))
+    squares = np.zeros(len(estimate))
+    for end, sign in ((first, -1), (last, 1)):
+        off = sign * (end - estimate) / np.where(error > 0, error, 1.0)
+        density = np.exp(-(off**2) / 2) / np.sqrt(2 * np.pi)
+        own = special.ndtr(off) - 0.5 - off * density + off**2 * special.ndtr(-off)
+        squares += np.where(np.isinf(off), 0.5, own)
+    kept: np.ndarray = error * np.sqrt(squares)
+    return kept
+
+
+_VAST = 1e4  # times the span: an error of that size says nothing
 
 
 def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -192,9 +215,9 @@ def ratio(
     Returns
     -------
     DataFrame
-        The released rows, with `estimate`, `std_error` (of first order, and at most the width of
-        what is possible), `low` and `high`. A denominator below 1, or below its standard error for
-        sums, is taken for that in estimates. Columns of times count in seconds.
+        The released rows, with `estimate`, `std_error` (of first order, for an estimate that is
+        kept within what is possible), `low` and `high`. A denominator below 1, or below its
+        standard error for sums, is taken for that in estimates. Columns of times count in seconds.
 
     Raises
     ------

@@ -90,27 +90,57 @@ def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) ->
     >>> laplace_sum_half_width([2.0, 1.0, np.array([0.5, 0.0])], 0.95).round(2)
     array([4.72, 4.63])
     """
-    scales = np.sort(np.abs(np.broadcast_arrays(*parts)), axis=0) / math.sqrt(2)
-    unit = scales[-1]
-    scales = np.divide(scales, unit, out=np.zeros(scales.shape), where=unit > 0)
-    least = np.full(unit.shape, _NARROW**0.5)
-    for scale in scales:
-        np.maximum(scale, least, out=scale)
-        least = scale * _APART
-    squares = scales**2
-    of_each = [
-        np.prod([own / (own - other) for k, other in enumerate(squares) if k != j], axis=0)
-        for j, own in enumerate(squares)
-    ]
-
-    def tails(t: np.ndarray) -> np.ndarray:
-        terms = zip(of_each, scales, strict=True)
-        sums = sum(weight * np.exp(-t / scale) for weight, scale in terms)
-        return np.asarray(sums + _LOST)
-
+    unit, tails = _sum_tails(parts)
     most = np.full(unit.shape, len(parts) * (1 - math.log1p(-level)) * 1.1)
     width: np.ndarray = bisect_tails(tails, most, level) * unit
     return width
+
+
+def laplace_sum_holds(
+    distance: np.ndarray, parts: Sequence[float | np.ndarray], level: float
+) -> np.ndarray:
+    """Tell where a distance is at most `laplace_sum_half_width`, by one tail.
+
+    Examples
+    --------
+    >>> laplace_sum_holds(np.array([4.71, 4.73]), [2.0, 1.0, 0.5], 0.95)
+    array([ True, False])
+    """
+    unit, tails = _sum_tails(parts)
+    t = np.divide(distance, unit, out=np.zeros(np.shape(distance)), where=unit > 0)
+    holds: np.ndarray = (distance <= 0) | ((unit > 0) & (tails(t) > 1 - level))
+    return holds
+
+
+_LOST = 2e-9  # what differences of products of floats may lose
+_APART = 1.002  # scales that are nearer are taken for larger ones: products stay below 1e7
+
+
+def _sum_tails(parts: Sequence[float | np.ndarray]) -> tuple[np.ndarray, _Tails]:
+    """Return the largest scale, and the tails of the sum in its units."""
+    scales = np.sort(np.abs(np.broadcast_arrays(*parts)), axis=0) / math.sqrt(2)
+    unit = np.asarray(scales[-1])
+    raised = [np.full(unit.shape, _NARROW**0.5) / _APART]
+    for scale in scales:
+        own = np.divide(scale, unit, out=np.zeros(unit.shape), where=unit > 0)
+        raised.append(np.maximum(own, raised[-1] * _APART))
+    own_scales = raised[1:]
+    squares = [scale**2 for scale in own_scales]
+    weights = []
+    for j, own in enumerate(squares):
+        weight = np.ones(unit.shape)
+        for k, other in enumerate(squares):
+            if k != j:
+                weight = weight * (own / (own - other))
+        weights.append(weight)
+
+    def tails(t: np.ndarray) -> np.ndarray:
+        sums = np.full(unit.shape, _LOST)
+        for weight, scale in zip(weights, own_scales, strict=True):
+            sums = sums + weight * np.exp(-t / scale)
+        return sums
+
+    return unit, tails
 
 
 def _pair_beyond(t: np.ndarray, ratio: np.ndarray) -> np.ndarray:

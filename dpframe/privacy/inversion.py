@@ -72,10 +72,10 @@ def laplace_half_width(steps: np.ndarray, scales: np.ndarray, level: float) -> f
     if not moving.size:
         return 0.0
     unit = float(moving[0].max())
-    different, times = np.unique(moving, axis=1, return_counts=True)
+    different, times = np.unique(moving[0] + 1j * moving[1], return_counts=True)
     if len(times) > _MOST_TERMS or 1 - level < _LEAST_MISSED or not math.isfinite(unit):
         return None
-    terms = different[0] / unit, different[1], times
+    terms = different.real / unit, different.imag, times
     with np.errstate(all="ignore"):  # of noise that is nearly always 0
         return _half_width(*(tuple(part.tolist()) for part in terms), level) * unit
 

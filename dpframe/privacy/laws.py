@@ -25,6 +25,7 @@ from dpframe.privacy.accuracy import (
     integer_pair_half_width,
     integer_pair_holds,
     laplace_sum_half_width,
+    laplace_sum_holds,
     pair_half_width,
 )
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
@@ -455,6 +456,10 @@ class _Laplace(Law):
         two = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_holds(distance, *two, level)
+        by_row = any(np.ndim(part) for part in noise.loadings.values())
+        if by_row and not noise.drawn_together() and self._is_summed(noise, level):
+            off = distance - _half_step(noise, self.standard_deviation)
+            return laplace_sum_holds(off, self._continuous(noise), level)
         return super().sum_holds(distance, noise, level)
 
     def _shares_hold(
@@ -482,18 +487,31 @@ class _Laplace(Law):
 
     def _continuous_half_width(self, noise: NoiseSum, level: float) -> np.ndarray:
         """Half-width for continuous noises of the same scales; some may not be of integers."""
-        own = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
-        wide = [
-            np.abs(loading) / own[b] * (_ROOT2 * noise.scales[b]) if own[b] else np.abs(loading)
-            for b, loading in noise.loadings.items()
-        ]
-        alone = len(wide) == 1 and any(own.values())
+        wide = self._continuous(noise)
+        alone = len(wide) == 1 and not self._is_public(noise)
         if noise.largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
             return pair_half_width(wide[0], 0.0 if alone else wide[1], level)
-        if noise.largest is None and len(wide) <= _FEW and 1 - level > _LEAST_MISSED:
+        if self._is_summed(noise, level):
             return laplace_sum_half_width(wide, level)
         width: np.ndarray = self.quantile(level) * norm(wide)
         return width
+
+    def _continuous(self, noise: NoiseSum) -> list[np.ndarray]:
+        """Deviations of continuous noises of the same scales."""
+        own = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
+        return [
+            np.abs(loading) / own[b] * (_ROOT2 * noise.scales[b]) if own[b] else np.abs(loading)
+            for b, loading in noise.loadings.items()
+        ]
+
+    def _is_public(self, noise: NoiseSum) -> bool:
+        """Whether no noise has a scale above 0."""
+        return not any(noise.scales.get(b, 0.0) > 0 for b in noise.loadings)
+
+    def _is_summed(self, noise: NoiseSum, level: float) -> bool:
+        """Whether the law of three or four noises is summed up, row by row."""
+        several = 2 < len(noise.loadings) <= _FEW and noise.largest is None  # noqa: PLR2004
+        return several and 1 - level > _LEAST_MISSED
 
     def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return epsilon."""
