@@ -136,7 +136,8 @@ def _estimate_frame(
     error = _norm(np.array(list(errors.values()), np.float64))
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
     noise, groups = release.noise, release.noise.drawn_together(release.query.cells)
-    total = NoiseSum(errors, noise.scale_by_block, groups, largest, smooth=True)
+    terms = None if isinstance(noise, LayersPart) else parts
+    total = NoiseSum(errors, noise.scale_by_block, groups, largest, smooth=True, terms=terms)
     width = noise.distribution.sum_half_width(total, level)
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
