@@ -1,9 +1,10 @@
 """Compare suggested caps or bounds, the cost of asking included, with the best fixed ones.
 
-Run with `python tests/benchmarks/bench_suggestions.py --data DIR`; `suggestion_tables.py` says what
-DIR holds, and of what packages the tables are that `--tables unseen` takes in place of these. Compared are counts by group with the best of all fixed caps and the whole epsilon, which
-nobody knows who has not seen the data; and with a suggested cap, a part of the same epsilon spent
-on asking. With `--bounds`, the same for bounds of sums and means of rows, each of which is a unit.
+Run with `python tests/benchmarks/bench_suggestions.py --data DIR`, or with `--tables unseen` on
+tables that packages ship; `suggestion_tables.py` says which. Compared are counts by group with the
+best of all fixed caps and the whole epsilon, which nobody knows who has not seen the data; and with
+a suggested cap, a part of the same epsilon spent on asking. With `--bounds`, the same for bounds of
+sums and means of rows, each of which is a unit.
 
 Errors are mean absolute errors of a group: suggestions are released, and what a cap or bounds then
 do to each group is computed from the data, with the noise that `preview` says.
@@ -96,7 +97,7 @@ def compare(one: Compared, epsilon: float, parts: list[float], times: int) -> di
         suggested = [one.suggested(epsilon, part) for _ in range(times)]
         errors = [one.error(chosen, (1 - part) * epsilon) for chosen, _ in suggested]
         row[f"ratio, {part:.0%}"] = statistics.mean(errors) / least
-        below = [error <= high for error, (_, high) in zip(errors, suggested, strict=True)]
+        below = [float(error <= high) for error, (_, high) in zip(errors, suggested, strict=True)]
         row[f"below, {part:.0%}"] = statistics.mean(below)
     return row
 

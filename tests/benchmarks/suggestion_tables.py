@@ -112,7 +112,7 @@ def _packaged(name: str) -> pd.DataFrame:
         )
         table = pd.read_parquet(folder / "transactions.parquet").merge(products, on="product_id")
         if group == "department":
-            table = table[table["week"] <= 13]  # noqa: PLR2004  # a quarter of the year
+            table = table[table["week"] <= 13]  # a quarter of the year
     groups = table[group].astype("str") if group else pd.Series("all", table.index)
     return _named(table[unit], groups.where(groups != "nan"), pd.Series(0.0, table.index))
 
