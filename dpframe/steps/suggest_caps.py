@@ -61,9 +61,9 @@ class CapErrors:
         lost = self.lost * counts @ self._beyond(mean_sizes(self.caps))
         most = self.lost * counts @ self._beyond(self.caps)
         errors = {
-            "lost": _typical_error(lost),
+            "lost": np.median(lost, axis=0),
             "noise": self.noise,
-            "error": _typical_error(expected_error(lost, self.noise)),
+            "error": _geometric_mean(expected_error(lost, self.noise)),
             "error_high": np.quantile(most, _LEVEL, axis=0) + _LARGEST_MEAN * self.noise,
         }
         found = int(self.caps[int(np.argmin(errors["error"]))])
@@ -112,9 +112,9 @@ def expected_error(lost: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return together
 
 
-def _typical_error(errors: np.ndarray) -> np.ndarray:
-    """Average over draws, so that the few with enormous tails do not decide alone."""
-    return np.asarray(np.sqrt(errors).mean(axis=0) ** 2)
+def _geometric_mean(errors: np.ndarray) -> np.ndarray:
+    """Average over draws: the few with enormous tails do not decide alone."""
+    return np.asarray(np.exp(np.log(np.maximum(errors, _TINY)).mean(axis=0)))
 
 
 def with_errors(
