@@ -30,8 +30,9 @@ _FITTED = 5_000  # groups: what more of them say of the prior is not worth the t
 _NARROW = 0.01  # least of `1 - M^2`
 _RATIO = 1.2  # of one number of rows to the next, in their distribution
 _ALIKE = 4.0  # ratio of squared errors within a tier
-_DOUBT = 2.5  # standard errors by which the distances in a tier may be larger than they seem
+_DOUBT = 2.0  # standard errors by which the distances in a tier may be larger than they seem
 _PEAKED = 5.0  # variance of the square of Laplace noise of variance 1; normal noise has 2
+_CLEAR = 0.9  # part of the squared error of a tier that moving must leave at most
 _WORTH = 0.2  # part of all squared error that must be expected to go
 _MOST = 0.8  # part of all squared error from which on a group has nothing to learn from others
 _LEAST = 1e-300  # stands for a sum of 0
@@ -79,10 +80,10 @@ class NoisyRatio(NamedTuple):
             bounds=(-1.0, 1.0),
         )
 
-    def noise_at(self, offset: float) -> float:
+    def noise_at(self, offset: float | np.ndarray) -> np.ndarray:
         """Return the variance of the noise in `T - m N` for a mean of m above the middle."""
         of_both = 2 * offset * self.covariance
-        return self.centered_variance - of_both + offset**2 * self.rows_variance
+        return np.asarray(self.centered_variance - of_both + offset**2 * self.rows_variance)
 
     @property
     def usable(self) -> bool:
@@ -137,8 +138,8 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     With T, N the noisy centered sum and number of rows of a group, M the center, and all lengths in
     half widths h of the bounds:
 
-    1. Numbers of rows n are taken as lognormal-like: a mixture of normals around 1, 1.2, 1.44 and
-       so on, its weights fitted by EM. n is replaced by its posterior mean, 1 / n by its own.
+    1. Numbers of rows n come from a mixture of narrow normals around 1, 1.2, 1.44 and so on, its
+       weights fitted by EM. n is replaced by its posterior mean, and 1 / n by its own.
     2. `T - M N` has mean `n (theta - M)` and noise of variance `V = VT - 2 M C + M^2 VN`. The prior
        of `theta - M` is a mixture of normals of variances `(1 - M^2) min(S + s / n, 1)`: S is one
        of 0, 4^-6, ..., 1/4, 1, with weights fitted by EM; s, the spread of single values, is the
@@ -146,9 +147,9 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     3. The risk of the released mean, `E (min(max((n theta + e) / max(n + f, 1), -1), 1) - theta)^2`
        over normal noise e and f, comes from quadrature, as if theta were where the posterior is.
     4. In tiers of groups whose risks are alike within a factor 4, the mean of `(theta - M)^2` is
-       estimated without bias from `(T - M N)^2 - V`. A tier moves only where moving still gains if
-       that mean is 2.5 standard errors larger, or `1 - M^2`. All groups stay where less than 20 %
-       of all squared error is expected to go; so does a group that has above 80 % of it.
+       estimated without bias from `(T - M N)^2 - V`. A tier moves only where moving still gains
+       10 % if that mean is two standard errors larger, or `1 - M^2`. All groups stay where less
+       than 20 % of all squared error is expected to go; so does a group that has above 80 % of it.
 
     Parameters
     ----------
@@ -184,12 +185,12 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
 
     Examples
     --------
-    >>> rows = np.array([400.0] * 20 + [2.0] * 20)
-    >>> sums = rows * 0.1 + np.tile([1.0, -1.0], 20)
+    >>> rows = np.array([400.0] * 20 + [2.0] * 200)
+    >>> sums = rows * 0.1 + np.tile([1.0, -1.0], 110)
     >>> raw = sums / rows
     >>> made = shrunken_means(raw, NoisyRatio(sums, rows, 1.0, 1.0, 0.0, (-1.0, 1.0)))
     >>> raw[[0, 20, 21]].round(3).tolist(), made.denoised.values[[0, 20, 21]].round(3).tolist()
-    ([0.102, 0.6, -0.4], [0.102, 0.102, 0.098])
+    ([0.102, 0.6, -0.4], [0.102, 0.1, 0.1])
     """
     released = check_values(values)
     if not len(released) == len(noisy.centered) == len(noisy.rows):
@@ -201,9 +202,10 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     prior = fit_prior(own, rows)
     known = posterior(own, rows, prior)
     risks = raw_risks(own, rows.rows, known)
+    shrunk = _shrunk_risks(own, rows.rows, prior.center, known)
     moved = _to_move(own, rows.rows, prior.center, known, risks)
     moved &= len(released) >= _FEWEST
-    left = np.where(moved, known.variances, risks)
+    left = np.where(moved, shrunk, risks)
     if left.sum() > (1 - _WORTH) * risks.sum():
         moved, left = np.zeros_like(moved), risks
     h, middle = noisy.half_width, noisy.middle
@@ -239,16 +241,23 @@ def likely_rows(rows: np.ndarray, variance: float) -> LikelyRows:
     centers = _RATIO ** np.arange(math.ceil(math.log(top, _RATIO)) + 1)
     spreads = (centers * (_RATIO - 1) / 2) ** 2
     variances = spreads + variance
-    misfit = (rows[:, None] - centers) ** 2 / variances + np.log(variances)
-    likelihoods = np.exp((misfit.min(1, keepdims=True) - misfit) / 2)
+
+    def likelihoods(rows: np.ndarray) -> np.ndarray:
+        misfit = (rows[:, None] - centers) ** 2 / variances + np.log(variances)
+        return np.asarray(np.exp((misfit.min(1, keepdims=True) - misfit) / 2))
+
     flat = 1 / len(centers)
-    weights, fitted = np.full(len(centers), flat), likelihoods[_some(len(rows))]
+    weights, fitted = np.full(len(centers), flat), likelihoods(rows[_some(len(rows))])
     for _ in range(_STEPS):
         shares = _normalized(fitted * weights)
         weights = (shares.sum(0) + flat) / (len(fitted) + 1)
-    shares = _normalized(likelihoods * weights)
-    inside = np.maximum(centers + spreads / variances * (rows[:, None] - centers), 1.0)
-    return LikelyRows((shares * inside).sum(1), (shares / inside).sum(1))
+    found = np.empty((2, len(rows)))
+    for begin in range(0, len(rows), _FITTED):  # blocks, for memory
+        some = slice(begin, begin + _FITTED)
+        shares = _normalized(likelihoods(rows[some]) * weights)
+        inside = np.maximum(centers + spreads / variances * (rows[some, None] - centers), 1.0)
+        found[:, some] = (shares * inside).sum(1), (shares / inside).sum(1)
+    return LikelyRows(*found)
 
 
 def _normalized(weights: np.ndarray) -> np.ndarray:
@@ -351,6 +360,14 @@ def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posteri
     return Posterior(offsets, within + between, 1 - kept, spreads @ prior.weights)
 
 
+def _shrunk_risks(
+    noisy: NoisyRatio, rows: np.ndarray, center: float, known: Posterior
+) -> np.ndarray:
+    """Return the expected squared error of each estimate, with the noise where the mean is."""
+    more = noisy.noise_at(known.means) - noisy.noise_at(center)
+    return np.asarray(known.variances + (1 - known.pulls) / rows**2 * more)
+
+
 _THREE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # normal, by quadrature
 
 
@@ -397,15 +414,16 @@ def _to_move(
     noisy: NoisyRatio, rows: np.ndarray, center: float, known: Posterior, risks: np.ndarray
 ) -> np.ndarray:
     """Say which groups move: none of a tier where it is not clear that this gains."""
-    noise = noisy.noise_at(center)
+    noise, noise_there = float(noisy.noise_at(center)), noisy.noise_at(known.means)
+    shrunk = _shrunk_risks(noisy, rows, center, known)
     squares = (noisy.centered - center * noisy.rows) ** 2
     moved = np.asarray(risks <= _MOST * risks.sum())
     for tier in _tiers(risks):
         far = _largest_distance(squares[tier], rows[tier], noise, known.spreads[tier])
-        pull, own = known.pulls[tier], noise / rows[tier] ** 2
+        pull, own = known.pulls[tier], noise_there[tier] / rows[tier] ** 2
         worst = pull**2 * min(far, _widest(center)) + (1 - pull) ** 2 * own
-        least = max(float(worst.sum()), float(known.variances[tier].sum()))
-        moved[tier] &= least < risks[tier].sum()
+        least = max(float(worst.sum()), float(shrunk[tier].sum()))
+        moved[tier] &= least < _CLEAR * risks[tier].sum()
     return moved
 
 
