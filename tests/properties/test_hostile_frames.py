@@ -33,7 +33,7 @@ from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 
-EXAMPLES = max(200, settings().max_examples)  # of each kind of query
+EXAMPLES = settings().max_examples  # of each kind of query
 COLUMNS = ["k", "h", "x", "y", "b", "c", "d", "u"]
 WHERES = [
     "x > 0",
