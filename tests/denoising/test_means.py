@@ -250,7 +250,7 @@ def test_the_distance_of_a_tier_has_no_bias_and_its_doubt_is_that_of_laplace_noi
         found.append(np.mean(squares - 8.0) / 144)
         doubtful.append(bound - max(found[-1], 0))
     assert np.mean(found) == pytest.approx(spread, abs=6 * np.std(found) / math.sqrt(1_500))
-    assert np.mean(doubtful) / 2 == pytest.approx(np.std(found), rel=0.1)
+    assert np.mean(doubtful) / 2.5 == pytest.approx(np.std(found), rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(4))
