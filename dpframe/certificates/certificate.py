@@ -18,7 +18,7 @@ from dpframe.errors import QueryError
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 MOST_STEPS: Final = 1_000
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
@@ -208,7 +208,7 @@ class Certificate(records.Record):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[5]
+    format: Literal[6]
     releases: records.Some[Release]
     steps: Steps
     unstacked: UnstackedPart | None

@@ -101,9 +101,9 @@ def plan_discovery(
         _most_extra(declaration.ledger, wanted.extra_delta),
         wanted.extra_delta is not None,
     )
-    unit = declaration.unit_column
+    unit = declaration.unit_columns
     task = LabelTask(wanted.axes, most, wanted.where, unit)
-    caps = ROW_CAPS if unit is None else Caps(groups=most, rows_per_group=1)
+    caps = Caps(groups=most, rows_per_group=1) if unit else ROW_CAPS
     found = {
         name: _threshold(MECHANISMS[name].law, declaration, spend, most, most=extra, asked=asked)
         for name in names
@@ -135,7 +135,7 @@ def _candidates(mechanism: str, spend: Spend, declaration: Declaration) -> list[
 
 def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
     """Return for how many labels a unit counts."""
-    if declaration.unit_column is None:
+    if not declaration.unit_columns:
         if wanted.max_groups not in (None, 1):
             rule = "is a cap on the labels of one privacy unit, and none is declared"
             way = "A row has one label. Declare privacy_unit=, or leave it out."

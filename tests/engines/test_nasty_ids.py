@@ -139,7 +139,7 @@ def as_a_dict_tells(items):
 
 def numbered(column):
     """Number of the unit of each row, in order of appearance; -1 for none."""
-    codes, none = unit_codes(column)
+    codes, none = unit_codes([column])
     known = {none: -1}
     return [known.setdefault(code, len(known) - 1) for code in codes]
 
@@ -221,8 +221,8 @@ def test_an_added_id_never_moves_others(name, data):
     rows = [pool[place] for place in places]
     added = pool[data.draw(st.integers(0, len(pool) - 1))]
     place = data.draw(st.integers(0, len(rows)))
-    without = unit_codes(make(rows))
-    within, none = unit_codes(make([*rows[:place], added, *rows[place:]]))
+    without = unit_codes([make(rows)])
+    within, none = unit_codes([make([*rows[:place], added, *rows[place:]])])
     within = np.delete(within, place)
     assert (within == none).tolist() == (without[0] == without[1]).tolist()
     np.testing.assert_array_equal(within[:, None] == within, without[0][:, None] == without[0])
@@ -265,7 +265,7 @@ def test_an_id_that_cannot_be_hashed_is_left_out(error):
 @pytest.mark.parametrize("stop", STOPS)
 def test_what_stops_a_program_is_not_contained(stop):
     with pytest.raises(stop):
-        unit_codes(objects([Unhashable(stop)]))
+        unit_codes([objects([Unhashable(stop)])])
 
 
 def test_missing_parts_of_an_id_are_alike():
@@ -301,7 +301,7 @@ def test_releases_use_this_rule():
 
 
 VIEWS = {
-    "buckets": lambda column: unit_buckets(column, 1 << 40),
+    "buckets": lambda column: unit_buckets([column], 1 << 40),
     "keys": lambda column: finder(KeyAxis("x", pd.Index(KEYS, dtype=object)), column)(column),
     "where": lambda column: keep(WHERE, pd.DataFrame({"x": column})),
 }
@@ -320,7 +320,7 @@ def test_buckets_keys_and_conditions_look_at_one_row(name, view):
 
 
 def test_ids_with_equal_keys_share_a_bucket():
-    buckets = unit_buckets(objects(POOL), 1 << 40)
+    buckets = unit_buckets([objects(POOL)], 1 << 40)
     keys = [key_of(value) for value in POOL]
     pairs = [(a, b) for a in range(len(POOL)) for b in range(a) if keys[a] == keys[b] is not None]
     assert len(pairs) > 50
@@ -329,7 +329,7 @@ def test_ids_with_equal_keys_share_a_bucket():
 
 def test_a_number_that_has_lost_its_value_is_in_bucket_0():
     broken = uuid.UUID.__new__(uuid.UUID)
-    assert unit_buckets(objects([broken, 7]), 100).tolist() == [0, 4]
+    assert unit_buckets([objects([broken, 7])], 100).tolist() == [0, 4]
     assert numbered(objects([broken, 7])) == [-1, 0]
 
 
@@ -339,7 +339,7 @@ def test_collections_of_dask_tell_the_same_ids_apart():
     dask = pytest.importorskip("dask")
     items = [one for one in POOL * 2 if not isinstance(one, Unhashable)]
     frame = pd.DataFrame({"who": objects(items)})
-    task = Task(Cells(), (Term("rows"), Term("units")), unit="who", caps=Caps(rows=1))
+    task = Task(Cells(), (Term("rows"), Term("units")), unit=("who",), caps=Caps(rows=1))
     parts = [dask.delayed(frame.iloc[start::3]) for start in range(3)]
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
         collection = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)

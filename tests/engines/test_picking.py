@@ -88,7 +88,7 @@ def test_the_row_that_counts_of_a_unit_is_its_first_kept_one(rows):
     units = pd.Series([unit for unit, _ in rows], dtype=object)
     kept = np.array([keep and unit is not None for unit, keep in rows], bool)
     expected = kept & ~units.where(kept, other=None).duplicated().to_numpy()
-    np.testing.assert_array_equal(Units(units).first(kept), expected)
+    np.testing.assert_array_equal(Units([units]).first(kept), expected)
 
 
 @st.composite
@@ -131,7 +131,10 @@ def test_without_a_unit_every_row_that_counts_is_one():
 def test_a_condition_of_the_term_leaves_units_out():
     frame = pd.DataFrame({"u": [1, 1, 2, 3], "x": [1, 1, 1, 0]})
     terms = Term("units"), Term("units", where=Condition.parse("x > 0"))
-    assert totals(frame, Task(Cells(), terms, unit="u", caps=Caps(rows=2))).tolist() == [[3], [2]]
+    assert totals(frame, Task(Cells(), terms, unit=("u",), caps=Caps(rows=2))).tolist() == [
+        [3],
+        [2],
+    ]
 
 
 def test_values_are_clipped_to_ones_before_they_are_picked():

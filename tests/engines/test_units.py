@@ -62,7 +62,7 @@ def test_units_are_told_apart_as_in_a_dict(values, dtype):
     known = {}
     boxed = [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
     expected = [None if unit is None else known.setdefault(unit, len(known)) for unit in boxed]
-    codes, count = unit_codes(column)
+    codes, count = unit_codes([column])
     assert all(
         (code == count) == (unit is None) for code, unit in zip(codes, expected, strict=True)
     )
@@ -73,10 +73,10 @@ def test_units_are_told_apart_as_in_a_dict(values, dtype):
 
 def test_units_that_cannot_be_hashed_are_dropped():
     column = pd.Series([Unhashable(), [1], "a", {}, 2, "a"], dtype=object)
-    codes, count = unit_codes(column)
+    codes, count = unit_codes([column])
     assert (codes == count).tolist() == [True, True, False, True, False, False]
     assert codes[2] == codes[5] != codes[4]
-    mask = Units(column).choose(np.zeros(6, np.uint8), 1, Caps(rows=5))
+    mask = Units([column]).choose(np.zeros(6, np.uint8), 1, Caps(rows=5))
     assert mask.tolist() == [False, False, True, False, True, True]
 
 
@@ -112,10 +112,10 @@ def test_groups_of_units_keep_what_all_units_together_keep(kind, rows, caps, thr
     cells = np.array([cell for _, cell in rows], np.uint8)
     words = mock.patch.object(noise, "random_words", lambda n, kind: np.full(n, WORD, kind))
     with words:
-        whole = Units(column)
+        whole = Units([column])
         expected = whole.choose(cells, 3, caps)
         with mock.patch.object(grouping, "_GROUP", 5):
-            parted = Units(column, threads)
+            parted = Units([column], threads)
             found = parted.choose(cells, 3, caps)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(parted.first(found), whole.first(found))
@@ -128,7 +128,7 @@ def test_groups_are_about_as_large_as_they_should_be(kind):
     column = column.astype("float64") / 3 if kind == "floats" else column
     column = column.map(str) if kind == "texts" else column
     with mock.patch.object(grouping, "_GROUP", 10_000):
-        sizes = [len(rows) for rows, _ in Units(column)._groups]
+        sizes = [len(rows) for rows, _ in Units([column])._groups]
     assert sum(sizes) == 100_000
     assert 5 <= len(sizes) <= 20
     assert max(sizes) < 25_000

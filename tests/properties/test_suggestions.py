@@ -34,7 +34,7 @@ NEEDS = [(0, "rows"), (0, "units")]
 def planned(kind, mechanism, neighboring):
     declaration = Declaration(
         {"g": Column(keys=pd.Index(KEYS, name="g"))},
-        privacy_unit="u",
+        privacy_unit=("u",),
         caps=Caps(rows=2),
         neighboring=neighboring,
     )

@@ -35,7 +35,7 @@ NEEDS = [(0, "rows"), (0, "units")]
 def planned(query, mechanism, neighboring, caps):
     declaration = Declaration(
         {"g": Column(keys=pd.Index(KEYS, name="g"))},
-        privacy_unit="u",
+        privacy_unit=("u",),
         caps=caps,
         neighboring=neighboring,
     )
