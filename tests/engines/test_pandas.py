@@ -89,7 +89,7 @@ def oracle(frame, task):
     for i in range(len(frame)):
         row = {label: frame[label].astype(object).iloc[i] for label in frame.columns}
         cell = cell_of(task.cells, row)
-        left_out = task.unit is not None and pd.isna(row[task.unit])
+        left_out = any(pd.isna(row[label]) for label in task.unit)
         if cell is None or left_out or not holds(task.where, row):
             continue
         for sum_, term in zip(sums, task.terms, strict=True):
@@ -212,7 +212,7 @@ def test_caps_that_do_not_bind_only_drop_rows_without_a_unit(frame, task):
     frame["u"] = pd.Series([None, 1, 2.5, 1] * 3)[: len(frame)].to_numpy()
     caps = Caps(rows=20, groups=9, rows_per_group=19)
     with mock.patch.object(engine_module, "_BLOCK", 5):
-        capped = Task(task.cells, task.terms, task.where, "u", caps)
+        capped = Task(task.cells, task.terms, task.where, ("u",), caps)
         np.testing.assert_array_equal(totals(frame, capped), oracle(frame, capped))
 
 
@@ -363,7 +363,7 @@ def test_true_is_counted_however_booleans_lie_in_memory(layout, columns, restric
     options = {
         "": {},
         "where": {"where": Condition.parse("x > 0")},
-        "unit": {"unit": "u", "caps": Caps(rows=1100)},
+        "unit": {"unit": ("u",), "caps": Caps(rows=1100)},
     }[restricted]
     if restricted:
         expected = expected[:, x > 0]

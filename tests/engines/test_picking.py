@@ -115,7 +115,7 @@ def test_units_are_counted_once_whatever_the_caps(frame, cells, where, caps):
     counts = frame["u"].notna() & (True if keys is None else frame["k"].isin(keys))
     counts &= True if where is None else frame["x"].astype(float) > 0
     expected = len(set(frame["u"][counts]))
-    task = Task(cells, (Term("rows"), Term("units")), where, "u", caps)
+    task = Task(cells, (Term("rows"), Term("units")), where, ("u",), caps)
     with mock.patch.object(engine_module, "_BLOCK", 4):
         rows, units = totals(frame, task)
     assert units.sum() == expected
@@ -180,7 +180,7 @@ def test_a_unit_moves_sums_by_no_more_than_its_rows_times_its_ones():
     frame = frame.assign(k=["p", "q", "z"] * 20, u=np.arange(60) % 2)
     caps = Caps(rows=5, groups=2, rows_per_group=3)
     for _ in range(20):
-        task = Task(BY, (Term("rows"), Term("units"), *BITS), None, "u", caps, most=3)
+        task = Task(BY, (Term("rows"), Term("units"), *BITS), None, ("u",), caps, most=3)
         rows, units, *sums = totals(frame, task)
         assert rows.sum() == 10
         assert units.sum() == 2

@@ -146,7 +146,7 @@ def test_rows_are_kept_once_for_tables_of_the_same_groups_and_caps(monkeypatch):
     many.dp.declare(
         keys={"g": ["A", "B", "C"]},
         bounds={"x": (0, 1), "y": (0, 1)},
-        privacy_unit=("who",),
+        privacy_unit="who",
         max_rows=30,
     )
     found = many.dp.release(
