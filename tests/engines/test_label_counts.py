@@ -94,9 +94,8 @@ def test_engines_count_what_is_counted_by_hand(frames, kind, options):
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_a_unit_counts_for_no_more_labels_than_it_may(frames, kind, most):
     with mock.patch.object(parquet, "_BUCKET_ROWS", 60):
-        found = engine_for(frames[kind]).labels(
-            frames[kind], LabelTask((ZONE,), most, None, ("u",))
-        )
+        task = LabelTask((ZONE,), most, None, ("u",))
+        found = engine_for(frames[kind]).labels(frames[kind], task)
     units = by_hand(FRAME, (ZONE,), "u", None)
     assert sum(labeled(found).values()) == sum(min(most, len(own)) for own in units.values())
     assert max(map(len, units.values())) > most
