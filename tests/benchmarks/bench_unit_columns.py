@@ -91,11 +91,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="kinds whose names begin so")
     options = parser.parse_args()
     rng = np.random.default_rng(2)
     rows = options.rows
     rest = {"k": rng.integers(0, KEYS, rows), "x": rng.normal(20, 30, rows)}
     for name, columns in kinds(rows).items():
+        if not name.startswith(options.only):
+            continue
         first, second = columns()
         start = time.perf_counter()
         frame = pd.DataFrame({**rest, "u": first, "v": second, "glued": glued(first, second)})

@@ -127,6 +127,16 @@ def holding(value, dtypes):
             yield column
 
 
+def test_combinations_share_a_bucket_whatever_their_dtypes():
+    numbers = [pd.Series([7, 8] * 3, dtype=dtype) for dtype in ("int8", "float64", "object")]
+    texts = [pd.Series(list("aabbcc"), dtype=dtype) for dtype in ("str", "object", "category")]
+    found = [unit_buckets([one, other], MANY).tolist() for one in numbers for other in texts]
+    assert found == found[:1] * 9
+    assert len(set(found[0])) == 6
+    swapped = unit_buckets([texts[0], numbers[0]], MANY).tolist()
+    assert not set(swapped) & set(found[0])
+
+
 def one_bucket(columns):
     """The only bucket that any row of some columns is in."""
     found = {bucket for column in columns for bucket in unit_buckets([column], MANY).tolist()}

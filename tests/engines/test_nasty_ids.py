@@ -7,6 +7,7 @@ import uuid
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.columns.lookup import finder
 from dpframe.engines import engine_for
+from dpframe.engines import units as grouping
 from dpframe.engines.units import unit_codes
 from dpframe.errors import STOPS
 from dpframe.privacy.neighbors import Caps
@@ -137,9 +139,9 @@ def as_a_dict_tells(items):
     return [number(item) for item in items]
 
 
-def numbered(column):
+def numbered(*columns):
     """Number of the unit of each row, in order of appearance; -1 for none."""
-    codes, none = unit_codes([column])
+    codes, none = unit_codes(columns)
     known = {none: -1}
     return [known.setdefault(code, len(known) - 1) for code in codes]
 
@@ -226,6 +228,71 @@ def test_an_added_id_never_moves_others(name, data):
     within = np.delete(within, place)
     assert (within == none).tolist() == (without[0] == without[1]).tolist()
     np.testing.assert_array_equal(within[:, None] == within, without[0][:, None] == without[0])
+
+
+PARTS = {
+    **COLUMNS,
+    "far integers": (lambda items: words(items, "int64"), [-(2**62), 0, 2**53 + 1, 2**62]),
+}
+
+
+@pytest.mark.sampled(every=5)
+@pytest.mark.parametrize("name", PARTS)
+@given(data=st.data())
+def test_combinations_are_told_apart_as_pairs_in_a_dict(name, data):
+    """A unit is missing where one of its parts is; no two combinations are one."""
+    names = [name, data.draw(st.sampled_from(sorted(PARTS)))]
+    rows = data.draw(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=30))
+    columns, parts = [], []
+    for named, places in zip(names, zip(*rows, strict=True) if rows else ([], []), strict=True):
+        make, pool = PARTS[named]
+        columns.append(make([pool[place % len(pool)] for place in places]))
+        parts.append(as_a_dict_tells([pool[place % len(pool)] for place in places]))
+    known = {None: -1}
+    expected = [
+        known.setdefault(None if -1 in pair else pair, len(known) - 1)
+        for pair in zip(*parts, strict=True)
+    ]
+    most = data.draw(st.sampled_from([1 << 62, 50, 1]))  # combinations that are numbered at once
+    with mock.patch.object(grouping, "_MOST", most):
+        assert numbered(*columns) == expected
+        assert numbered(*columns[::-1]) == expected
+
+
+GLUED = [("a b", "c"), ("a", "b c"), ("a", "b"), ("a b c", ""), ("1", "1"), (1, "1"), ("1", 1)]
+
+
+def glue(columns, threads=1):
+    """Glue texts: the fault that is planted."""
+    texts = [" ".join(map(str, parts)) for parts in zip(*columns, strict=True)]
+    codes, _ = pd.factorize(np.array(texts, object))
+    return codes.astype(np.int64), np.zeros(len(codes), bool)
+
+
+def one_more(ids):
+    """How a count of units changes with the last of some combinations."""
+    first, second = map(objects, zip(*ids, strict=True))
+    found = []
+    for frame in (
+        pd.DataFrame({"a": first[:-1], "b": second[:-1]}),
+        pd.DataFrame({"a": first, "b": second}),
+    ):
+        frame.dp.declare(privacy_unit=["a", "b"], max_rows=1)
+        found.append(int(frame.dp.count(epsilon=EXACT).iloc[0, 0]))
+    return found[1] - found[0]
+
+
+@pytest.mark.parametrize("place", range(len(GLUED)))
+def test_combinations_that_glue_to_one_text_are_several_units(place):
+    ids = [*GLUED[:place], *GLUED[place + 1 :], GLUED[place]]
+    assert one_more(ids) == 1
+    assert one_more([*ids, GLUED[place - 1]]) == 0
+    assert one_more([*ids, (GLUED[place][0], None)]) == 0
+
+
+def test_a_rule_that_glues_is_found():
+    with mock.patch.object(grouping, "_combinations", glue):
+        assert one_more(GLUED[:2]) == 0
 
 
 def count(ids):

@@ -96,26 +96,33 @@ COLUMNS = {
     "categories": lambda units: pd.Series(units).astype("category"),
     "sparse": lambda units: pd.Series(units).astype("Sparse[int]"),
 }
+PAIRS = {
+    "close together": ("close together", "texts"),
+    "numbered in two rounds": ("texts", "floats", "objects"),
+}
 
 
 @pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("kind", list(COLUMNS))
+@pytest.mark.parametrize("kinds", [*((kind,) for kind in COLUMNS), *PAIRS.values()], ids=str)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=70),
     caps=st.sampled_from([Caps(rows=2), Caps(groups=1, rows_per_group=2), Caps(3, 2, 2), Caps()]),
     threads=st.sampled_from([1, 3]),
+    most=st.sampled_from([1 << 62, 1]),
 )
 @settings(max_examples=40)
-def test_groups_of_units_keep_what_all_units_together_keep(kind, rows, caps, threads):
+def test_groups_of_units_keep_what_all_units_together_keep(kinds, rows, caps, threads, most):
     """With the same random word for everyone: a unit is in one group, with its rows in order."""
-    column = COLUMNS[kind]([unit for unit, _ in rows])
+    columns = [
+        COLUMNS[kind]([unit // (at + 1) for unit, _ in rows]) for at, kind in enumerate(kinds)
+    ]
     cells = np.array([cell for _, cell in rows], np.uint8)
     words = mock.patch.object(noise, "random_words", lambda n, kind: np.full(n, WORD, kind))
-    with words:
-        whole = Units([column])
+    with words, mock.patch.object(grouping, "_MOST", most):
+        whole = Units(columns)
         expected = whole.choose(cells, 3, caps)
         with mock.patch.object(grouping, "_GROUP", 5):
-            parted = Units([column], threads)
+            parted = Units(columns, threads)
             found = parted.choose(cells, 3, caps)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(parted.first(found), whole.first(found))
