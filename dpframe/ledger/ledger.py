@@ -315,8 +315,8 @@ class Ledger:
         if self.protected != protected:
             raise DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
-                "add up. A declaration replaces the one before: repeat what still holds, and name "
-                "the unit by unit=. For other people, pass another ledger.",
+                "add up. A declaration replaces the one before: repeat what still holds, give the "
+                "unit its name with unit=, or pass another ledger.",
                 parameter="privacy_unit",
                 value=protected.unit,
             )

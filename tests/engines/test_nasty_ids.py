@@ -272,11 +272,9 @@ def glue(columns, threads=1):
 def one_more(ids):
     """How a count of units changes with the last of some combinations."""
     first, second = map(objects, zip(*ids, strict=True))
+    whole = pd.DataFrame({"a": first, "b": second})
     found = []
-    for frame in (
-        pd.DataFrame({"a": first[:-1], "b": second[:-1]}),
-        pd.DataFrame({"a": first, "b": second}),
-    ):
+    for frame in (whole.iloc[:-1].copy(), whole):
         frame.dp.declare(privacy_unit=["a", "b"], max_rows=1)
         found.append(int(frame.dp.count(epsilon=EXACT).iloc[0, 0]))
     return found[1] - found[0]
