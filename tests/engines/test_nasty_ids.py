@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hostile import objects
 
@@ -239,6 +239,7 @@ PARTS = {
 @pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", PARTS)
 @given(data=st.data())
+@settings(max_examples=40)
 def test_combinations_are_told_apart_as_pairs_in_a_dict(name, data):
     """A unit is missing where one of its parts is; no two combinations are one."""
     names = [name, data.draw(st.sampled_from(sorted(PARTS)))]
