@@ -45,21 +45,22 @@ class UnitPart(records.Record):
 
     Parameters
     ----------
-    column
-        Column that names the unit a row belongs to; all rows of one value are protected together.
-        Null: each row is a unit, and all caps are 1.
+    columns
+        Columns that name the unit a row belongs to; all rows of one value, or of one combination of
+        values, are protected together, and who is in k of them is protected as k units. Empty: each
+        row is a unit, and all caps are 1.
     caps
         How much one unit could fill: a limit on its rows, in all or in each group.
     """
 
-    column: str | None
+    columns: tuple[str, ...]
     caps: CapsPart
 
     def __post_init__(self) -> None:
         caps = self.caps
         limited = caps.max_rows is not None or caps.max_rows_per_group is not None
         records.require(limited, "one of max_rows and max_rows_per_group is a number")
-        alike = self.column is not None or set(vars(caps).values()) == {1}
+        alike = bool(self.columns) or set(vars(caps).values()) == {1}
         records.require(alike, "where each row is a unit, all caps are 1")
 
 

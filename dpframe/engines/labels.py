@@ -292,8 +292,9 @@ def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCou
         coded = list(map(_in_order, coded))
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
     cells, first = _combine_codes(coded, usable)
-    if task.unit is not None:
-        units = Units(values.column_at(part, places[task.unit]), threads)
+    if task.unit:
+        named = [values.column_at(part, places[label]) for label in task.unit]
+        units = Units(named, threads)
         cells = cells[units.choose(cells, len(first), Caps(None, task.most, 1))]
     numbers = np.bincount(cells, minlength=len(first) + 1)[:-1]
     had = first[numbers > 0]

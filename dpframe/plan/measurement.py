@@ -64,7 +64,7 @@ def _can_join(one: Table, other: Table) -> bool:
         return one.of is not None and one.of is other.of
     if one.query.options.names_given or other.query.options.names_given:
         return False
-    apart = one.unit is not None and one.where != other.where
+    apart = one.unit != () and one.where != other.where
     return not apart and one.caps == other.caps and _same_cells(one.cells, other.cells)
 
 

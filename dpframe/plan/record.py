@@ -154,14 +154,14 @@ def _release(
     plan: AnyPlan, declaration: Declaration, caps: Caps, entry: Entry, **own: Any
 ) -> Release:
     """Say which release it is, whose data are protected and at what cost; add what is its own."""
-    unit = declaration.unit_column
+    unit = tuple(map(str, declaration.unit_columns))
     limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
     return Release(
         library=LIBRARY,
         release_id=entry.release_id,
         released_at=entry.released_at,
         testing=seam.seen() is not None,
-        privacy_unit=parts.UnitPart(None if unit is None else str(unit), limits),
+        privacy_unit=parts.UnitPart(unit, limits),
         neighboring=declaration.neighboring,
         privacy_loss=parts.LossPart(
             **cost(plan, declaration),

@@ -294,7 +294,7 @@ TORN = {
     "no caps on a unit": lambda r: one(r)["privacy_unit"]["caps"].update(
         max_rows=None, max_rows_per_group=None
     ),
-    "caps of a row": lambda r: one(r)["privacy_unit"].update(column=None),
+    "caps of a row": lambda r: one(r)["privacy_unit"].update(columns=[]),
     "another law": lambda r: one(r)["mechanism"].update(law="laplace"),
     "Laplace noise of another law": lambda r: one(r)["mechanism"].update(name="laplace"),
     "an epsilon without delta": lambda r: one(r)["privacy_loss"].update(delta=None),

@@ -18,7 +18,7 @@ COLUMNS = {
     "x": Column(bounds=(-2.0, 3.0)),
     "k": Column(bounds=(0, 9), integer=True),
 }
-UNITS = Declaration(COLUMNS, privacy_unit="who", caps=Caps(rows=3))
+UNITS = Declaration(COLUMNS, privacy_unit=("who",), caps=Caps(rows=3))
 ROWS = Declaration(COLUMNS)
 
 

@@ -44,7 +44,7 @@ def declared(bounds=(-2, 3), *, caps=None, neighboring="add_remove", missing=Non
         "x": Column(bounds=bounds),
         "k": Column(bounds=(-3, 5), integer=True),
     }
-    unit = None if caps is None else "u"
+    unit = None if caps is None else ("u",)
     declaration = Declaration(
         columns, privacy_unit=unit, caps=caps or Caps(), neighboring=neighboring
     )

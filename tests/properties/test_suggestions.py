@@ -35,7 +35,7 @@ NEEDS = [(0, "rows"), (0, "units")]
 def planned(kind, mechanism, neighboring, *, budget=None, **spend):
     declaration = Declaration(
         {"g": Column(keys=pd.Index(KEYS, name="g"))},
-        privacy_unit="u",
+        privacy_unit=("u",),
         caps=Caps(rows=2),
         neighboring=neighboring,
         ledger=None if budget is None else Ledger(budget=budget),
