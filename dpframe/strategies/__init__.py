@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import box, correlated, independent, margins, pair, sparse, tree
+from dpframe.strategies import box, characters, correlated, independent, margins, pair, sparse, tree
 from dpframe.strategies.base import Design, Workload
 
 MechanismName: TypeAlias = Literal[
@@ -72,7 +72,14 @@ _MECHANISMS = {
         GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_LAYERED
     ),
     "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_LAYERED),
-    "box": Mechanism(BOX, _BOXES, "box", plain=_SINGLE),
+    "box": Mechanism(
+        BOX,
+        _BOXES,
+        "box",
+        plain=_SINGLE,
+        layered=(characters.design,),
+        layered_plain=_LAYERED,
+    ),
     "classical": Mechanism(
         GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True
     ),

@@ -76,17 +76,17 @@ class Reading:
 
     def noise(self, deviations: _Deviations, rounded: int) -> dict[int, float]:
         """Return the loadings, and under a name of its own what rounding does."""
-        rounding = self._rounding(deviations)
-        return self.loadings(deviations) | ({rounded: rounding} if rounding else {})
+        noisy = self.rounding and any(deviations[k] for k in self.weights)
+        return self.loadings(deviations) | ({rounded: self.rounding} if noisy else {})
 
-    def _rounding(self, deviations: _Deviations) -> float:
+    @property
+    def rounding(self) -> float:
         """Deviation that rounding adds to noise, which leaves any multiple of the step as likely.
 
         The variance is `(1 - 1 / s^2) / 12` for steps of 1 / s if s is odd, `(1 + 2 / s^2) / 12` if
         it is even.
         """
-        noisy = any(deviations[k] for k in self.weights)
-        if self.step <= 1 or not noisy:
+        if self.step <= 1:
             return 0.0
         return math.sqrt((1 + (-1 if self.step % 2 else 2) / self.step**2) / 12)
 
@@ -95,9 +95,7 @@ class Reading:
         if self.block is not None:
             return measured[self.block]
         read = sum((weight * measured[k] for k, weight in self.weights.items()), start=np.zeros(1))
-        if self.step:  # what is beyond integers, after a sum that wrapped, goes to the largest
-            read = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
-        return read
+        return round_whole(read) if self.step else read
 
     def predict(self, deviations: _Deviations, rounded: int) -> Prediction:
         """Return the error of the reading."""
@@ -107,6 +105,11 @@ class Reading:
     def decode(self, measured: _Measured, deviations: _Deviations, rounded: int) -> Estimate:
         """Estimate what is read."""
         return Estimate(self.of(measured), self.noise(deviations, rounded))
+
+
+def round_whole(read: np.ndarray) -> np.ndarray:
+    """Round to int64; what is beyond, after a sum that wrapped, goes to the largest."""
+    return np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
