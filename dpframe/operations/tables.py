@@ -85,7 +85,7 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
                 "graph", "is for denoising", graph, 'Give denoise="auto" as well.'
             )
         return Denoisings()
-    together = {name: one for name, one in plan.tables.items() if one.measurement.design.layers}
+    together = {name: one for name, one in plan.tables.items() if one.measurement.is_over_cells}
     margins = _margins(together) if method == _CONSISTENT else frozenset()
     alone = {name: _describe(one) for name, one in plan.tables.items() if name not in together}
     if together and not alone and not margins:

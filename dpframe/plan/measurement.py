@@ -97,6 +97,12 @@ class Measurement(Calibrated):
 
     table: Table
 
+    @property
+    def is_over_cells(self) -> bool:
+        """Whether all that is measured is so over many cells, which then err together."""
+        design = self.design
+        return design.layers is not None or len(design.common) == len(self.scales)
+
     @cached_property
     def shared(self) -> list[tuple[int, ...]]:
         """Blocks whose noise is drawn together: of several, or over all cells."""
