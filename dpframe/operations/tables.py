@@ -219,11 +219,17 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[Estimate]]
 
 
 def plan_tables(
-    frame: Frame, declaration: Declaration, queries: Request, spend: Spend, mechanism: str
+    frame: Frame,
+    declaration: Declaration,
+    queries: Request,
+    spend: Spend,
+    mechanism: str,
+    *,
+    apart: bool = False,
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
-    plan = plan_release(declaration, asked, spend, mechanism)
+    plan = plan_release(declaration, asked, spend, mechanism, apart=apart)
     check_tables(engine, frame, plan)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 

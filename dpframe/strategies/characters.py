@@ -29,12 +29,13 @@ from typing import ClassVar
 import numpy as np
 
 from dpframe.forks import cached_property
+from dpframe.privacy.box import spread
 from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.base import Estimate, Need, Prediction, Workload
 from dpframe.strategies.box import boxes_of
 from dpframe.strategies.contrasts import place
-from dpframe.strategies.domain import Dimension
+from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.layout import lift_totals, weights
 from dpframe.strategies.linear import ROUNDED, Block, Reading, corners, round_whole
 from dpframe.strategies.margins import Lattice, Layer, subsets
@@ -379,6 +380,40 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
     if not together:
         return None
     return CharacterDesign(workload, totals, outputs, characters, scales, together)
+
+
+def worth_joining(domains: Sequence[Domain]) -> list[int]:
+    """Say which tables of counts to measure together, by their positions in order.
+
+    They are the smallest ones, so many that the sum of all variances is least, if every table has a
+    sum of signs for each of its cells and a box holds all of these. Let `V_t = 2` be the variance
+    of a cell with Laplace noise, and `V` the sum of those of tables in the box, all at epsilon 1:
+    with the best parts of epsilon it is `(V^(1/3) + sum_t V_t^(1/3))^3`, t being the others.
+
+    Parameters
+    ----------
+    domains
+        Where the cells of every table lie.
+
+    Examples
+    --------
+    >>> binary, large = (Domain((Dimension(n, ordered=False),)) for n in (2, 100))
+    >>> worth_joining([binary, large, binary]), worth_joining([large, large])
+    ([0, 2], [])
+    """
+    small = [
+        k for k, one in enumerate(domains) if max(one.sizes, default=1) <= MOST_KEYS
+    ]
+    sums = {k: math.prod(n + 1 for n in domains[k].sizes) - 1 for k in small}
+    order = sorted((k for k in small if sums[k] < MOST_SUMS), key=lambda k: sums[k])
+    best, least, members, demand = 0, len(domains), 1, 0.0
+    for number, k in enumerate(order, 1):
+        members += sums[k]
+        demand += math.prod(signs_of(n, hidden=True).spread for n in domains[k].sizes)
+        alone = math.cbrt(demand * spread(members) / 2)
+        if members <= MOST_SUMS and alone + len(domains) - number < least:
+            best, least = number, alone + len(domains) - number
+    return sorted(order[:best])
 
 
 def _demands(characters: Characters) -> np.ndarray:
