@@ -27,8 +27,8 @@ def plan(queries, declaration=ROWS, mechanism="auto", **spend):
 
 
 def together(queries, declaration=ROWS):
-    """Return the names of the queries that are measured as one."""
-    made = plan(queries, declaration)
+    """Return the names of the queries that are measured as one, with noise on every cell."""
+    made = plan(queries, declaration, "laplace")
     return [
         [name for name, part in made.tables.items() if part.measurement is measured]
         for measured in made.measurements
