@@ -15,6 +15,7 @@ from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
+from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
@@ -237,6 +238,7 @@ def table_of(
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
+        exclusive=exclusive_sets([source.where for source in wanted]),
     )
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
 

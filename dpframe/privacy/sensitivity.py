@@ -7,7 +7,8 @@ is at most
 
     F(a, b) = sum over footprints of max over corners v, w of sum_k (|a v_k - b w_k| / sigma_k)^p ,
 
-with p = 2 for Gaussian and p = 1 for Laplace noise. For noise in boxes, the sum over coordinates is
+with p = 2 for Gaussian and p = 1 for Laplace noise. Parts of which a row is in one at most are one
+such set. For noise in boxes, the sum over coordinates is
 one over groups of them, and of a group the largest coordinate counts. F is convex in (a, b), so the
 worst pair of units is among those of `reach`.
 """
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.unit_reach import Reach, fillings
@@ -77,7 +78,23 @@ class Sparse:
     most: int
 
 
-Parts = Sequence[Footprint | Sparse]
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """What one row can add to parts that exclude each other: it is in one of them at most.
+
+    Parameters
+    ----------
+    members
+        What a row in a part adds to the coordinates of that part.
+    absent
+        What a row that is not in a part adds to them, by part.
+    """
+
+    members: tuple[Footprint, ...]
+    absent: tuple[tuple[int, ...], ...]
+
+
+Parts = Sequence[Footprint | Sparse | Exclusive]
 """What one row can add to all measured coordinates, in parts that share none of them."""
 
 
@@ -207,8 +224,10 @@ def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
         for k in group:
             of[k] = group[0]
     dense = [part for part in footprints if isinstance(part, Footprint)]
+    dense += [one for part in footprints if isinstance(part, Exclusive) for one in part.members]
     named = {k for part in dense for k in part.coordinates}
-    few = {of[k] for k in range(size) if k not in named} if len(dense) < len(footprints) else set()
+    sparse = any(isinstance(part, Sparse) for part in footprints)
+    few = {of[k] for k in range(size) if k not in named} if sparse else set()
     members = Counter(of)
     alone = all(members[group] == 1 for group in few)
     touched = Counter(group for part in dense for group in {of[k] for k in part.coordinates})
@@ -228,7 +247,7 @@ def _distance(
     far = zero = 0 * scales[0]
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
-    dense = cache(_dense)
+    dense, moves = cache(_dense), cache(_moves)
     for part in footprints:
         if isinstance(part, Footprint):
             for group, places in _divide_footprint(part, grouping):
@@ -237,6 +256,19 @@ def _distance(
                     far += moved
                 else:
                     largest[group] = max(largest[group], moved)
+        elif isinstance(part, Exclusive):
+            own: list[_Moves] = []
+            for member, absent in zip(part.members, part.absent, strict=True):
+                for group, places in _divide_footprint(member, grouping):
+                    kind = _kind(member, places, scales, grouping)
+                    gone = tuple(absent[place] for place in places)
+                    if group is None:
+                        own.append(moves(gone, *kind, norm, rows))
+                    else:
+                        corners, *rest = kind
+                        moved = dense((gone, *corners), *rest, norm, rows)
+                        largest[group] = max(largest[group], moved)
+            far += _exclusive(own, zero)
         elif grouping.sparse:
             moved = _largest(part, scales[part.coordinate], norm, rows)
             largest |= {group: max(largest[group], moved) for group in grouping.sparse}
@@ -273,11 +305,69 @@ def _dense(
     rows: tuple[int, int],
 ) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
+    return _worst(corners, corners, scales, groups, norm, rows)
+
+
+class _Moves(NamedTuple):
+    """How far rows of two units move a part that excludes others: F where they are in it, or not.
+
+    Parameters
+    ----------
+    none, both
+        Neither is in it, or both are.
+    mine, theirs
+        Those of one alone are.
+    """
+
+    none: Fraction | float
+    both: Fraction | float
+    mine: Fraction | float
+    theirs: Fraction | float
+
+
+def _moves(
+    absent: tuple[int, ...],
+    corners: Sequence[tuple[int, ...]],
+    scales: Sequence[Scale],
+    groups: Sequence[int],
+    norm: Norm,
+    rows: tuple[int, int],
+) -> _Moves:
+    """Work out how far a part moves that excludes others."""
+    gone, rest = (absent,), (scales, groups, norm, rows)
+    pairs = ((gone, gone), (corners, corners), (corners, gone), (gone, corners))
+    return _Moves(*(_worst(one, other, *rest) for one, other in pairs))
+
+
+def _exclusive(parts: Sequence[_Moves], zero: Scale) -> Any:
+    """Share of parts that exclude each other in F: each unit has its rows in one, or in none.
+
+    Rows of one unit in several parts move them no farther, by convexity. So what is above the sum
+    of all that moves without them is that of one part for both units, or that of one part for each.
+    """
+    base = sum((part.none for part in parts), start=zero)
+    mine = sorted(((part.mine - part.none, k) for k, part in enumerate(parts)), reverse=True)[:2]
+    theirs = sorted(((part.theirs - part.none, k) for k, part in enumerate(parts)), reverse=True)
+    gains = [zero, *(part.both - part.none for part in parts)]
+    gains += [gain for gain, _ in (*mine, *theirs[:2])]
+    gains += [one + other for one, k in mine for other, j in theirs[:2] if k != j]
+    return base + max(gains)
+
+
+def _worst(
+    ones: Sequence[tuple[int, ...]],
+    others: Sequence[tuple[int, ...]],
+    scales: Sequence[Scale],
+    groups: Sequence[int],
+    norm: Norm,
+    rows: tuple[int, int],
+) -> Scale:
+    """Return the farthest movement between two sets of corners."""
     a, b = rows
     # many pairs move by the same: each is weighed once
     moves = {
         tuple(abs(a * v - b * w) for v, w in zip(one, other, strict=True))
-        for one, other in itertools.product(corners, repeat=2)
+        for one, other in itertools.product(ones, others)
     }
     zero = 0 * scales[0]
     if len(scales) == 1:

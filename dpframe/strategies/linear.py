@@ -17,7 +17,7 @@ import numpy as np
 from dpframe.forks import cached_property
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
+from dpframe.privacy.sensitivity import Exclusive, Footprint, Norm, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Moments, Need, Prediction, Source, Workload
 from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
@@ -250,10 +250,10 @@ class LinearDesign:
     layers: ClassVar[None] = None  # a block has one integer per cell
 
     @cached_property
-    def footprints(self) -> tuple[Footprint | Sparse, ...]:
+    def footprints(self) -> tuple[Footprint | Sparse | Exclusive, ...]:
         """What one row adds to the blocks of its cell."""
         blocks, most = self.blocks, self.workload.most
-        parts: list[Footprint | Sparse] = []
+        parts: list[Footprint | Sparse | Exclusive] = []
         few = [k for k, block in enumerate(blocks) if block.value] if most else []
         if few and most:
             # all of one kind: queries of values 0 and 1 of which a row has at most a few
@@ -264,10 +264,15 @@ class LinearDesign:
         together: dict[int, list[int]] = {}
         for k in sorted({*range(len(blocks))} - {*few}):
             together.setdefault(blocks[k].source, []).append(k)
-        for position, mine in together.items():
-            own = [blocks[k] for k in mine]
-            parts.append(_footprint(self.workload.sources[position], own, mine))
-        return tuple(parts)
+        of_source = {
+            position: _footprint(self.workload.sources[position], [blocks[k] for k in mine], mine)
+            for position, mine in together.items()
+        }
+        for sources in self.workload.exclusive:
+            some = [of_source.pop(position) for position in sources if position in of_source]
+            absent = (tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in some)
+            parts += [Exclusive(tuple(some), tuple(absent))] if some else []
+        return (*parts, *of_source.values())
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
