@@ -98,8 +98,9 @@ def _constants(column: str, node: where.Node) -> Iterator[float | str]:
         case where.All(parts) | where.Any(parts):
             for part in parts:
                 yield from _constants(column, part)
-        case where.Compare(left=where.Name(label), right=where.Constant(value)) | where.Compare(
-            left=where.Constant(value), right=where.Name(label)
+        case (
+            where.Compare(left=where.Name(label), right=where.Constant(value))
+            | where.Compare(left=where.Constant(value), right=where.Name(label))
         ):
             if label == column:
                 yield value

@@ -8,7 +8,7 @@ row of ones. The cells are `M^-1` times the sums. A cell has variance v times
     c = sum_r (M^-1)_xr^2 ,
 
 v being that of the noise of a sum. It is at least 1 / k (Hotelling 1944, on weighing with a chemical
-balance), which Hadamard matrices reach: c = 1/2, 1/2, 1/4, 2/9, 1/5 for k = 2, 3, 4, 5, 6.
+balance), which Hadamard matrices reach: c = 1/2, 5/12, 1/4, 2/9, 1/5 for k = 2, 3, 4, 5, 6, on average.
 
 For tables by several columns, signs are multiplied: a sum belongs to a set S of columns, with one
 row of M other than the first for each of them, and tables share the sums that belong to columns of
@@ -83,24 +83,18 @@ def signs_of(keys: int, *, hidden: bool = False) -> Signs:
     Examples
     --------
     >>> signs_of(3).matrix.tolist()
-    [[1, 1, 1], [-1, -1, 1], [-1, 1, -1]]
-    >>> signs_of(2, hidden=True).matrix.tolist()
     [[1, 1, 1], [1, -1, 0], [1, 1, -1]]
+    >>> signs_of(4).matrix.tolist()
+    [[1, 1, 1, 1], [-1, -1, 1, 1], [-1, 1, -1, 1], [-1, 1, 1, -1]]
     >>> [round(signs_of(k).spread, 4) for k in (2, 3, 4, 5, 6, 7, 8)]
-    [0.5, 0.5, 0.25, 0.2222, 0.2, 0.22, 0.125]
+    [0.5, 0.4167, 0.25, 0.2222, 0.2, 0.22, 0.125]
     """
     return _signs_of(keys, hidden)
 
 
 @lru_cache(64)
 def _signs_of(keys: int, hidden: bool) -> Signs:
-    found = [_square(keys + hidden)]
-    if hidden:
-        own = np.zeros((keys + 1, keys + 1), np.int64)
-        own[:-1, :-1] = _square(keys)
-        own[[0, -1]] = 1
-        own[-1, -1] = -1
-        found.append(own)
+    found = [_square(keys + hidden), *([_beside(_square(keys))] if hidden else [])]
     made = [Signs(matrix, np.linalg.inv(matrix)[:keys]) for matrix in found]
     return min(made, key=lambda one: round(one.spread, 12))
 
@@ -110,7 +104,7 @@ def _square(n: int) -> np.ndarray:
     """Return n sums of n signs, from which cells have small variances; the first is of ones."""
     if n <= 2:  # noqa: PLR2004
         return np.array([[1, 1], [1, -1]])[:n, :n]
-    found = [_all_but_one(n)]
+    found = [_all_but_one(n), _beside(_square(n - 1))]
     found += [np.kron(_square(p), _square(n // p)) for p in range(2, n) if n % p == 0]
     if n % 2 == 0:
         half, ones = _all_but_one(n // 2), np.ones((n // 2, n // 2), np.int64)
@@ -118,6 +112,14 @@ def _square(n: int) -> np.ndarray:
     known = [one for one in found if np.linalg.matrix_rank(one) == n]
     best = min(known, key=lambda one: round(float((np.linalg.inv(one) ** 2).sum()), 9))
     return best * best[0]  # a column of the other sign is as good
+
+
+def _beside(matrix: np.ndarray) -> np.ndarray:
+    """Add a key of which the other sums know nothing, and a sum of all keys against it."""
+    found = np.pad(matrix, ((0, 1), (0, 1)))
+    found[[0, -1]] = 1
+    found[-1, -1] = -1
+    return found
 
 
 def _all_but_one(n: int) -> np.ndarray:
@@ -401,9 +403,7 @@ def worth_joining(domains: Sequence[Domain]) -> list[int]:
     >>> worth_joining([binary, large, binary]), worth_joining([large, large])
     ([0, 2], [])
     """
-    small = [
-        k for k, one in enumerate(domains) if max(one.sizes, default=1) <= MOST_KEYS
-    ]
+    small = [k for k, one in enumerate(domains) if max(one.sizes, default=1) <= MOST_KEYS]
     sums = {k: math.prod(n + 1 for n in domains[k].sizes) - 1 for k in small}
     order = sorted((k for k in small if sums[k] < MOST_SUMS), key=lambda k: sums[k])
     best, least, members, demand = 0, len(domains), 1, 0.0

@@ -270,7 +270,9 @@ class LinearDesign:
         }
         for sources in self.workload.exclusive:
             some = [of_source.pop(position) for position in sources if position in of_source]
-            absent = (tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in some)
+            absent = (
+                tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in some
+            )
             parts += [Exclusive(tuple(some), tuple(absent))] if some else []
         return (*parts, *of_source.values())
 
