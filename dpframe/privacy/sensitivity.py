@@ -15,11 +15,11 @@ worst pair of units is among those of `reach`.
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.unit_reach import Reach, fillings
@@ -247,34 +247,38 @@ def _distance(
     far = zero = 0 * scales[0]
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
-    dense, moves = cache(_dense), cache(_moves)
+    dense, steps = cache(_dense), cache(_steps)
     for part in footprints:
-        if isinstance(part, Footprint):
-            for group, places in _divide_footprint(part, grouping):
-                moved = dense(*_kind(part, places, scales, grouping), norm, rows)
-                if group is None:
-                    far += moved
-                else:
+        if isinstance(part, Sparse):
+            if grouping.sparse:
+                moved = _largest(part, scales[part.coordinate], norm, rows)
+                largest |= {group: max(largest[group], moved) for group in grouping.sparse}
+            else:
+                far += _sparse(part, scales[part.coordinate], norm, rows)
+            continue
+        excluding: list[tuple[Scale, Scale, Scale, Scale]] = []
+        for member, absent in _members(part):
+            for group, places in _divide_footprint(member, grouping):
+                kind = _kind(member, places, scales, grouping)
+                corners, how = kind[0], _Weighing(*kind[1:], norm, rows)
+                gone = tuple(absent[place] for place in places) if absent else None
+                if group is not None:
+                    moved = dense(corners if gone is None else (gone, *corners), how)
                     largest[group] = max(largest[group], moved)
-        elif isinstance(part, Exclusive):
-            own: list[_Moves] = []
-            for member, absent in zip(part.members, part.absent, strict=True):
-                for group, places in _divide_footprint(member, grouping):
-                    kind = _kind(member, places, scales, grouping)
-                    gone = tuple(absent[place] for place in places)
-                    if group is None:
-                        own.append(moves(gone, *kind, norm, rows))
-                    else:
-                        corners, *rest = kind
-                        moved = dense((gone, *corners), *rest, norm, rows)
-                        largest[group] = max(largest[group], moved)
-            far += _exclusive(own, zero)
-        elif grouping.sparse:
-            moved = _largest(part, scales[part.coordinate], norm, rows)
-            largest |= {group: max(largest[group], moved) for group in grouping.sparse}
-        else:
-            far += _sparse(part, scales[part.coordinate], norm, rows)
+                elif gone is None:
+                    far += dense(corners, how)
+                else:
+                    excluding.append(steps(gone, corners, how))
+        far += _exclusive(excluding, zero)
     return sum(largest.values(), start=far)
+
+
+def _members(part: Footprint | Exclusive) -> Iterator[tuple[Footprint, tuple[int, ...] | None]]:
+    """Yield the footprints of a part; of parts that exclude others, what absent rows add, too."""
+    if isinstance(part, Exclusive):
+        yield from zip(part.members, part.absent, strict=True)
+    else:
+        yield part, None
 
 
 def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
@@ -297,73 +301,58 @@ def _kind(
     return tuple(moved), of_corners, tuple(map(groups.index, groups))
 
 
-def _dense(
-    corners: Sequence[tuple[int, ...]],
-    scales: Sequence[Scale],
-    groups: Sequence[int],
-    norm: Norm,
-    rows: tuple[int, int],
-) -> Scale:
+class _Weighing(NamedTuple, Generic[Scale]):
+    """How movements of some coordinates count: scales, groups, norm and rows of both units."""
+
+    scales: tuple[Scale, ...]
+    groups: tuple[int, ...]
+    norm: Norm
+    rows: tuple[int, int]
+
+
+def _dense(corners: Sequence[tuple[int, ...]], how: _Weighing[Scale]) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
-    return _worst(corners, corners, scales, groups, norm, rows)
+    return _worst(corners, corners, how)
 
 
-class _Moves(NamedTuple):
-    """How far rows of two units move a part that excludes others: F where they are in it, or not.
+def _steps(
+    absent: tuple[int, ...], corners: Sequence[tuple[int, ...]], how: _Weighing[Scale]
+) -> tuple[Scale, Scale, Scale, Scale]:
+    """Return F of a part that excludes others where no row is in it, and what comes to it.
 
-    Parameters
-    ----------
-    none, both
-        Neither is in it, or both are.
-    mine, theirs
-        Those of one alone are.
+    That is where rows of both units are in it, of the first one alone, or of the other one.
     """
-
-    none: Fraction | float
-    both: Fraction | float
-    mine: Fraction | float
-    theirs: Fraction | float
-
-
-def _moves(
-    absent: tuple[int, ...],
-    corners: Sequence[tuple[int, ...]],
-    scales: Sequence[Scale],
-    groups: Sequence[int],
-    norm: Norm,
-    rows: tuple[int, int],
-) -> _Moves:
-    """Work out how far a part moves that excludes others."""
-    gone, rest = (absent,), (scales, groups, norm, rows)
-    pairs = ((gone, gone), (corners, corners), (corners, gone), (gone, corners))
-    return _Moves(*(_worst(one, other, *rest) for one, other in pairs))
+    gone = (absent,)
+    none = _worst(gone, gone, how)
+    pairs = ((corners, corners), (corners, gone), (gone, corners))
+    both, mine, theirs = (_worst(ones, others, how) - none for ones, others in pairs)
+    return none, both, mine, theirs
 
 
-def _exclusive(parts: Sequence[_Moves], zero: Scale) -> Any:
-    """Share of parts that exclude each other in F: each unit has its rows in one, or in none.
+def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) -> Scale:
+    """Share of parts that exclude each other in F: the rows of a unit are in one, or in none.
 
-    Rows of one unit in several parts move them no farther, by convexity. So what is above the sum
-    of all that moves without them is that of one part for both units, or that of one part for each.
+    By convexity, rows of one unit in several parts move them no farther. So what comes to the sum
+    of what moves without them is that of one part for both units, or of one for each.
     """
-    base = sum((part.none for part in parts), start=zero)
-    mine = sorted(((part.mine - part.none, k) for k, part in enumerate(parts)), reverse=True)[:2]
-    theirs = sorted(((part.theirs - part.none, k) for k, part in enumerate(parts)), reverse=True)
-    gains = [zero, *(part.both - part.none for part in parts)]
-    gains += [gain for gain, _ in (*mine, *theirs[:2])]
-    gains += [one + other for one, k in mine for other, j in theirs[:2] if k != j]
+    base, gains = zero, [zero]
+    mine: list[tuple[Scale, int]] = []
+    theirs: list[tuple[Scale, int]] = []
+    for k, (none, both, first, second) in enumerate(parts):
+        base += none
+        gains += [both, first, second]
+        mine.append((first, k))
+        theirs.append((second, k))
+    pairs = itertools.product(*(sorted(own, reverse=True)[:2] for own in (mine, theirs)))
+    gains += [one + other for (one, k), (other, j) in pairs if k != j]
     return base + max(gains)
 
 
 def _worst(
-    ones: Sequence[tuple[int, ...]],
-    others: Sequence[tuple[int, ...]],
-    scales: Sequence[Scale],
-    groups: Sequence[int],
-    norm: Norm,
-    rows: tuple[int, int],
+    ones: Sequence[tuple[int, ...]], others: Sequence[tuple[int, ...]], how: _Weighing[Scale]
 ) -> Scale:
     """Return the farthest movement between two sets of corners."""
-    a, b = rows
+    (a, b), scales, norm = how.rows, how.scales, how.norm
     # many pairs move by the same: each is weighed once
     moves = {
         tuple(abs(a * v - b * w) for v, w in zip(one, other, strict=True))
@@ -375,7 +364,7 @@ def _worst(
     far = zero
     for moved in moves:
         largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
-        for step, s, group in zip(moved, scales, groups, strict=True):
+        for step, s, group in zip(moved, scales, how.groups, strict=True):
             largest[group] = max(largest[group], _length(step, s, norm))
         far = max(far, sum(largest.values(), start=zero))
     return far

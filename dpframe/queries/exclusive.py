@@ -142,17 +142,19 @@ class _Cut:
                 return self._joined(parts, and_, self._every)
             case where.Any(parts):
                 return self._joined(parts, or_, 0)
-            case where.Name(label) if label == self.column:
+        return self._leaf(node)
+
+    def _leaf(self, node: where.Node) -> _Cells:
+        match node:
+            case where.Name(self.column):
                 return self._known(self._numbers("<", 0.0) | self._numbers(">", 0.0))
-            case where.Membership(operand=where.Name(label), items=items) if label == self.column:
-                equal = tuple(where.Compare("==", node.operand, where.Constant(x)) for x in items)
+            case where.Membership(where.Name(self.column) as name, items):
+                equal = tuple(where.Compare("==", name, where.Constant(item)) for item in items)
                 return self._joined(equal, or_, 0)
-            case where.Compare(sign, where.Name(label), where.Constant(value)):
-                if label == self.column:
-                    return self._compared(sign, value)
-            case where.Compare(sign, where.Constant(value), where.Name(label)):
-                if label == self.column:
-                    return self._compared(_MIRRORED[sign], value)
+            case where.Compare(sign, where.Name(self.column), where.Constant(value)):
+                return self._compared(sign, value)
+            case where.Compare(sign, where.Constant(value), where.Name(self.column)):
+                return self._compared(_MIRRORED[sign], value)
         return self._every, 0  # it depends on more than this column, or on more than its cells
 
     def _joined(

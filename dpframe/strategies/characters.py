@@ -7,8 +7,9 @@ row of ones. The cells are `M^-1` times the sums. A cell has variance v times
 
     c = sum_r (M^-1)_xr^2 ,
 
-v being that of the noise of a sum. It is at least 1 / k (Hotelling 1944, on weighing with a chemical
-balance), which Hadamard matrices reach: c = 1/2, 5/12, 1/4, 2/9, 1/5 for k = 2, 3, 4, 5, 6, on average.
+v being that of the noise of a sum. It is at least 1 / k (Hotelling 1944, on weighing with a
+balance), which Hadamard matrices reach: c = 1/2, 5/12, 1/4, 2/9, 1/5 for k = 2, 3, 4, 5, 6, in the
+mean over the cells.
 
 For tables by several columns, signs are multiplied: a sum belongs to a set S of columns, with one
 row of M other than the first for each of them, and tables share the sums that belong to columns of
@@ -20,7 +21,7 @@ that is better, a sum of 1 for rows with a key and -1 for others, and no sign in
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
@@ -111,7 +112,8 @@ def _square(n: int) -> np.ndarray:
         found.append(np.block([[half, ones], [-ones, half]]))
     known = [one for one in found if np.linalg.matrix_rank(one) == n]
     best = min(known, key=lambda one: round(float((np.linalg.inv(one) ** 2).sum()), 9))
-    return best * best[0]  # a column of the other sign is as good
+    matrix: np.ndarray = best * best[0]  # a column of the other sign is as good
+    return matrix
 
 
 def _beside(matrix: np.ndarray) -> np.ndarray:
@@ -177,11 +179,11 @@ class Characters:
         """The least and the largest that a row adds to each sum."""
         found: list[tuple[int, int]] = []
         for layer in self.lattice.layers:
-            ends = [[(1, 1)]]
+            ends: list[Iterable[tuple[int, int]]] = [[(1, 1)]]
             for axis in layer:
                 rows = self._signs[axis].matrix[1:]
                 ends.append([*zip(rows.min(axis=1), rows.max(axis=1), strict=True)])
-            found += reduce(_products, ends)
+            found += list(reduce(_products, ends))
         return found
 
     @cached_property
@@ -198,8 +200,8 @@ class Characters:
 
 
 def _products(
-    some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
+    some: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
+) -> Iterable[tuple[int, int]]:
     """Return the ends of all products of numbers from two lists of intervals."""
     every = ([a * b for a in one for b in other] for one in some for other in others)
     return [(int(min(corner)), int(max(corner))) for corner in every]
@@ -406,7 +408,7 @@ def worth_joining(domains: Sequence[Domain]) -> list[int]:
     small = [k for k, one in enumerate(domains) if max(one.sizes, default=1) <= MOST_KEYS]
     sums = {k: math.prod(n + 1 for n in domains[k].sizes) - 1 for k in small}
     order = sorted((k for k in small if sums[k] < MOST_SUMS), key=lambda k: sums[k])
-    best, least, members, demand = 0, len(domains), 1, 0.0
+    best, members, least, demand = 0, 1, float(len(domains)), 0.0
     for number, k in enumerate(order, 1):
         members += sums[k]
         demand += math.prod(signs_of(n, hidden=True).spread for n in domains[k].sizes)
@@ -421,8 +423,8 @@ def _demands(characters: Characters) -> np.ndarray:
     tables = characters.lattice.tables
     given = characters.lattice.domain.weights or (1.0,) * len(tables)
     found = np.zeros(characters.number)
-    for (positions, weights), weight in zip(characters.readings, given, strict=True):
-        found[positions] += weight * (weights**2).mean(axis=0)
+    for (positions, parts), weight in zip(characters.readings, given, strict=True):
+        found[positions] += weight * (parts**2).mean(axis=0)
     return found / math.fsum(given)
 
 

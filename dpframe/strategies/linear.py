@@ -109,7 +109,8 @@ class Reading:
 
 def round_whole(read: np.ndarray) -> np.ndarray:
     """Round to int64; what is beyond, after a sum that wrapped, goes to the largest."""
-    return np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
+    whole: np.ndarray = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
+    return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +270,9 @@ class LinearDesign:
             for position, mine in together.items()
         }
         for sources in self.workload.exclusive:
-            some = [of_source.pop(position) for position in sources if position in of_source]
-            absent = (
-                tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in some
-            )
-            parts += [Exclusive(tuple(some), tuple(absent))] if some else []
+            own = [of_source.pop(position) for position in sources if position in of_source]
+            gone = [tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in own]
+            parts += [Exclusive(tuple(own), tuple(gone))] if own else []
         return (*parts, *of_source.values())
 
     @property

@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, perturbed, relative, variances, workload
-
 from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
