@@ -65,6 +65,8 @@ def join_across(
         Tables by the names of those they stand for, first those that are joined: the smallest
         ones, as far as that is likely to gain something. `None` where it is not.
     """
+    if len(joint) < 2:  # noqa: PLR2004
+        return None
     groups: dict[Hashable, list[tuple[Hashable, Table]]] = {}
     for names, table in joint.items():
         if len(names) == 1 and _is_count_of_rows(table):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.unit_reach import Reach, fillings
@@ -34,6 +34,10 @@ Inside = Literal["sum", "max"]
 
 Groups = Sequence[tuple[int, ...]]
 """Positions of coordinates whose noise is drawn together."""
+
+
+Corners = tuple[tuple[int, ...], ...]
+"""Corners of the convex set of what a row adds to some coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Footprint:
     """
 
     coordinates: tuple[int, ...]
-    corners: tuple[tuple[int, ...], ...]
+    corners: Corners
     parts: int = 1
 
 
@@ -93,6 +97,9 @@ class Exclusive:
     members: tuple[Footprint, ...]
     absent: tuple[tuple[int, ...], ...]
 
+
+_Kind = tuple[Corners, tuple[Scale, ...], tuple[int, ...]]
+"""Corners, scales and groups of some coordinates."""
 
 Parts = Sequence[Footprint | Sparse | Exclusive]
 """What one row can add to all measured coordinates, in parts that share none of them."""
@@ -249,36 +256,38 @@ def _distance(
     # columns of one kind look the same: each kind is worked out once
     dense, steps = cache(_dense), cache(_steps)
     for part in footprints:
-        if isinstance(part, Sparse):
-            if grouping.sparse:
-                moved = _largest(part, scales[part.coordinate], norm, rows)
-                largest |= {group: max(largest[group], moved) for group in grouping.sparse}
-            else:
-                far += _sparse(part, scales[part.coordinate], norm, rows)
-            continue
-        excluding: list[tuple[Scale, Scale, Scale, Scale]] = []
-        for member, absent in _members(part):
-            for group, places in _divide_footprint(member, grouping):
-                kind = _kind(member, places, scales, grouping)
-                corners, how = kind[0], _Weighing(*kind[1:], norm, rows)
-                gone = tuple(absent[place] for place in places) if absent else None
-                if group is not None:
-                    moved = dense(corners if gone is None else (gone, *corners), how)
-                    largest[group] = max(largest[group], moved)
-                elif gone is None:
-                    far += dense(corners, how)
+        if isinstance(part, Footprint):
+            for group, places in _divide_footprint(part, grouping):
+                moved = dense(*_kind(part, places, scales, grouping), norm, rows)
+                if group is None:
+                    far += moved
                 else:
-                    excluding.append(steps(gone, corners, how))
-        far += _exclusive(excluding, zero)
+                    largest[group] = max(largest[group], moved)
+        elif isinstance(part, Exclusive):
+            own = []
+            for group, gone, kind in _divide_exclusive(part, scales, grouping):
+                if group is None:
+                    own.append(steps(gone, *kind, norm, rows))
+                else:
+                    moved = dense((gone, *kind[0]), *kind[1:], norm, rows)
+                    largest[group] = max(largest[group], moved)
+            far += _exclusive(own, zero)
+        elif grouping.sparse:
+            moved = _largest(part, scales[part.coordinate], norm, rows)
+            largest |= {group: max(largest[group], moved) for group in grouping.sparse}
+        else:
+            far += _sparse(part, scales[part.coordinate], norm, rows)
     return sum(largest.values(), start=far)
 
 
-def _members(part: Footprint | Exclusive) -> Iterator[tuple[Footprint, tuple[int, ...] | None]]:
-    """Yield the footprints of a part; of parts that exclude others, what absent rows add, too."""
-    if isinstance(part, Exclusive):
-        yield from zip(part.members, part.absent, strict=True)
-    else:
-        yield part, None
+def _divide_exclusive(
+    part: Exclusive, scales: Sequence[Scale], grouping: _Grouping
+) -> Iterator[tuple[int | None, tuple[int, ...], _Kind[Scale]]]:
+    """Divide the places of every member as those of a footprint; say what absent rows add there."""
+    for member, absent in zip(part.members, part.absent, strict=True):
+        for group, places in _divide_footprint(member, grouping):
+            gone = tuple(absent[place] for place in places)
+            yield group, gone, _kind(member, places, scales, grouping)
 
 
 def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
@@ -292,7 +301,7 @@ def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | 
 
 def _kind(
     part: Footprint, places: Sequence[int], scales: Sequence[Scale], grouping: _Grouping
-) -> tuple[tuple[tuple[int, ...], ...], tuple[Scale, ...], tuple[int, ...]]:
+) -> _Kind[Scale]:
     """Return the corners, scales and groups of some places of a footprint."""
     coordinates = [part.coordinates[place] for place in places]
     groups = [grouping.of[k] for k in coordinates]
@@ -301,31 +310,26 @@ def _kind(
     return tuple(moved), of_corners, tuple(map(groups.index, groups))
 
 
-class _Weighing(NamedTuple, Generic[Scale]):
-    """How movements of some coordinates count: scales, groups, norm and rows of both units."""
-
-    scales: tuple[Scale, ...]
-    groups: tuple[int, ...]
-    norm: Norm
-    rows: tuple[int, int]
-
-
-def _dense(corners: Sequence[tuple[int, ...]], how: _Weighing[Scale]) -> Scale:
+def _dense(
+    corners: Corners,
+    scales: Sequence[Scale],
+    groups: Sequence[int],
+    norm: Norm,
+    rows: tuple[int, int],
+) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
-    return _worst(corners, corners, how)
+    return _worst((corners, corners), scales, groups, norm, rows)
 
 
-def _steps(
-    absent: tuple[int, ...], corners: Sequence[tuple[int, ...]], how: _Weighing[Scale]
-) -> tuple[Scale, Scale, Scale, Scale]:
+def _steps(absent: tuple[int, ...], corners: Corners, *how: Any) -> tuple[Any, Any, Any, Any]:
     """Return F of a part that excludes others where no row is in it, and what comes to it.
 
     That is where rows of both units are in it, of the first one alone, or of the other one.
     """
     gone = (absent,)
-    none = _worst(gone, gone, how)
+    none = _worst((gone, gone), *how)
     pairs = ((corners, corners), (corners, gone), (gone, corners))
-    both, mine, theirs = (_worst(ones, others, how) - none for ones, others in pairs)
+    both, mine, theirs = (_worst(pair, *how) - none for pair in pairs)
     return none, both, mine, theirs
 
 
@@ -349,14 +353,18 @@ def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) 
 
 
 def _worst(
-    ones: Sequence[tuple[int, ...]], others: Sequence[tuple[int, ...]], how: _Weighing[Scale]
+    pair: tuple[Corners, Corners],
+    scales: Sequence[Scale],
+    groups: Sequence[int],
+    norm: Norm,
+    rows: tuple[int, int],
 ) -> Scale:
     """Return the farthest movement between two sets of corners."""
-    (a, b), scales, norm = how.rows, how.scales, how.norm
+    a, b = rows
     # many pairs move by the same: each is weighed once
     moves = {
         tuple(abs(a * v - b * w) for v, w in zip(one, other, strict=True))
-        for one, other in itertools.product(ones, others)
+        for one, other in itertools.product(*pair)
     }
     zero = 0 * scales[0]
     if len(scales) == 1:
@@ -364,7 +372,7 @@ def _worst(
     far = zero
     for moved in moves:
         largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
-        for step, s, group in zip(moved, scales, how.groups, strict=True):
+        for step, s, group in zip(moved, scales, groups, strict=True):
             largest[group] = max(largest[group], _length(step, s, norm))
         far = max(far, sum(largest.values(), start=zero))
     return far

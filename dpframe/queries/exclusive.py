@@ -35,6 +35,8 @@ def exclusive_sets(conditions: Sequence[Condition | None]) -> tuple[tuple[int, .
     >>> exclusive_sets([Condition.parse(text) for text in texts])
     ((0, 2), (1, 4))
     """
+    if sum(one is not None for one in conditions) <= 1:
+        return ()
     by_column: dict[str, list[int]] = {}
     for at, condition in enumerate(conditions):
         for column in () if condition is None else condition.columns:

@@ -261,12 +261,24 @@ class CharacterDesign:
 
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""
-        reach = _reach(self.workload, self.totals, self.characters)
         far = 0 * scales[0]
-        for group in self.groups:
-            moved = {(reach[k], scales[k]) for k in group if reach[k]}
-            far += max((step / scale for step, scale in moved), default=0 * scales[0])
+        for steps in self._steps:
+            least = ((step, min(scales[k] for k in own)) for step, own in steps)
+            far += max(step / scale for step, scale in least)
         return far
+
+    @cached_property
+    def _steps(self) -> list[list[tuple[int, list[int]]]]:
+        """By group, how far sums move that move, and which move so far."""
+        reach = _reach(self.workload, self.totals, self.characters)
+        found = []
+        for group in self.groups:
+            alike: dict[int, list[int]] = {}
+            for k in group:
+                alike.setdefault(reach[k], []).append(k)
+            alike.pop(0, None)
+            found += [list(alike.items())] if alike else []
+        return found
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
