@@ -15,7 +15,7 @@ worst pair of units is among those of `reach`.
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -97,9 +97,6 @@ class Exclusive:
     members: tuple[Footprint, ...]
     absent: tuple[tuple[int, ...], ...]
 
-
-_Kind = tuple[Corners, tuple[Scale, ...], tuple[int, ...]]
-"""Corners, scales and groups of some coordinates."""
 
 Parts = Sequence[Footprint | Sparse | Exclusive]
 """What one row can add to all measured coordinates, in parts that share none of them."""
@@ -254,7 +251,7 @@ def _distance(
     far = zero = 0 * scales[0]
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
-    dense, steps = cache(_dense), cache(_steps)
+    dense, steps, also = cache(_dense), cache(_steps), cache(_dense_or_absent)
     for part in footprints:
         if isinstance(part, Footprint):
             for group, places in _divide_footprint(part, grouping):
@@ -264,13 +261,15 @@ def _distance(
                 else:
                     largest[group] = max(largest[group], moved)
         elif isinstance(part, Exclusive):
-            own = []
-            for group, gone, kind in _divide_exclusive(part, scales, grouping):
-                if group is None:
-                    own.append(steps(gone, *kind, norm, rows))
-                else:
-                    moved = dense((gone, *kind[0]), *kind[1:], norm, rows)
-                    largest[group] = max(largest[group], moved)
+            own: list[tuple[Any, Any, Any, Any]] = []
+            for member, absent in zip(part.members, part.absent, strict=True):
+                for group, places in _divide_footprint(member, grouping):
+                    gone = tuple(absent[place] for place in places)
+                    how = (*_kind(member, places, scales, grouping), norm, rows)
+                    if group is None:
+                        own.append(steps(gone, *how))
+                    else:
+                        largest[group] = max(largest[group], also(gone, *how))
             far += _exclusive(own, zero)
         elif grouping.sparse:
             moved = _largest(part, scales[part.coordinate], norm, rows)
@@ -278,16 +277,6 @@ def _distance(
         else:
             far += _sparse(part, scales[part.coordinate], norm, rows)
     return sum(largest.values(), start=far)
-
-
-def _divide_exclusive(
-    part: Exclusive, scales: Sequence[Scale], grouping: _Grouping
-) -> Iterator[tuple[int | None, tuple[int, ...], _Kind[Scale]]]:
-    """Divide the places of every member as those of a footprint; say what absent rows add there."""
-    for member, absent in zip(part.members, part.absent, strict=True):
-        for group, places in _divide_footprint(member, grouping):
-            gone = tuple(absent[place] for place in places)
-            yield group, gone, _kind(member, places, scales, grouping)
 
 
 def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
@@ -301,7 +290,7 @@ def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | 
 
 def _kind(
     part: Footprint, places: Sequence[int], scales: Sequence[Scale], grouping: _Grouping
-) -> _Kind[Scale]:
+) -> tuple[Corners, tuple[Scale, ...], tuple[int, ...]]:
     """Return the corners, scales and groups of some places of a footprint."""
     coordinates = [part.coordinates[place] for place in places]
     groups = [grouping.of[k] for k in coordinates]
@@ -319,6 +308,11 @@ def _dense(
 ) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
     return _worst((corners, corners), scales, groups, norm, rows)
+
+
+def _dense_or_absent(absent: tuple[int, ...], corners: Corners, *how: Any) -> Any:
+    """Share of a part in F that excludes others, by itself."""
+    return _dense((absent, *corners), *how)
 
 
 def _steps(absent: tuple[int, ...], corners: Corners, *how: Any) -> tuple[Any, Any, Any, Any]:

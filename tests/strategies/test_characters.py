@@ -190,8 +190,8 @@ def test_a_public_number_of_rows_gets_no_noise():
 
 @pytest.mark.parametrize("factor", [Fraction(1, 2), Fraction(99, 100)])
 def test_a_sum_that_moves_further_than_claimed_is_found(factor, monkeypatch):
-    design = planned((2, 3), up_to(2, 2), neighboring="replace")
-    check(design, 1)
+    asked = ((2, 3), up_to(2, 2))
+    check(planned(*asked), 1)
     reach = characters._reach
 
     def shorter(*given):
@@ -199,7 +199,7 @@ def test_a_sum_that_moves_further_than_claimed_is_found(factor, monkeypatch):
 
     monkeypatch.setattr(characters, "_reach", shorter)
     with pytest.raises(AssertionError):
-        check(design, 1)
+        check(planned(*asked), 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
