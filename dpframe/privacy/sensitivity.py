@@ -15,7 +15,7 @@ worst pair of units is among those of `reach`.
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -262,14 +262,11 @@ def _distance(
                     largest[group] = max(largest[group], moved)
         elif isinstance(part, Exclusive):
             own: list[tuple[Any, Any, Any, Any]] = []
-            for member, absent in zip(part.members, part.absent, strict=True):
-                for group, places in _divide_footprint(member, grouping):
-                    gone = tuple(absent[place] for place in places)
-                    how = (*_kind(member, places, scales, grouping), norm, rows)
-                    if group is None:
-                        own.append(steps(gone, *how))
-                    else:
-                        largest[group] = max(largest[group], also(gone, *how))
+            for box, gone, kind in _divide_exclusive(part, scales, grouping):
+                if box is None:
+                    own.append(steps(gone, *kind, norm, rows))
+                else:
+                    largest[box] = max(largest[box], also(gone, *kind, norm, rows))
             far += _exclusive(own, zero)
         elif grouping.sparse:
             moved = _largest(part, scales[part.coordinate], norm, rows)
@@ -277,6 +274,16 @@ def _distance(
         else:
             far += _sparse(part, scales[part.coordinate], norm, rows)
     return sum(largest.values(), start=far)
+
+
+def _divide_exclusive(
+    part: Exclusive, scales: Sequence[Any], grouping: _Grouping
+) -> Iterator[tuple[int | None, tuple[int, ...], tuple[Any, Any, Any]]]:
+    """Divide the places of every member as those of a footprint; say what absent rows add there."""
+    for member, absent in zip(part.members, part.absent, strict=True):
+        for group, places in _divide_footprint(member, grouping):
+            gone = tuple(absent[place] for place in places)
+            yield group, gone, _kind(member, places, scales, grouping)
 
 
 def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
