@@ -15,8 +15,9 @@ from dpframe.errors import QueryError
 _OF_MARGINS = MarginsPart, SignsPart
 
 TOGETHER = (
+    "Counts by different columns are measured apart with denoise= in the call of their release. "
     "Margins of at most two columns each are made whole numbers that add up by "
-    'denoise="consistent" in the call of their release, or by dpframe.consistent afterwards.'
+    'denoise="consistent" there, or by dpframe.consistent afterwards.'
 )
 """What to do in place of denoising tables that were measured together."""
 
