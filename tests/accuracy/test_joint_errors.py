@@ -45,7 +45,7 @@ def margins(frame, mechanism="gaussian", **options):
     return frame.dp.margins(["sex", "age", "edu"], ways=2, **given)
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "box"])
 def test_a_sum_of_cells_has_the_error_of_the_margin_that_it_is(people, mechanism):
     tables = margins(people, mechanism)
     for columns, part in ((("sex",), ("sex", "age")), (("edu",), ("age", "edu")), ((), ("sex",))):
@@ -59,7 +59,7 @@ def test_a_sum_of_cells_has_the_error_of_the_margin_that_it_is(people, mechanism
         assert combined["std_error"] == pytest.approx(own, rel=2e-3)
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "box"])
 def test_realized_errors_of_combinations_are_those_that_are_stated(people, mechanism):
     weights = {
         ("sex", "age"): dict.fromkeys(itertools.product(SEX, AGE), 1.0),
