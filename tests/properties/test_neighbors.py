@@ -415,7 +415,7 @@ SIGNS = {
     "counts of some": {name: dpf.count(by=name, where="f == 1") for name in "gh"},
     "counts beside others": {
         "g": dpf.count(by="g"),
-        "gh": dpf.count(by=["g", "h"]),
+        "h": dpf.count(by="h"),
         "s": dpf.sum(["x", "k"]),
     },
     "margins": {None: dpf.margins(["g", "h"], n=dpf.count(), s=dpf.sum("x"))},
