@@ -41,6 +41,7 @@ def totals_of(design, cells, value=None):
     return {need: totals[need] for need in design.needs}
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("keys", range(1, 33))
 def test_cells_are_read_off_sums_of_signs(keys, missing):
@@ -149,6 +150,7 @@ def _cost(moved, scales, groups):
     return sum(largest.values(), start=Fraction(0))
 
 
+@pytest.mark.sampled(every=5)
 @RELATIONS
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)

@@ -83,6 +83,7 @@ EXCLUDING = {
 }
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("caps", [ROW_CAPS, Caps(2)], ids=["one row", "two rows"])
 @pytest.mark.parametrize("name", EXCLUDING)
