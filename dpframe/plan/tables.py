@@ -15,10 +15,11 @@ from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
+from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
-from dpframe.queries.tasks import Cells, Sizes, Task, Term
+from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload
 from dpframe.strategies.domain import Dimension, Domain
@@ -237,6 +238,7 @@ def table_of(
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
+        exclusive=exclusive_sets([source.where for source in wanted]),
     )
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
 
@@ -357,11 +359,16 @@ def _domain(query: Query, cells: Cells) -> Domain:
     """Say in numbers where the cells lie."""
     places = {axis.column: at for at, axis in enumerate(cells.axes)}
     return Domain(
-        tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes),
+        tuple(map(dimension_of, cells.axes)),
         cells.chosen,
         tuple(tuple(places[column] for column in columns) for columns in query.margins),
         query.margin_weights,
     )
+
+
+def dimension_of(axis: Axis) -> Dimension:
+    """Say in numbers what a grouping column is."""
+    return Dimension(len(axis), axis.ordered, axis.hidden)
 
 
 def _source(key: SourceKey) -> Source:

@@ -37,6 +37,8 @@ class KeyAxis:
         Unique, non-missing keys in declared order, named after the column.
     rest
         Whether the last key stands for all values that are none of the others, missing ones too.
+    hidden
+        Whether such rows have a cell of their own behind those of all keys.
     """
 
     ordered: ClassVar[bool] = False
@@ -44,9 +46,10 @@ class KeyAxis:
     column: Hashable
     keys: pd.Index
     rest: bool = False
+    hidden: bool = False
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.keys) + self.hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,8 @@ class BinAxis:
         Non-overlapping intervals in increasing order, named after the column.
     clipped
         Whether numbers below all intervals are in the first, and those above in the last.
+    hidden
+        Whether rows in no interval have a cell of their own behind those of all intervals.
     """
 
     ordered: ClassVar[bool] = True
@@ -68,9 +73,10 @@ class BinAxis:
     column: Hashable
     keys: pd.IntervalIndex
     clipped: bool = False
+    hidden: bool = False
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.keys) + self.hidden
 
 
 Axis: TypeAlias = KeyAxis | BinAxis

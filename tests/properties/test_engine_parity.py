@@ -145,6 +145,11 @@ def spread(task, scale):
         "one range": Cells((clipped,)),
         "margin": Cells(margins=((),)),
         "rest": Cells((rest, bins)),
+        "hidden": Cells((replace(keys, hidden=True), replace(bins, hidden=True))),
+        "hidden margins": Cells(
+            tuple(replace(axis, hidden=True) for axis in (keys, bins, keys)),
+            margins=((0,), (1,), (2,)),
+        ),
     }
 
 
