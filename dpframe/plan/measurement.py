@@ -86,7 +86,7 @@ def _is_count_of_rows(table: Table) -> bool:
     plain = table.of is None and table.sizes is None and not table.workload.is_layered
     return (
         plain
-        and table.unit is None
+        and not table.unit
         and table.cells.chosen is None
         and table.workload.outputs == (table.workload.everyone,)
         and not table.query.options.names_given
