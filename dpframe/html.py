@@ -130,7 +130,7 @@ def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
     named = dict(max_rows=caps.rows, max_groups=caps.groups, max_rows_per_group=caps.rows_per_group)
     budget = None if ledger is None else ledger.budget
     return [
-        ("privacy unit", unit_lines(declaration.unit_column, named)),
+        ("privacy unit", unit_lines(declaration.unit_columns, named)),
         ("neighbors", declaration.neighboring),
         ("budget", "none: releases are not added up" if budget is None else budget_text(budget)),
     ]
@@ -153,12 +153,13 @@ def _facts(label: object, column: Any) -> list[object]:
     ]
 
 
-def unit_lines(column: object, caps: Mapping[str, int | None]) -> list[str]:
+def unit_lines(columns: Sequence[object], caps: Mapping[str, int | None]) -> list[str]:
     """Say what the unit of privacy is, and its caps."""
-    if column is None:
+    if not columns:
         return ["one row"]
     limits = [f"{name}={value}" for name, value in caps.items() if value is not None]
-    return [f"all rows of one {column!r}", *limits]
+    several = ["who is in k of these is protected as k units"] * (len(columns) > 1)
+    return [f"all rows of one {' in one '.join(map(repr, columns))}", *limits, *several]
 
 
 def bounds_text(bounds: Sequence[object] | None) -> str:

@@ -278,7 +278,7 @@ def test_hostile_labels_stay_texts():
         {"digest": HOSTILE},
         {"columns": (replace(record.columns[0], name=HOSTILE, where=HOSTILE),)},
         {"steps": (replace(record.steps[0], into=HOSTILE, members=(HOSTILE, HOSTILE)),)},
-        {"privacy_unit": replace(record.privacy_unit, column=HOSTILE)},
+        {"privacy_unit": replace(record.privacy_unit, columns=(HOSTILE,))},
     ):
         own = change.keys() <= vars(record).keys()
         within = {} if own else {"releases": (replace(record.release, **change),)}

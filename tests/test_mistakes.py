@@ -483,9 +483,16 @@ DECLARATIONS = [
         for given in (0, "2", 2.5)
     ),
     mistake(
-        'raw.dp.declare(privacy_unit=["person", "year"], max_rows=2)',
+        'raw.dp.declare(privacy_unit=("person", "ward"), max_rows=2)',
+        UnknownColumnError,
+        "['person', 'ward']",
+        parameter="privacy_unit",
+        label=("person", "ward"),
+    ),
+    mistake(
+        'raw.dp.declare(privacy_unit=["person", "person"], max_rows=2)',
         DeclarationError,
-        "combine",
+        "twice",
         parameter="privacy_unit",
     ),
     mistake(

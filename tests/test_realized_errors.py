@@ -119,7 +119,7 @@ def test_sparse_counts_have_the_errors_predicted(caps):
 def test_bins_of_units_have_the_errors_predicted(caps, bins):
     # one release has one error of the number of units: its noise is drawn many times instead
     axis = Column(keys=pd.RangeIndex(bins, name="zone"))
-    declaration = Declaration({"zone": axis}, privacy_unit="who", caps=caps)
+    declaration = Declaration({"zone": axis}, privacy_unit=("who",), caps=caps)
     plan = plan_release(declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "correlated")
     (part,) = plan.measurements
     draws = GAUSSIAN.draw(part.scales, DRAWS)

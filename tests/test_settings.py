@@ -149,7 +149,7 @@ def test_no_setting_changes_how_cells_are_read(setting, dtype):
 
 def read(column):
     keys = KeyAxis("k", pd.Index([np.inf, 1.5]))
-    views = missing(column), numbers(column), unit_codes(column)[0], unit_buckets(column, 99)
+    views = missing(column), numbers(column), unit_codes([column])[0], unit_buckets([column], 99)
     return [repr(view.tolist()) for view in (*views, finder(keys, column)(column))]
 
 

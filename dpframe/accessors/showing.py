@@ -14,7 +14,13 @@ from dpframe.arguments import visible
 from dpframe.calls import nearest
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
-from dpframe.certificates.parts import LayersPart, NoisyMechanismPart, ThresholdPart, TreePart
+from dpframe.certificates.parts import (
+    LayersPart,
+    NoisyMechanismPart,
+    SignsPart,
+    ThresholdPart,
+    TreePart,
+)
 from dpframe.certificates.steps import (
     ADDED_OR_RENAMED,
     CELLS_AS_RELEASED,
@@ -187,7 +193,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     numbers = any(column.times is None for column in columns)
     noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
     known = noisy and not isinstance(mechanism, ThresholdPart)
-    apart = known and not isinstance(mechanism, LayersPart)
+    apart = known and not isinstance(mechanism, LayersPart | SignsPart)
     rows = certificate.unstacked is None
     single = rows and len(certificate.releases) == 1
     alone = any(

@@ -12,12 +12,12 @@ from dpframe.accuracy.joint_errors import errors_over_tables, steps_before, weig
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Release, check_before
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.parts import LayersPart
+from dpframe.certificates.parts import LayersPart, NoiseRecord, SignsPart
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
-from dpframe.privacy.noise_sum import NoiseSum
+from dpframe.privacy.noise_sum import Groups, NoiseSum
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
@@ -73,11 +73,12 @@ def combine(
     level = check_level(level)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         if isinstance(released, Mapping):
-            release, estimate, parts = _of_tables(released, weights)
+            release, noise, estimate, parts = _of_tables(released, weights)
         else:
             release, numbers, estimate = _weigh(released, cast(Weights, weights))
-            parts = _parts(release, numbers)
-        combined = _estimate_frame(release, estimate, parts, level)
+            noise, parts = release.noise, _parts(release, numbers)
+        groups = noise.drawn_together(release.query.cells)
+        combined = _estimate_frame(noise, groups, estimate, parts, level)
     if not np.isfinite(combined.to_numpy()).all():
         rule = "weights are so large that the result is beyond the range of floats"
         raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
@@ -86,7 +87,7 @@ def combine(
 
 def _of_tables(
     released: Mapping[Any, pd.DataFrame], weights: Any
-) -> tuple[Release, float, dict[str, np.ndarray]]:
+) -> tuple[Release, NoiseRecord, float, dict[str, np.ndarray]]:
     """Combine the cells of tables that were measured together."""
     if not isinstance(weights, Mapping) or not weights:
         raise _no_tables(released, weights)
@@ -95,8 +96,8 @@ def _of_tables(
         raise QueryError.about("weights", "must not name a table twice", list(weights))
     tables = zip(names, weights.values(), strict=True)
     weighed = [_weigh(released[name], own) for name, own in tables]
-    parts = errors_over_tables([(release, numbers) for release, numbers, _ in weighed])
-    return weighed[0][0], sum(estimate for _, _, estimate in weighed), parts
+    noise, parts = errors_over_tables([(release, numbers) for release, numbers, _ in weighed])
+    return weighed[0][0], noise, sum(estimate for _, _, estimate in weighed), parts
 
 
 def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
@@ -129,14 +130,19 @@ def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[Release, np.ndarra
 
 
 def _estimate_frame(
-    release: Release, estimate: float, parts: Mapping[str, np.ndarray], level: float
+    noise: NoiseRecord,
+    groups: Groups,
+    estimate: float,
+    parts: Mapping[str, np.ndarray],
+    level: float,
 ) -> pd.DataFrame:
     """Return the estimate with its error and interval, as a row."""
     errors = {block: _norm(part) for block, part in parts.items()}
     error = _norm(np.array(list(errors.values()), np.float64))
     largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-    noise, groups = release.noise, release.noise.drawn_together(release.query.cells)
-    total = NoiseSum(errors, noise.scale_by_block, groups, largest, smooth=True)
+    # noises that several tables share are weighed as wholes
+    terms = None if isinstance(noise, LayersPart | SignsPart) else parts
+    total = NoiseSum(errors, noise.scale_by_block, groups, largest, smooth=True, terms=terms)
     width = noise.distribution.sum_half_width(total, level)
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}

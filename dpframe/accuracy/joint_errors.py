@@ -1,18 +1,23 @@
 """Errors of what is computed from several cells that were measured together."""
 
 from collections.abc import Sequence
+from functools import reduce
+from typing import cast
 
 import numpy as np
 
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.certificates.parts import LayersPart, MarginsPart, TreePart
+from dpframe.certificates.parts import LayersPart, MarginsPart, NoiseRecord, SignsPart, TreePart
 from dpframe.certificates.steps import ALL_ROWS, CELLS_AS_RELEASED, StepKinds
 from dpframe.errors import QueryError
 
+_OF_MARGINS = MarginsPart, SignsPart
+
 TOGETHER = (
+    "Counts by different columns are measured apart with denoise= in the call of their release. "
     "Margins of at most two columns each are made whole numbers that add up by "
-    'denoise="consistent" in the call of their release, or by dpframe.consistent afterwards.'
+    'denoise="consistent" there, or by dpframe.consistent afterwards.'
 )
 """What to do in place of denoising tables that were measured together."""
 
@@ -52,13 +57,20 @@ def weights_of_blocks(
     return {block: part.reshape(-1, bins) for block, part in found.items()}
 
 
-def errors_over_tables(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return by block the deviation of a weighted sum of cells of margins, as arrays of one.
+def errors_over_tables(
+    tables: Sequence[tuple[Release, np.ndarray]],
+) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
+    """Return where the noise of margins comes from, and what each block adds to a weighted sum.
 
     Parameters
     ----------
     tables
         What is said about each, and the weights of cells by row and column.
+
+    Returns
+    -------
+    noise, parts
+        The noise of all of them, and by block the deviation of the sum, as arrays of one.
 
     Raises
     ------
@@ -66,14 +78,36 @@ def errors_over_tables(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str
         If the tables were not measured together.
     """
     first, _ = tables[0]
+    if not all(of_one_query(release, first) for release, _ in tables):
+        rule = "tables are combined where they are margins of one query, measured together"
+        way_out = "Combine the cells of each of these by itself."
+        raise QueryError(f"{rule}. {way_out}", parameter="released")
+    if isinstance(first.mechanism, SignsPart):
+        return _errors_of_sums(tables)
+    return first.noise, _errors_of_layers(tables)
+
+
+def _errors_of_sums(
+    tables: Sequence[tuple[Release, np.ndarray]],
+) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
+    """Add up by sum of signs: all tables read the same ones."""
+    noises = [release.mechanism for release, _ in tables]
+    whole = reduce(SignsPart.beside, (one for one in noises if isinstance(one, SignsPart)))
+    found: dict[str, np.ndarray] = {}
+    for release, weights in tables:
+        for weight, column in zip(weights.T, release.columns, strict=True):
+            for block, loading in column.deviations.items():
+                part = np.sum(weight * loading, keepdims=True)
+                found[block] = found.get(block, np.zeros(1)) + part
+    return whole, found
+
+
+def _errors_of_layers(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Add up by layer: tables share those of the columns that they share."""
     sums: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     variances: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     for release, weights in tables:
-        structure = release.mechanism
-        if not isinstance(structure, MarginsPart) or not of_one_query(release, first):
-            rule = "tables are combined where they are margins of one query, measured together"
-            way_out = "Combine the cells of each of these by itself."
-            raise QueryError(f"{rule}. {way_out}", parameter="released")
+        structure = cast(MarginsPart, release.mechanism)
         columns = [grouping.column for grouping in release.query.by]
         for block, own in weights_of_blocks(release, structure, weights).items():
             described = structure.by_block[block]
@@ -91,7 +125,8 @@ def errors_over_tables(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str
 def of_one_query(one: Release, other: Release) -> bool:
     """Whether two tables are margins of one query of a release."""
     asked = [(table.release_id, table.query.name, table.query.words) for table in (one, other)]
-    margins = all(isinstance(table.mechanism, MarginsPart) for table in (one, other))
+    together = one.mechanism, other.mechanism
+    margins = any(all(isinstance(own, kind) for own in together) for kind in _OF_MARGINS)
     return margins and asked[0] == asked[1]
 
 
@@ -143,6 +178,6 @@ def errors_of_shares(
 
 def check_apart(release: Release, what: str, instead: str) -> None:
     """Refuse what takes the errors of cells for independent."""
-    if isinstance(release.mechanism, LayersPart):
+    if isinstance(release.mechanism, LayersPart | SignsPart):
         rule = f"{what} takes errors of cells for independent, and these were measured together"
         raise QueryError(f"{rule}. {instead}")

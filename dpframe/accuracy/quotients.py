@@ -18,7 +18,7 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.noise_sum import NoiseSum, norm
+from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds
 
@@ -45,6 +45,8 @@ class Quotients:
         About how large they are.
     noise
         From a and b to what the noise of the blocks does to `a x - b y`, and the largest parts.
+    shares
+        From a and b to the sum of cells that this is, if it is known.
     """
 
     top: np.ndarray
@@ -53,6 +55,7 @@ class Quotients:
     span: tuple[float, float]
     unit: float
     noise: Noise
+    shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None
 
 
 def estimate_quotients(
@@ -85,9 +88,32 @@ def estimate_quotients(
         estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
         one = np.ones(len(estimate))
         parts, _ = quotient.noise(one, estimate)
-        error = np.minimum(norm(parts.values()) / np.abs(bottom), last - first)
+        error = _kept_error(estimate, norm(parts.values()) / np.abs(bottom), quotient.span)
     columns = {"estimate": estimate, "std_error": error, "low": low, "high": high}
     return pd.DataFrame(columns, index=released.index)
+
+
+def _kept_error(estimate: np.ndarray, error: np.ndarray, span: tuple[float, float]) -> np.ndarray:
+    """Return the root mean square of an error that is normal, but is cut off at the ends of a span.
+
+    With `a = (first - r) / s`, `b = (last - r) / s`, that is `s^2 (Phi(b) - Phi(a) - b phi(b) +
+    a phi(a) + a^2 Phi(a) + b^2 Phi(-b))`.
+    """
+    from scipy import special  # slow to import, and not always needed
+
+    first, last = span
+    error = np.minimum(error, _VAST * (last - first))
+    squares = np.zeros(len(estimate))
+    for end, sign in ((first, -1), (last, 1)):
+        off = sign * (end - estimate) / np.where(error > 0, error, 1.0)
+        density = np.exp(-(off**2) / 2) / np.sqrt(2 * np.pi)
+        own = special.ndtr(off) - 0.5 - off * density + off**2 * special.ndtr(-off)
+        squares += np.where(np.isinf(off), 0.5, own)
+    kept: np.ndarray = error * np.sqrt(squares)
+    return kept
+
+
+_VAST = 1e4  # times the span: an error of that size says nothing
 
 
 def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +154,9 @@ def _test(
         a, b = np.cos(t), quotient.unit * np.sin(t)
         parts, largest = quotient.noise(a, b)
         off = np.abs(a * quotient.top - b * quotient.bottom)
-        return law.sum_holds(off, NoiseSum(parts, scales, groups, largest), level)
+        shares = None if quotient.shares is None else quotient.shares(a, b)
+        noise = NoiseSum(parts, scales, groups, largest, shares=shares)
+        return law.sum_holds(off, noise, level)
 
     return accepts
 
@@ -187,9 +215,9 @@ def ratio(
     Returns
     -------
     DataFrame
-        The released rows, with `estimate`, `std_error` (of first order, and at most the width of
-        what is possible), `low` and `high`. A denominator below 1, or below its standard error for
-        sums, is taken for that in estimates. Columns of times count in seconds.
+        The released rows, with `estimate`, `std_error` (of first order, for an estimate that is
+        kept within what is possible), `low` and `high`. A denominator below 1, or below its
+        standard error for sums, is taken for that in estimates. Columns of times count in seconds.
 
     Raises
     ------
@@ -266,7 +294,8 @@ def percent_of(
     least = 1.0 if isinstance(described, CountPart) else np.where(errors > 0, errors, 1.0)
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
-    quotient = Quotients(values, total, least, span, unit=1.0, noise=noise)
+    shares = _shares(release, described, together) if span[0] == 0 else None
+    quotient = Quotients(values, total, least, span, 1.0, noise, shares)
     estimates = 100 * estimate_quotients(released, release, quotient, level)
     return mark_diagnosis(estimates, [release], "percent")
 
@@ -365,6 +394,19 @@ def _noise_of_shares(
         return parts, largest
 
     return noise
+
+
+def _shares(
+    release: Release, column: ColumnPart, together: np.ndarray
+) -> Callable[[np.ndarray, np.ndarray], Shares] | None:
+    """Return the sum of cells that a share is, where all cells have noise of the same scales."""
+    source = release.noise
+    if isinstance(source, LayersPart) or any(np.ndim(part) for part in column.deviations.values()):
+        return None
+    scales = source.scale_by_block
+    loadings = {b: abs(float(part)) for b, part in column.deviations.items() if scales.get(b, 0)}
+    cells = np.bincount(together)[together]
+    return lambda a, b: Shares(a, b, cells, loadings, source.shared_blocks)
 
 
 def _most(parts: np.ndarray, together: np.ndarray) -> np.ndarray:

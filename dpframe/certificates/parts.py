@@ -6,6 +6,7 @@ the JSON Schema. The questions are those of NIST SP 800-226 (Near, Darais, Lefko
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from dpframe.certificates import json_records as records
@@ -45,21 +46,22 @@ class UnitPart(records.Record):
 
     Parameters
     ----------
-    column
-        Column that names the unit a row belongs to; all rows of one value are protected together.
-        Null: each row is a unit, and all caps are 1.
+    columns
+        Columns that name the unit a row belongs to; all rows of one value, or of one combination of
+        values, are protected together, and who is in k of them is protected as k units. Empty: each
+        row is a unit, and all caps are 1.
     caps
         How much one unit could fill: a limit on its rows, in all or in each group.
     """
 
-    column: str | None
+    columns: tuple[str, ...]
     caps: CapsPart
 
     def __post_init__(self) -> None:
         caps = self.caps
         limited = caps.max_rows is not None or caps.max_rows_per_group is not None
         records.require(limited, "one of max_rows and max_rows_per_group is a number")
-        alike = self.column is not None or set(vars(caps).values()) == {1}
+        alike = bool(self.columns) or set(vars(caps).values()) == {1}
         records.require(alike, "where each row is a unit, all caps are 1")
 
 
@@ -352,6 +354,63 @@ class BlockNoisePart(NoisyMechanismPart):
         ]
 
 
+_OTHERS = ""
+"""Stands for what is drawn together with the sums of a table, and is not read by it."""
+
+
+class SignsPart(NoisyMechanismPart):
+    """Noise on sums of signs, which several tables share.
+
+    A sum adds 1, -1 or 0 for a row, by its cell; cells are weighted sums of these.
+
+    Parameters
+    ----------
+    scales
+        Scale of the noise of each sum that the table reads, by its number. Tables that were
+        measured together number them alike. 0: the relation of neighbors makes it public.
+    groups
+        Sums whose noise is drawn together: it is uncorrelated, but not independent. Only those that
+        the table reads are named; the groups are those of all tables, in the same order.
+    members
+        By group, how many sums are drawn together, those of other tables included.
+    """
+
+    kind: Literal["signs"]
+    scales: records.SomeByBlock[records.NotNegative]
+    groups: tuple[tuple[records.BlockName, ...], ...]
+    members: tuple[records.AtLeastOne, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        grouped = [block for group in self.groups for block in group]
+        records.require(len(set(grouped)) == len(grouped), "a block is in one group")
+        records.require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
+        records.require(len(self.members) == len(self.groups), "every group has members")
+        pairs = zip(self.groups, self.members, strict=True)
+        records.require(all(len(own) <= most for own, most in pairs), "groups have their members")
+
+    @property
+    def scale_by_block(self) -> Mapping[str, float]:
+        """The scales of blocks that have one."""
+        return {**self.scales, _OTHERS: 1.0}
+
+    @property
+    def shared_blocks(self) -> tuple[str, ...]:
+        """Measured blocks whose noise all rows share: all of them."""
+        return tuple(self.scales)
+
+    def drawn_together(self, rows: int) -> list[tuple[str, ...]]:
+        """Return the blocks that are drawn together, and one name for all that are not read."""
+        pairs = zip(self.groups, self.members, strict=True)
+        return [(*own, *(_OTHERS,) * (most - len(own))) for own, most in pairs if own]
+
+    def beside(self, other: "SignsPart") -> "SignsPart":
+        """Say where the noise of two tables that were measured together comes from."""
+        pairs = zip(self.groups, other.groups, strict=True)
+        groups = tuple(tuple(dict.fromkeys(own + theirs)) for own, theirs in pairs)
+        return replace(self, scales={**self.scales, **other.scales}, groups=groups)
+
+
 class ThresholdPart(NoisyMechanismPart):
     """Groups were found that were not known beforehand.
 
@@ -494,5 +553,5 @@ class SelectionPart(MechanismPart):
         records.require(len(self.scales) == len(self.quantiles), "each quantile has a scale")
 
 
-NoiseRecord: TypeAlias = BlockNoisePart | ThresholdPart | MarginsPart | TreePart
+NoiseRecord: TypeAlias = BlockNoisePart | SignsPart | ThresholdPart | MarginsPart | TreePart
 MechanismRecord: TypeAlias = NoiseRecord | SelectionPart

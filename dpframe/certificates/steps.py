@@ -177,7 +177,7 @@ class SuggestionPart(records.Record):
         The released column it was computed from.
     into
         The column it was written to. lost: what a candidate cuts off; noise: what it takes to hide
-        a unit under it; error: both together.
+        a unit under it; error: both together; error_high: what they are below in most cases.
     query
         The query whose errors are predicted.
     planned

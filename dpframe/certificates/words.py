@@ -18,7 +18,7 @@ SOURCES = {
 
 def unit_in_lines(unit: parts.UnitPart) -> list[str]:
     """Say whose data are protected, and the caps."""
-    return unit_lines(unit.column, vars(unit.caps))
+    return unit_lines(unit.columns, vars(unit.caps))
 
 
 def about_loss(loss: parts.LossPart) -> str:

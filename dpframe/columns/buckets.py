@@ -7,7 +7,7 @@ split into parts that hold all rows of their units without ever being in memory 
 
 import datetime
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -26,36 +26,38 @@ _WORD = 8  # bytes
 _LIMIT = 2.0**63  # integers below this size are told apart
 
 
-def unit_buckets(column: pd.Series, count: int) -> np.ndarray:
+def unit_buckets(columns: Sequence[pd.Series], count: int) -> np.ndarray:
     """Give every row the bucket of its privacy unit.
 
     Parameters
     ----------
-    column
-        Privacy units of the rows, of any dtype.
+    columns
+        What together says whose row it is, of any dtypes.
     count
         Number of buckets.
 
     Returns
     -------
     numpy.ndarray
-        int64 in `0..count - 1`, one per row, that depends on the unit alone. Bucket 0 also holds
-        the rows whose unit is missing, or of a class whose equality is not known here.
+        int64 in `0..count - 1`, one per row, that depends on the unit alone. Values that are
+        missing, or of a class whose equality is not known here, are as the integer 0.
 
     Examples
     --------
-    >>> unit_buckets(pd.Series([7, 8, 7]), 100)
+    >>> unit_buckets([pd.Series([7, 8, 7])], 100)
     array([ 4, 20,  4])
-    >>> unit_buckets(pd.Series([7.0, None, "7"], dtype=object), 100)
+    >>> unit_buckets([pd.Series([7.0, None, "7"], dtype=object)], 100)
     array([4, 0, 6])
     """
-    buckets = np.empty(len(column), np.int64)
-    for start in range(0, len(column), _BLOCK):
-        block = column.iloc[start : start + _BLOCK]
-        with np.errstate(all="ignore"):
-            marks = _marks(block)
-        marks[values.missing(block)] = 0
-        mixed = _mix_bits(marks)
+    buckets = np.empty(len(columns[0]), np.int64)
+    for start in range(0, len(buckets), _BLOCK):
+        mixed = np.zeros(1, np.uint64)
+        for column in columns:
+            block = column.iloc[start : start + _BLOCK]
+            with np.errstate(all="ignore"):
+                marks = _marks(block)
+            marks[values.missing(block)] = 0
+            mixed = _mix_bits(mixed * np.uint64(31) + marks)
         mixed -= mixed // np.uint64(count) * np.uint64(count)  # quicker than a remainder
         buckets[start : start + _BLOCK] = mixed
     return buckets

@@ -11,12 +11,12 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, Neighboring
+from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, EachRow, Neighboring
 from dpframe.queries.timescale import Moment
 
 _MOST_COLUMNS = 50
@@ -85,8 +85,8 @@ class Declaration:
     columns
         Facts by column label.
     privacy_unit
-        Column that says whom a row belongs to; `EACH_ROW`: every row is a unit, on purpose; `None`:
-        every row is a unit, because none was declared.
+        Columns that together say whom a row belongs to; `EACH_ROW`: every row is a unit, on
+        purpose; `None`: every row is a unit, because none was declared.
     caps
         How much of the frame one unit may fill.
     neighboring
@@ -98,16 +98,16 @@ class Declaration:
     """
 
     columns: Mapping[Hashable, Column] = field(default_factory=lambda: MappingProxyType({}))
-    privacy_unit: Hashable | None = None
+    privacy_unit: tuple[Hashable, ...] | EachRow | None = None
     caps: Caps = NO_CAPS
     neighboring: Neighboring = "add_remove"
     ledger: Ledger | None = None
     name: str | None = None
 
     @property
-    def unit_column(self) -> Hashable | None:
-        """The column that says whom a row belongs to; `None`: every row is a unit."""
-        return None if self.privacy_unit is EACH_ROW else self.privacy_unit
+    def unit_columns(self) -> tuple[Hashable, ...]:
+        """The columns that together say whom a row belongs to; none: every row is a unit."""
+        return self.privacy_unit if isinstance(self.privacy_unit, tuple) else ()
 
     def allows(self, loss: PrivacyLoss) -> bool:
         """Whether a loss fits beside what is spent of the budget, if there is one."""
@@ -157,8 +157,10 @@ class Declaration:
             rule = "must be dpf.EACH_ROW in a call"
             way = "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...)."
             raise DeclarationError.about("privacy_unit", rule, given, way)
-        if self.unit_column is not None:
-            unit = f"this frame is declared with privacy_unit={self.unit_column!r}"
+        if self.unit_columns:
+            unit = (
+                f"this frame is declared with privacy_unit={quote(given_unit(self.unit_columns))}"
+            )
             way = "Leave it out: all rows of one unit are protected together."
             text = f"{unit}, got privacy_unit=dpf.EACH_ROW in a call. {way}"
             raise DeclarationError(text, parameter="privacy_unit", value=EACH_ROW)
@@ -181,6 +183,11 @@ def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple
         way = f"for instance {name}={{'column': ...}}."
         raise DeclarationError(f"{why} {way}", parameter=name)
     return given.items()
+
+
+def given_unit(columns: Sequence[Hashable]) -> Hashable | list[Hashable]:
+    """Return the columns of a privacy unit as they are declared: a label, or a list of several."""
+    return columns[0] if len(columns) == 1 else [*columns]
 
 
 _ATTRIBUTE = "_dpframe_declaration"

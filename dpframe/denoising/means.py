@@ -14,19 +14,28 @@ import numpy as np
 from dpframe.denoising.base import Denoised, check_values
 from dpframe.errors import QueryError
 
-SCALES = np.array([0.0, *(2.0 ** np.arange(-8, 1))])
-"""Deviations of true means from their center, of which the prior is a mixture."""
+SHARES = np.array([0.0, *(4.0 ** np.arange(-6, 1))])
+"""Variances of true means around their center, of which the prior is a mixture, as parts of the
+largest that there is: `1 - M^2` around M in [-1, 1]."""
 
+WITHIN = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Variances of single values around the mean of their group, in the same unit."""
+
+_LIKELY = np.append(2.0 ** np.arange(len(SHARES) - 1, 0, -1), 1.0)
+_LIKELY = _LIKELY / _LIKELY.sum()  # weights of SHARES in the eyes of one more group
 _FEWEST = 20  # groups: fewer say too little about each other
-_STEPS = 60  # of EM
-_STILL = 1e-4  # a step that moves no weight, nor the center, by more is the last
-_REACH = 1.5  # standard errors by which a mean moves at most (Efron and Morris 1972)
+_STEPS = 100  # of EM
+_STILL = 1e-3  # a step that moves no weight, nor the center, by more is the last
+_FITTED = 5_000  # groups: what more of them say of the prior is not worth the time
+_NARROW = 0.01  # least of `1 - M^2`
+_RATIO = 1.2  # of one number of rows to the next, in their distribution
 _ALIKE = 4.0  # ratio of squared errors within a tier
-_LOSING = 0.5  # standard errors below 0 at which the estimated gain of a tier keeps it as it is
+_DOUBT = 2.5  # standard errors by which the distances in a tier may be larger than they seem
+_PEAKED = 5.0  # variance of the square of Laplace noise of variance 1; normal noise has 2
+_CLEAR = 0.9  # part of the squared error of a tier that moving must leave at most
 _WORTH = 0.2  # part of all squared error that must be expected to go
-_LEAST = 1e-300  # stands for a sum of 0, of groups without rows
-_AT_CENTER = 1e-9  # half widths
 _MOST = 0.8  # part of all squared error from which on a group has nothing to learn from others
+_LEAST = 1e-300  # stands for a sum of 0
 
 
 class NoisyRatio(NamedTuple):
@@ -71,10 +80,10 @@ class NoisyRatio(NamedTuple):
             bounds=(-1.0, 1.0),
         )
 
-    def noise_at(self, offset: float) -> float:
+    def noise_at(self, offset: float | np.ndarray) -> np.ndarray:
         """Return the variance of the noise in `T - m N` for a mean of m above the middle."""
         of_both = 2 * offset * self.covariance
-        return self.centered_variance - of_both + offset**2 * self.rows_variance
+        return np.asarray(self.centered_variance - of_both + offset**2 * self.rows_variance)
 
     @property
     def usable(self) -> bool:
@@ -88,11 +97,20 @@ class NoisyRatio(NamedTuple):
 
 
 class ScalePrior(NamedTuple):
-    """A prior for true means: normal around a center, with one of several deviations."""
+    """A prior for true means: around a center, with one of several variances."""
 
     center: float
     weights: np.ndarray
-    """Probability of each of `SCALES`."""
+    """Probability of each of `SHARES`."""
+    within: float
+    """Variance of single values, one of `WITHIN`: it adds to that of means of few rows."""
+
+
+class LikelyRows(NamedTuple):
+    """What noisy numbers of rows say of the true ones: posterior means of n and of 1 / n."""
+
+    rows: np.ndarray
+    inverse: np.ndarray
 
 
 class ShrunkenMeans(NamedTuple):
@@ -108,35 +126,30 @@ class Posterior(NamedTuple):
 
     means: np.ndarray
     variances: np.ndarray
-
-
-class _Judged(NamedTuple):
-    """Raw and shrunken means, and the squared error that Stein's estimate says is saved."""
-
-    raw: np.ndarray
-    shrunk: np.ndarray
-    squared_error: np.ndarray  # of the raw mean
-    gain: np.ndarray
-    variance: np.ndarray  # of the gain
+    pulls: np.ndarray
+    """Part of the way to the center that T / n goes."""
+    spreads: np.ndarray
+    """Variance around the center that the prior expects."""
 
 
 def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     """Move means toward their center, small groups most: posterior means under a fitted prior.
 
-    With T, N the noisy centered sum and number of rows of a group, M the center and h half the
-    width of the bounds:
+    With T, N the noisy centered sum and number of rows of a group, M the center, and all lengths in
+    half widths h of the bounds:
 
-    1. The number of rows is taken as `n = N + s f(N / s) / F(N / s)`, s the standard deviation of
-       the noise in N and f, F density and distribution of a standard normal: its posterior mean
-       where all `n >= 0` are alike. It is above 0, and N where N is large.
+    1. Numbers of rows n come from a mixture of narrow normals around 1, 1.2, 1.44 and so on, its
+       weights fitted by EM. n is replaced by its posterior mean, and 1 / n by its own.
     2. `T - M N` has mean `n (theta - M)` and noise of variance `V = VT - 2 M C + M^2 VN`. The prior
-       of `theta - M` is a mixture of normals of deviations `0, h/256, h/128, ..., h`, its weights
-       fitted by EM with one more group that is spread evenly; M is fitted along, by least squares.
-       The estimate is the posterior mean of theta.
-    3. Nothing moves by more than 1.5 of its raw standard errors `sqrt(V) / n` (Efron and Morris
-       1972). In tiers of groups whose errors are alike within a factor 2, all stay where Stein's
-       estimate of the gain is below -1/2 of its own deviation; all groups stay where it is below
-       20 % of all squared error; and a group that has above 80 % of all squared error stays.
+       of `theta - M` is a mixture of normals of variances `(1 - M^2) min(S + s / n, 1)`: S is one
+       of 0, 4^-6, ..., 1/4, 1, with weights fitted by EM; s, the spread of single values, is the
+       likeliest of six; M is fitted along, by least squares. The estimate is the posterior mean.
+    3. The risk of the released mean, `E (min(max((n theta + e) / max(n + f, 1), -1), 1) - theta)^2`
+       over normal noise e and f, comes from quadrature, as if theta were where the posterior is.
+    4. In tiers of groups whose risks are alike within a factor 4, the mean of `(theta - M)^2` is
+       estimated without bias from `(T - M N)^2 - V`. A tier moves only where moving still gains
+       10 % if that mean is 2.5 standard errors larger, or `1 - M^2`. All groups stay where less
+       than 20 % of all squared error is expected to go; so does a group that has above 80 % of it.
 
     Parameters
     ----------
@@ -148,10 +161,10 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     Returns
     -------
     ShrunkenMeans
-        Values within the bounds; with fewer than 20 groups, all as they are. Both risks are the
-        mean of `Var(theta) + (E theta - x)^2` under the posterior, for values x: a single group
-        that is not as the prior has it makes them too small. `chosen` holds the "center", the
-        "spread", which is the standard deviation of the prior, and how many groups were "moved".
+        Values within the bounds; with fewer than 20 groups, all as they are. The risk of means that
+        moved is the mean variance of the posterior: a group that is not as the prior has it makes
+        it too small. `chosen` holds the "center", the "spread", which is the standard deviation of
+        the prior for large groups, and how many groups were "moved".
 
     Raises
     ------
@@ -160,24 +173,24 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
 
     Notes
     -----
-    It is not safe for any data: where small groups differ from large ones all alike, they are moved
-    to the wrong place, and nothing that is released can tell.
+    It is not safe for any data: where small groups differ from large ones all alike, and noise
+    hides it, they are moved to the wrong place.
 
     References
     ----------
-    B. Efron and C. Morris, "Limiting the risk of Bayes and empirical Bayes estimators, part II",
-    JASA 67, 1972.
+    B. Efron and C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
+    approach", JASA 68, 1973.
     M. Stephens, "False discovery rates: a new deal", Biostatistics 18(2), 2017 (mixtures of
     scales).
 
     Examples
     --------
-    >>> rows = np.array([400.0] * 20 + [2.0] * 20)
-    >>> sums = rows * 0.1 + np.tile([1.0, -1.0], 20)
+    >>> rows = np.array([400.0] * 20 + [2.0] * 200)
+    >>> sums = rows * 0.1 + np.tile([1.0, -1.0], 110)
     >>> raw = sums / rows
     >>> made = shrunken_means(raw, NoisyRatio(sums, rows, 1.0, 1.0, 0.0, (-1.0, 1.0)))
     >>> raw[[0, 20, 21]].round(3).tolist(), made.denoised.values[[0, 20, 21]].round(3).tolist()
-    ([0.102, 0.6, -0.4], [0.1, 0.103, 0.097])
+    ([0.102, 0.6, -0.4], [0.102, 0.1, 0.1])
     """
     released = check_values(values)
     if not len(released) == len(noisy.centered) == len(noisy.rows):
@@ -185,35 +198,78 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     if not noisy.usable:
         return ShrunkenMeans(Denoised(released.copy(), math.nan, {}), math.nan)
     own = noisy.in_half_widths()
-    rows = expected_rows(own.rows, math.sqrt(own.rows_variance))
+    rows = likely_rows(own.rows, own.rows_variance)
     prior = fit_prior(own, rows)
     known = posterior(own, rows, prior)
-    found = _judge_pull(own, rows, prior.center, known.means)
-    moved = _to_move(found) if len(released) >= _FEWEST else np.zeros(len(released), np.bool_)
+    risks = raw_risks(own, rows.rows, known)
+    shrunk = _shrunk_risks(own, rows.rows, prior.center, known)
+    moved = _to_move(own, rows.rows, prior.center, known, risks)
+    moved &= len(released) >= _FEWEST
+    left = np.where(moved, shrunk, risks)
+    if left.sum() > (1 - _WORTH) * risks.sum():
+        moved, left = np.zeros_like(moved), risks
     h, middle = noisy.half_width, noisy.middle
+    spread = math.sqrt(_widest(prior.center) * float(prior.weights @ SHARES))
     chosen = {
         "center": middle + h * prior.center,
-        "spread": h * math.sqrt(float(prior.weights @ SCALES**2)),
+        "spread": h * spread,
         "moved": float(np.count_nonzero(moved)),
     }
-    estimates = np.clip(middle + h * found.shrunk, *noisy.bounds)
-    risk = _risk(known, np.where(moved, found.shrunk, found.raw)) * h * h
-    made = Denoised(np.where(moved, estimates, released), risk, chosen)
-    return ShrunkenMeans(made, _risk(known, found.raw) * h * h)
+    estimates = np.clip(middle + h * known.means, *noisy.bounds)
+    made = Denoised(np.where(moved, estimates, released), _mean(left) * h * h, chosen)
+    return ShrunkenMeans(made, _mean(risks) * h * h)
 
 
-def expected_rows(rows: np.ndarray, deviation: float) -> np.ndarray:
-    """Return the posterior mean of numbers of rows that are not negative, under a flat prior."""
-    from scipy import special  # slow to import, and not always needed
-
-    if deviation == 0:
-        return np.asarray(np.maximum(rows, 0.0))
-    z = np.maximum(rows / deviation, -1e9)  # from there on it is 0
-    ratio = math.sqrt(2 / math.pi) / special.erfcx(-z / math.sqrt(2))  # f / F, without overflow
-    return np.asarray(np.maximum(deviation * (z + ratio), 0.0))
+def _mean(risks: np.ndarray) -> float:
+    return float(np.mean(risks)) if len(risks) else 0.0
 
 
-def fit_prior(noisy: NoisyRatio, rows: np.ndarray) -> ScalePrior:
+def _widest(center: float) -> float:
+    """Return the largest variance in [-1, 1] around a mean (Bhatia and Davis 2000)."""
+    return max(1 - center**2, _NARROW)
+
+
+def likely_rows(rows: np.ndarray, variance: float) -> LikelyRows:
+    """Return posterior means of numbers of rows of at least 1, under a distribution fitted by EM.
+
+    Examples
+    --------
+    >>> likely_rows(np.array([-3.0, 1, 2, 4, 500] * 9), 4.0).rows[[0, 4]].round().tolist()
+    [1.0, 500.0]
+    """
+    top = max(float(rows.max(initial=1.0)), 1.0) + 3 * math.sqrt(variance)
+    centers = _RATIO ** np.arange(math.ceil(math.log(top, _RATIO)) + 1)
+    spreads = (centers * (_RATIO - 1) / 2) ** 2
+    variances = spreads + variance
+
+    def likelihoods(rows: np.ndarray) -> np.ndarray:
+        misfit = (rows[:, None] - centers) ** 2 / variances + np.log(variances)
+        return np.asarray(np.exp((misfit.min(1, keepdims=True) - misfit) / 2))
+
+    flat = 1 / len(centers)
+    weights, fitted = np.full(len(centers), flat), likelihoods(rows[_some(len(rows))])
+    for _ in range(_STEPS):
+        shares = _normalized(fitted * weights)
+        weights = (shares.sum(0) + flat) / (len(fitted) + 1)
+    found = np.empty((2, len(rows)))
+    for begin in range(0, len(rows), _FITTED):  # blocks, for memory
+        some = slice(begin, begin + _FITTED)
+        shares = _normalized(likelihoods(rows[some]) * weights)
+        inside = np.maximum(centers + spreads / variances * (rows[some, None] - centers), 1.0)
+        found[:, some] = (shares * inside).sum(1), (shares / inside).sum(1)
+    return LikelyRows(*found)
+
+
+def _normalized(weights: np.ndarray) -> np.ndarray:
+    return np.asarray(weights / weights.sum(1, keepdims=True))
+
+
+def _some(groups: int) -> slice:
+    """Return groups to fit a prior to: all, or so many, evenly spread."""
+    return slice(None, None, max(groups // _FITTED, 1))
+
+
+def fit_prior(noisy: NoisyRatio, rows: LikelyRows) -> ScalePrior:
     """Fit the prior by EM: it raises the likelihood of all `T - M N`, one step for each of M and w.
 
     Parameters
@@ -223,16 +279,28 @@ def fit_prior(noisy: NoisyRatio, rows: np.ndarray) -> ScalePrior:
     rows
         Expected numbers of rows.
     """
-    flat = 1 / len(SCALES)
+    some = _some(len(noisy.rows))
+    noisy = noisy._replace(centered=noisy.centered[some], rows=noisy.rows[some])
+    rows = LikelyRows(rows.rows[some], rows.inverse[some])
     total = float(np.maximum(noisy.rows.sum(), 1.0))
     center = float(np.clip(noisy.centered.sum() / total, -1, 1))
-    prior = ScalePrior(center, np.full(len(SCALES), flat))
+    prior, best = ScalePrior(center, _LIKELY, 0.0), (-math.inf, ScalePrior(center, _LIKELY, 0.0))
+    for within in WITHIN:
+        prior = _fit_weights(noisy, rows, prior._replace(within=within))
+        found = _log_likelihood(noisy, rows, prior)
+        best = max(best, (found, prior), key=lambda one: one[0])
+    return best[1]
+
+
+def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> ScalePrior:
+    """Fit center and weights for one spread of single values."""
     for _ in range(_STEPS):
         last = prior
         variances, shares = _shares(noisy, rows, prior)
-        weights = (shares.sum(0) + flat) / (len(rows) + 1)
-        prior = ScalePrior(_center(noisy, rows, (shares / variances).sum(1)), weights)
-        moved = max(np.abs(weights - last.weights).max(), abs(prior.center - last.center))
+        weights = (shares.sum(0) + _LIKELY) / (len(rows.rows) + 1)
+        center = _center(noisy, rows.rows, (shares / variances).sum(1))
+        prior = prior._replace(center=center, weights=weights)
+        moved = max(np.abs(weights - last.weights).max(), abs(center - last.center))
         if moved < _STILL:
             break
     return prior
@@ -245,70 +313,140 @@ def _center(noisy: NoisyRatio, rows: np.ndarray, precisions: np.ndarray) -> floa
     return float(np.clip(found, -1, 1))
 
 
-def _shares(
-    noisy: NoisyRatio, rows: np.ndarray, prior: ScalePrior
+def _spreads(rows: LikelyRows, prior: ScalePrior) -> np.ndarray:
+    """Return by group and share the variance of a true mean around the center."""
+    parts = np.minimum(SHARES + prior.within * rows.inverse[:, None], 1.0)
+    return np.asarray(_widest(prior.center) * parts)
+
+
+def _log_densities(
+    noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return by group and scale the variance of `T - M N`, and the posterior of the scale."""
+    """Return by group and share the variance of `T - M N`, and the density with its weight."""
     residual = noisy.centered - prior.center * noisy.rows
-    variances = noisy.noise_at(prior.center) + np.square(np.outer(rows, SCALES))
-    exponents = np.log(prior.weights) - (residual[:, None] ** 2 / variances + np.log(variances)) / 2
-    likelihoods = np.exp(exponents - exponents.max(1, keepdims=True))
-    return variances, likelihoods / likelihoods.sum(1, keepdims=True)
+    variances = noisy.noise_at(prior.center) + rows.rows[:, None] ** 2 * _spreads(rows, prior)
+    logs = np.log(prior.weights) - (residual[:, None] ** 2 / variances + np.log(variances)) / 2
+    return variances, logs
 
 
-def posterior(noisy: NoisyRatio, rows: np.ndarray, prior: ScalePrior) -> Posterior:
-    """Return the posterior of the offsets from the middle, before any limits."""
+def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> float:
+    """Return the logarithm of the likelihood, with that of one more group."""
+    logs = _log_densities(noisy, rows, prior)[1]
+    top = logs.max(1, keepdims=True)
+    of_groups = top[:, 0] + np.log(np.exp(logs - top).sum(1))
+    return float(of_groups.sum() + _LIKELY @ np.log(prior.weights))
+
+
+def _shares(
+    noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return by group and share the variance of `T - M N`, and the posterior of the share."""
+    variances, logs = _log_densities(noisy, rows, prior)
+    return variances, _normalized(np.exp(logs - logs.max(1, keepdims=True)))
+
+
+def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posterior:
+    """Return the posterior of the offsets from the middle; means are within the bounds."""
     variances, shares = _shares(noisy, rows, prior)
+    spreads = _spreads(rows, prior)
     residual = noisy.centered - prior.center * noisy.rows
-    parts = SCALES**2 / variances
-    means = parts * (rows * residual)[:, None]
+    parts = spreads / variances
+    means = parts * (rows.rows * residual)[:, None]
     mean = (shares * means).sum(1)
     within = (shares * parts).sum(1) * noisy.noise_at(prior.center)
     between = (shares * (means - mean[:, None]) ** 2).sum(1)
-    return Posterior(prior.center + mean, within + between)
+    kept = (shares * parts).sum(1) * rows.rows**2
+    offsets = np.clip(prior.center + mean, -1, 1)
+    return Posterior(offsets, within + between, 1 - kept, spreads @ prior.weights)
 
 
-def _risk(known: Posterior, values: np.ndarray) -> float:
-    """Return the expected mean squared error of values."""
-    return float(np.mean(known.variances + (known.means - values) ** 2)) if len(values) else 0.0
+def _shrunk_risks(
+    noisy: NoisyRatio, rows: np.ndarray, center: float, known: Posterior
+) -> np.ndarray:
+    """Return the expected squared error of each estimate, with the noise where the mean is."""
+    more = noisy.noise_at(known.means) - noisy.noise_at(center)
+    return np.asarray(known.variances + (1 - known.pulls) / rows**2 * more)
 
 
-def _judge_pull(noisy: NoisyRatio, rows: np.ndarray, center: float, means: np.ndarray) -> _Judged:
-    """Shrink toward the posterior means, within limits, and estimate what it gains.
+_THREE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # normal, by quadrature
 
-    With b the part of the way to the center that a mean goes, and s its standard error, Stein's
-    estimate of the gain is `2 b s^2 - (moved)^2`, as if b were given.
+
+def raw_risks(noisy: NoisyRatio, rows: np.ndarray, known: Posterior) -> np.ndarray:
+    """Return the expected squared error of each released mean, where posteriors put the true one.
+
+    Examples
+    --------
+    >>> known = Posterior(np.array([0.2]), np.array([0.0]), np.array([0.0]), np.array([0.0]))
+    >>> noisy = NoisyRatio(np.array([20.0]), np.array([100.0]), 2.0, 2.0, 0.0, (-1.0, 1.0))
+    >>> raw_risks(noisy, np.array([100.0]), known).round(6).tolist()  # (2 + 2 * .2**2) / 100**2
+    [0.000208]
     """
-    raw = np.clip(noisy.centered / np.maximum(noisy.rows, 1.0), -1, 1)
-    error = math.sqrt(noisy.noise_at(center)) / np.maximum(rows, 1.0)
-    reach = _REACH * error
-    shrunk = np.clip(np.clip(means, raw - reach, raw + reach), -1, 1)
-    squares = np.minimum(error**2, 1.0)
-    far = raw - center
-    way = np.divide(raw - shrunk, far, out=np.ones_like(far), where=np.abs(far) > _AT_CENTER)
-    way = np.clip(way, 0, 1)
-    gain = 2 * way * squares - (shrunk - raw) ** 2
-    beyond = np.maximum(far**2 - squares, 0)
-    variance = way**4 * (2 * squares**2 + 4 * squares * beyond)
-    return _Judged(raw, shrunk, squares, gain, variance)
+    deviations = np.sqrt(known.variances)
+    risks = np.zeros(len(rows))
+    for step, weight in _THREE:
+        risks += weight * _risk_at(noisy, rows, np.clip(known.means + step * deviations, -1, 1))
+    return risks
 
 
-def _to_move(found: _Judged) -> np.ndarray:
-    """Say which groups move: none of a tier that loses, or where there is little to gain."""
-    errors = found.squared_error
-    moved = np.asarray(errors <= _MOST * errors.sum())
-    if found.gain.sum() < _WORTH * errors.sum():
-        return np.zeros_like(moved)
-    for tier in _tiers(errors):
-        if found.gain[tier].sum() <= -_LOSING * math.sqrt(found.variance[tier].sum()):
-            moved[tier] = False
+def _risk_at(noisy: NoisyRatio, rows: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return `E (min(max((n theta + e) / max(n + f, 1), -1), 1) - theta)^2` for normal e and f."""
+    from scipy import special  # slow to import, and not always needed
+
+    deviation = math.sqrt(noisy.rows_variance)
+    slope = noisy.covariance / deviation if deviation else 0.0
+    rest = math.sqrt(noisy.centered_variance - slope**2)
+    places, weights = np.polynomial.hermite_e.hermegauss(15)
+    risks = np.zeros(len(rows))
+    low, high = -1 - truth, 1 - truth
+    for place, weight in zip(places, weights / weights.sum(), strict=True):
+        divisor = np.maximum(rows + deviation * place, 1.0)
+        bias, scale = (rows * truth + slope * place) / divisor - truth, rest / divisor
+        begin, end = (low - bias) / scale, (high - bias) / scale
+        below, above = special.ndtr(begin), special.ndtr(-end)
+        first, last = (np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) for z in (begin, end))
+        inside = (bias**2 + scale**2) * (special.ndtr(end) - below)
+        inside += 2 * bias * scale * (first - last) + scale**2 * (begin * first - end * last)
+        risks += weight * (low**2 * below + high**2 * above + inside)
+    return risks
+
+
+def _to_move(
+    noisy: NoisyRatio, rows: np.ndarray, center: float, known: Posterior, risks: np.ndarray
+) -> np.ndarray:
+    """Say which groups move: none of a tier where it is not clear that this gains."""
+    noise, noise_there = float(noisy.noise_at(center)), noisy.noise_at(known.means)
+    shrunk = _shrunk_risks(noisy, rows, center, known)
+    squares = (noisy.centered - center * noisy.rows) ** 2
+    moved = np.asarray(risks <= _MOST * risks.sum())
+    for tier in _tiers(risks):
+        far = _largest_distance(squares[tier], rows[tier], noise, known.spreads[tier])
+        pull, own = known.pulls[tier], noise_there[tier] / rows[tier] ** 2
+        worst = pull**2 * min(far, _widest(center)) + (1 - pull) ** 2 * own
+        least = max(float(worst.sum()), float(shrunk[tier].sum()))
+        moved[tier] &= least < _CLEAR * risks[tier].sum()
     return moved
 
 
-def _tiers(squared_errors: np.ndarray) -> Iterator[np.ndarray]:
-    """Split groups by their errors, the largest first, so that those in a tier are alike."""
-    order = np.argsort(-squared_errors, kind="stable")
-    falling = squared_errors[order]
+def _largest_distance(
+    squares: np.ndarray, rows: np.ndarray, noise: float, spreads: np.ndarray
+) -> float:
+    """Return the largest mean of `(theta - M)^2` that is not far from what a tier says.
+
+    The estimate `sum w (r^2 - V) / sum w n^2`, with r = T - M N, has no bias; weights w are best
+    where the prior holds.
+    """
+    signal = rows**2 * spreads
+    weights = rows**2 / (noise + signal) ** 2
+    total = float((weights * rows**2).sum())
+    found = float((weights * (squares - noise)).sum()) / total
+    variances = _PEAKED * noise**2 + 4 * noise * signal + 2 * signal**2
+    return max(found, 0.0) + _DOUBT * math.sqrt(float((weights**2 * variances).sum())) / total
+
+
+def _tiers(risks: np.ndarray) -> Iterator[np.ndarray]:
+    """Split groups by their risks, the largest first, so that those in a tier are alike."""
+    order = np.argsort(-risks, kind="stable")
+    falling = risks[order]
     begin = 0
     while begin < len(order):
         size = int(np.count_nonzero(falling[begin:] >= falling[begin] / _ALIKE))

@@ -117,7 +117,7 @@ class RowBlock:
 def _name(axis: Axis) -> tuple[Hashable, ...]:
     """Name an axis: several queries may look for the same keys in the same column."""
     all_found = axis.clipped if isinstance(axis, BinAxis) else axis.rest
-    return axis.column, id(axis.keys), all_found
+    return axis.column, id(axis.keys), all_found, axis.hidden
 
 
 def cells_name(cells: Cells) -> Hashable:

@@ -219,20 +219,24 @@ class _Job:
     buckets_per_range: int
 
     @property
-    def unit(self) -> Hashable:
-        """Column of the privacy unit."""
-        found: Hashable = self.tasks[0].unit
-        return found
+    def unit(self) -> list[Hashable]:
+        """Columns of the privacy unit; none where every row is one."""
+        return list(self.tasks[0].unit)
+
+    def unit_columns(self, frame: pd.DataFrame) -> list[pd.Series]:
+        """Take the columns of the privacy unit from a frame."""
+        return [frame[label] for label in self.unit]
 
     def buckets(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
         """Bucket of the unit of some rows."""
-        return unit_buckets(frame[self.unit].iloc[rows], self.ranges * self.buckets_per_range)
+        columns = [column.iloc[rows] for column in self.unit_columns(frame)]
+        return unit_buckets(columns, self.ranges * self.buckets_per_range)
 
 
 def _delay_totals(frame: Frame, tasks: Sequence[Any], add: _Adder = totals_of) -> Any:
     """Build the graph of the totals of some tasks with one privacy unit, or none."""
     job = _Job(tuple(tasks), add, *_rounds(frame.npartitions))
-    first = _total_part if job.unit is None else _split_by_range
+    first = _split_by_range if job.unit else _total_part
     # pure=False: no key is ever used twice, for what a cap keeps is drawn anew
     asked = delayed(job, pure=False, traverse=False)
     needed = _project(frame, labels_of(tasks))
@@ -240,7 +244,7 @@ def _delay_totals(frame: Frame, tasks: Sequence[Any], add: _Adder = totals_of) -
     parts = parts.to_delayed()
     layer = _Layer(asked.key)
     keys = [part.key for part in parts]
-    if job.unit is not None:
+    if job.unit:
         keys = layer.gather(keys, job.ranges, job.buckets_per_range)
     layer.total(keys)
     graph = HighLevelGraph.from_collections(layer.name, layer.graph, dependencies=[asked, *parts])
@@ -364,7 +368,9 @@ def _split_by_bucket(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataF
 
 def _usable(frame: pd.DataFrame, job: _Job) -> np.ndarray:
     """Mask of the rows that have a unit and pass the condition of some task."""
-    usable = ~values.missing(frame[job.unit])
+    usable = np.ones(len(frame), bool)
+    for column in job.unit_columns(frame):
+        usable &= ~values.missing(column)
     conditions = {task.where for task in job.tasks}
     if None not in conditions:
         passes = [filters.keep(one, frame) for one in conditions if one is not None]

@@ -288,12 +288,13 @@ def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
 def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
     places = values.places_of(part)
     coded = [coded_labels(values.column_at(part, places[axis.column]), axis) for axis in task.axes]
-    if task.unit is not None:
+    if task.unit:
         coded = list(map(_in_order, coded))
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
     cells, first = _combine_codes(coded, usable)
-    if task.unit is not None:
-        units = Units(values.column_at(part, places[task.unit]), threads)
+    if task.unit:
+        named = [values.column_at(part, places[label]) for label in task.unit]
+        units = Units(named, threads)
         cells = cells[units.choose(cells, len(first), Caps(None, task.most, 1))]
     numbers = np.bincount(cells, minlength=len(first) + 1)[:-1]
     had = first[numbers > 0]

@@ -122,9 +122,9 @@ def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
     return list(dict.fromkeys(label for task in tasks for label in task.columns))
 
 
-def group_by_unit(tasks: Sequence[Task]) -> dict[Hashable, list[Task]]:
+def group_by_unit(tasks: Sequence[Task]) -> dict[tuple[Hashable, ...], list[Task]]:
     """Group tasks by their privacy unit."""
-    grouped: dict[Hashable, list[Task]] = {}
+    grouped: dict[tuple[Hashable, ...], list[Task]] = {}
     for task in tasks:
         grouped.setdefault(task.unit, []).append(task)
     return grouped
@@ -149,7 +149,7 @@ class _Pass:
 
     def totals(self) -> list[np.ndarray]:
         """Add up the terms of the tasks."""
-        self._cap([prepared for prepared in self._tasks if prepared.task.unit is not None])
+        self._cap([prepared for prepared in self._tasks if prepared.task.unit])
         tasks = [prepared.task for prepared in self._tasks]
         amounts = sum(len(task.terms) * task.cells.size for task in tasks)
         # every thread has totals of its own
@@ -174,14 +174,14 @@ class _Pass:
 
     def _cap(self, capped: list[Prepared]) -> None:
         """Choose the rows to keep of every unit, for tasks with units."""
-        units: dict[Hashable, Units] = {}
+        units: dict[tuple[Hashable, ...], Units] = {}
 
         def find_cells() -> None:
             in_threads(lambda rows: self._find(capped, rows), self._blocks(), self._threads)
 
         def find_units() -> None:
             for unit in dict.fromkeys(prepared.task.unit for prepared in capped):
-                units[unit] = Units(self._source.column(unit), self._threads)
+                units[unit] = Units(list(map(self._source.column, unit)), self._threads)
 
         for prepared in capped:
             prepared.capped = np.empty(self._rows, np.min_scalar_type(prepared.ungrouped))

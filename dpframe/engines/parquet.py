@@ -96,7 +96,7 @@ class ParquetEngine:
 
 def _added_up(frame: ParquetFiles, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
     """Add up tasks of one privacy unit, batch by batch where every row is one."""
-    if tasks[0].unit is not None:
+    if tasks[0].unit:
         return _added_up_by_unit(frame, tasks, add)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)
     return add(map(frame.view, tables), tasks, None)
@@ -150,8 +150,9 @@ def _read_buckets(
     Units that are integers get other numbers, if nothing but a unit is in their column: they are
     close together in a bucket, where they need not be looked for in a hash table.
     """
-    unit = str(tasks[0].unit)
-    number = [label for task in tasks for label in task.columns].count(unit) == len(tasks)
+    unit, *others = map(str, tasks[0].unit)
+    named = [label for task in tasks for label in task.columns]
+    number = not others and named.count(unit) == len(tasks)
     without = tasks if where is None else [replace(task, where=None) for task in tasks]
     needed = _texts_of(without)
     rows = max(frame.batch_rows, count * _SLICE_ROWS)
@@ -163,8 +164,10 @@ def _read_buckets(
             buckets, numbers = _dealt(*lookup.native(view[unit], dtype), count)
             written = written.set_column(needed.index(unit), unit, pa.array(numbers))
         else:
-            buckets = silent(unit_buckets)(view[unit], count)
-            buckets[silent(values.missing)(view[unit])] = -1
+            columns = [view[label] for label in (unit, *others)]
+            buckets = silent(unit_buckets)(columns, count)
+            for column in columns:
+                buckets[silent(values.missing)(column)] = -1
         if where is not None:
             buckets[~silent(filters.keep)(where, view)] = -1
         step = max(1, len(buckets) * MOST_BYTES // max(decoded_bytes(written), MOST_BYTES))
@@ -186,7 +189,7 @@ def _dealt(
         words = units[rows].astype(np.int64, copy=False).view(np.uint64)
         common = words // np.uint64(count)
         numbers[rows] = common
-        places = unit_buckets(pd.Series(numbers[rows], copy=False), count).view(np.uint64)
+        places = unit_buckets([pd.Series(numbers[rows], copy=False)], count).view(np.uint64)
         places += words - common * np.uint64(count)
         np.minimum(places, places - np.uint64(count), out=buckets[rows])  # below zero is large
     found = buckets.view(np.int64)

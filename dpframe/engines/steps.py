@@ -87,8 +87,8 @@ class RowTrace:
         self._prepared = Prepared(task, CellLookup(task.cells))
         self.cells = self._prepared.find(self._block)
         self._units, self._none = np.arange(self.rows), self.rows
-        if task.unit is not None:
-            self._units, self._none = unit_codes(self.column(task.unit))
+        if task.unit:
+            self._units, self._none = unit_codes(self._unit_columns)
         self._left = np.ones(self.rows, bool)
         self.grouped = self._left
         """Mask of the rows that have a group and a unit, before caps."""
@@ -120,6 +120,10 @@ class RowTrace:
         """Return a column."""
         return self._source.column(label)
 
+    @property
+    def _unit_columns(self) -> list[pd.Series]:
+        return list(map(self.column, self._task.unit))
+
     def has_rows_on(self, axis: Axis) -> bool:
         """Tell whether any row of the frame has one of the keys, or lies in one of the bins."""
         return bool((self._block.position(_strict(axis)) < len(axis)).any())
@@ -127,7 +131,7 @@ class RowTrace:
     def most_often(self, label: Hashable, rows: np.ndarray, most: int) -> list[tuple[object, int]]:
         """Return the values that most rows of a mask have, with their numbers of rows."""
         column = values.dense(self.column(label)).iloc[np.flatnonzero(rows)]
-        codes, count = unit_codes(column)
+        codes, count = unit_codes([column])
         numbers = np.bincount(codes, minlength=count + 1)[:count]
         found = np.argsort(-numbers, kind="stable")[:most]
         first = [(int(np.argmax(codes == code)), int(numbers[code])) for code in found]
@@ -160,15 +164,15 @@ class RowTrace:
         task = self._task
         if task.where is not None:
             yield self._leave_out("where", ~self._block.rows_where(task.where))
-        if task.unit is not None:
+        if task.unit:
             yield self._leave_out("unit", self._units == self._none)
         for axis in task.cells.axes:
             yield from self._look_on(axis)
         if task.cells.chosen is not None:
             yield self._leave_out("combination", self.cells == self._prepared.outside)
         self.grouped = self._left
-        if task.unit is not None:
-            yield from self._apply_caps(Units(self.column(task.unit)))
+        if task.unit:
+            yield from self._apply_caps(Units(self._unit_columns))
 
     def _look_on(self, axis: Axis) -> Iterator[Step]:
         """Look for the rows on an axis, and for those that count although they are not on it."""

@@ -155,7 +155,7 @@ class Prepared:
 
     def cells_kept(self, block: RowBlock) -> np.ndarray:
         """Return the cells of a block; rows that caps drop are outside."""
-        if self.task.unit is None:
+        if not self.task.unit:
             return self.find(block)
         cells = self.capped[block.rows]
         if self.chosen is not None:
@@ -250,7 +250,7 @@ class _BlockTerms:
     def amounts(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term, one number if all add the same."""
         if term.grid is None:
-            if term.kind != "units" or self._task.unit is None:
+            if term.kind != "units" or not self._task.unit:
                 return 1  # every row is a unit
             return self._prepared.first[self._block.rows].astype(np.int64)
         if term.kind == "sum" and self._task.most is not None:

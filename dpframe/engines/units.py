@@ -1,11 +1,11 @@
-"""The privacy units of a column: rows by unit, in groups that fit in a processor's cache.
+"""The privacy units of a frame: rows by unit, in groups that fit in a processor's cache.
 
 All rows of a unit are in one group, in their order, so that groups can be worked on one by one and
 several at once. Which units share a group does not matter to any of them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, repeat
@@ -30,6 +30,7 @@ _FEWEST = 8  # groups, so that threads have as much to do
 _FEW = 1024  # integers this close together are their own codes, however few rows there are
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd; the high bits of a product depend on all bits
 _WORD = 64
+_MOST = 1 << 62  # combinations that are numbered without looking at which there are
 
 _Rows = slice | np.ndarray
 _Codes = tuple[np.ndarray, int]
@@ -41,20 +42,20 @@ class Units:
 
     Parameters
     ----------
-    column
-        The privacy units of the rows.
+    columns
+        What together says whose row it is.
     threads
         How many groups are worked on at once.
     """
 
-    def __init__(self, column: pd.Series, threads: int = 1) -> None:
-        self._length = len(column)
+    def __init__(self, columns: Sequence[pd.Series], threads: int = 1) -> None:
+        self._length = len(columns[0])
         self._threads = threads
-        if len(column) <= _GROUP:
-            self._groups: list[tuple[_Rows, _Codes]] = [(slice(None), unit_codes(column))]
+        if self._length <= _GROUP:
+            self._groups: list[tuple[_Rows, _Codes]] = [(slice(None), unit_codes(columns))]
             return
-        deal = _dealer(column, max(len(column) // _GROUP, _FEWEST), threads)
-        parts = in_threads(deal.part, _parts(len(column)), threads)
+        deal = _dealer(columns, max(self._length // _GROUP, _FEWEST), threads)
+        parts = in_threads(deal.part, _parts(self._length), threads)
         found = in_threads(lambda group: deal.group(parts, group), range(deal.groups), threads)
         self._groups = [(rows, codes) for rows, codes in found if len(rows)]
 
@@ -177,13 +178,22 @@ class _Dealer:
         return rows, self.coded(rows, marks) if len(rows) else (rows, 0)
 
 
-def _dealer(column: pd.Series, groups: int, threads: int) -> _Dealer:
-    """Prepare the rows of a column to be dealt out to so many groups, about."""
+def _dealer(columns: Sequence[pd.Series], groups: int, threads: int) -> _Dealer:
+    """Prepare rows to be dealt out to so many groups, about."""
+    column, *others = columns
+    if others:
+        return _numbers_dealer(*_combinations(columns, threads), groups, threads)
     dtype = None if isinstance(column.dtype, pd.SparseDtype) else lookup.native_dtype(column.dtype)
     if dtype is None:
-        codes, units = unit_codes(column)
+        codes, units = _column_codes(column)
         return _in_ranges(len(column), groups, codes.__getitem__, units)
-    found, missing = lookup.native(column, dtype)
+    return _numbers_dealer(*lookup.native(column, dtype), groups, threads)
+
+
+def _numbers_dealer(
+    found: np.ndarray, missing: np.ndarray | None, groups: int, threads: int
+) -> _Dealer:
+    """Prepare rows whose units are numbers or times: close together, or by a hash of them."""
     ends = _range(found, threads)
     if ends is not None:
 
@@ -191,13 +201,13 @@ def _dealer(column: pd.Series, groups: int, threads: int) -> _Dealer:
             codes = _subtract_minimum(found[rows], *ends)
             return _none_as_last(*codes, None if missing is None else missing[rows])[0]
 
-        return _in_ranges(len(column), groups, shifted, ends[1] - ends[0] + 1)
+        return _in_ranges(len(found), groups, shifted, ends[1] - ends[0] + 1)
     bits = groups.bit_length()
 
     def hashed(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         return _hash_numbers(found[rows], bits), _storable(found[rows])
 
-    return _Dealer(len(column), 1 << bits, hashed, partial(_numbers_at, dtype, missing))
+    return _Dealer(len(found), 1 << bits, hashed, partial(_numbers_at, found.dtype, missing))
 
 
 def _in_ranges(
@@ -260,17 +270,46 @@ def _range(found: np.ndarray, threads: int = 1) -> tuple[int, int] | None:
     return (low, high) if high - low < max(len(found), _FEW) else None
 
 
-def unit_codes(column: pd.Series) -> _Codes:
-    """Give a number to every privacy unit of a column.
+def unit_codes(columns: Sequence[pd.Series]) -> _Codes:
+    """Give a number to every privacy unit.
 
-    Rows are of one unit when the keys of their values are equal in a dict; see `identity`.
+    Rows are of one unit when the keys of their values are equal in a dict, column by column; see
+    `identity`.
 
     Returns
     -------
     codes, count
-        Units of the rows, int32 where that is enough, below `count`; `count` for rows whose
-        unit is missing or cannot be hashed.
+        Units of the rows, int32 where that is enough, below `count`; `count` for rows where a
+        value is missing or cannot be hashed.
     """
+    column, *others = columns
+    if not others:
+        return _column_codes(column)
+    found, missing = _combinations(columns)
+    return _none_as_last(*_numbers_coded(found), missing)
+
+
+def _combinations(columns: Sequence[pd.Series], threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Give numbers to the combinations of several columns, and mask those that lack a value.
+
+    The number is exact, `(a * n_b + b) * n_c + c` of the codes a, b, c of the columns. Where there
+    could be too many combinations, those that there are get numbers first.
+    """
+    numbers, missing = np.zeros(len(columns[0]), np.int64), np.zeros(len(columns[0]), bool)
+    size = 1
+    for codes, units in in_threads(_column_codes, columns, min(threads, len(columns))):
+        if size * (units + 1) > _MOST:
+            numbers, distinct = pd.factorize(numbers)
+            size = len(distinct)
+        size *= units + 1
+        numbers *= units + 1
+        numbers += codes
+        missing |= codes == units
+    return numbers, missing
+
+
+def _column_codes(column: pd.Series) -> _Codes:
+    """Give a number to every value of a column, the number of them to a missing one."""
     column = values.dense(column)
     dtype = lookup.native_dtype(column.dtype)
     missing = None
@@ -321,7 +360,7 @@ def _subtract_minimum(found: np.ndarray, low: int, high: int) -> _Codes:
 
 def _dictionary_coded(parts: values.Coded) -> tuple[np.ndarray, int]:
     """Code the values of dictionaries, some of which may be equal."""
-    codes, units = unit_codes(parts.values)
+    codes, units = _column_codes(parts.values)
     return values.spread(np.where(codes == units, -1, codes), parts.codes, -1), units
 
 

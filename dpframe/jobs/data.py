@@ -163,7 +163,7 @@ class Data:
     ) -> Mapping[str, str | None]:
         """Say which columns a release reads, and what they hold in CSV files."""
         asked = [label for query in queries for label in query.labels]
-        unit = [] if declared.unit_column is None else [declared.unit_column]
+        unit = declared.unit_columns
         others = [label for label in declared.columns if label in labels]
         needed = list(dict.fromkeys([*asked, *unit, *others]))
         try:

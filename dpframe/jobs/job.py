@@ -156,7 +156,10 @@ def _options(section: Section, given: Overrides) -> dict[str, Any]:
 def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
     """Read keywords of `declare`; whom a row belongs to must be said."""
     section.only(_DECLARE, "declare")
-    unit = section.get("privacy_unit", str)
+    unit = section.get("privacy_unit", str, list)
+    if isinstance(unit, list) and not all(isinstance(name, str) for name in unit):
+        why = 'must be a column or a list of columns, ["aircraft", "week"]'
+        raise section.error(f"{why}, got {unit!r:.200}.", "privacy_unit")
     if (unit is None) != bool(section.get("each_row", bool)):
         raise section.error(
             "say whom a row belongs to, in one way: privacy_unit = the name of a column, with "

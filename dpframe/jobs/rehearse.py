@@ -146,8 +146,8 @@ def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
     queries = job.queries.values()
     cells = cells_of_schema(job.declared["schema"])
     labels = dict.fromkeys(label for query in queries for label in query.labels)
-    for label in dict.fromkeys([*labels, *known.columns, known.unit_column]):
-        if label is not None and label not in cells:
+    for label in dict.fromkeys([*labels, *known.columns, *known.unit_columns]):
+        if label not in cells:
             kind = job.data.types.get(str(label)) or kind_from_plan(label, known, queries)
             nullable = known.column(label).missing is not None
             cells[label] = CellFacts(kind or "string", nullable=nullable)

@@ -186,7 +186,8 @@ def _named_columns(job: Job) -> list[Hashable]:
     labels = [label for query in job.queries.values() for label in query.labels]
     facts = [label for name in ("keys", "bounds", "missing") for label in job.declared[name]]
     unit = job.declared["privacy_unit"]
-    return list(dict.fromkeys([*labels, *facts, *([] if unit is EACH_ROW else [unit])]))
+    units = unit if isinstance(unit, list) else [] if unit is EACH_ROW else [unit]
+    return list(dict.fromkeys([*labels, *facts, *units]))
 
 
 def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:

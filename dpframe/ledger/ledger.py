@@ -320,8 +320,8 @@ class Ledger:
         if self.protected != protected:
             raise DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
-                "add up. A declaration replaces the one before, so repeat what still holds; for a "
-                "column of another name, give unit=. For other people, pass another ledger.",
+                "add up. A declaration replaces the one before: repeat what still holds, give the "
+                "unit its name with unit=, or pass another ledger.",
                 parameter="privacy_unit",
                 value=protected.unit,
             )

@@ -1,6 +1,6 @@
 """Whom a ledger protects: one privacy unit, under one neighboring relation, for all its frames."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,9 +31,11 @@ class Protected:
 
     @classmethod
     def of(
-        cls, privacy_unit: Hashable | None, neighboring: Neighboring, unit: str | None
+        cls, unit_columns: Sequence[Hashable], neighboring: Neighboring, unit: str | None
     ) -> "Protected":
-        """Name the unit of a frame after its column, unless it has a name.
+        """Name the unit of a frame after its columns, unless it has a name.
+
+        Several columns are "aircraft in one week": a unit is one of these.
 
         Raises
         ------
@@ -41,11 +43,12 @@ class Protected:
             If the name is not usable.
         """
         if unit is None:
-            return cls(None if privacy_unit is None else str(privacy_unit), neighboring)
+            named = " in one ".join(map(str, unit_columns)) if unit_columns else None
+            return cls(named, neighboring)
         if not isinstance(unit, str) or not unit or not is_unicode(unit):
             rule = "must be a text, the name of the privacy unit"
             raise DeclarationError.about("unit", rule, unit, 'For instance, unit="patient".')
-        if privacy_unit is None:
+        if not unit_columns:
             way = "Name its column with privacy_unit=."
             raise DeclarationError.about(
                 "unit", "names a privacy unit, and none is declared", unit, way

@@ -11,7 +11,7 @@ import pandas as pd
 from dpframe.arguments import check_text, is_label, no_ledger
 from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
-from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
+from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_declaration
 from dpframe.declaration.warnings import warn_of_budget
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import check_private
@@ -21,7 +21,7 @@ from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
-from dpframe.privacy.neighbors import EACH_ROW, Caps, EachRow, Neighboring, check_neighboring
+from dpframe.privacy.neighbors import Caps, EachRow, Neighboring, check_neighboring
 
 _DECLARING = OneAtATime()
 
@@ -31,7 +31,7 @@ class DeclareOptions(TypedDict, total=False):
 
     bounds: Mapping[Hashable, object] | None
     keys: Mapping[Hashable, object] | None
-    privacy_unit: Hashable | EachRow | None
+    privacy_unit: Hashable | list[Hashable] | EachRow | None
     unit: str | None
     max_rows: int | None
     max_groups: int | None
@@ -62,13 +62,15 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     keys
         `{column: [groups]}`. A release by that column has exactly these rows, in this order.
     privacy_unit
-        Column that says whom a row belongs to; rows where it is missing are left out.
-        `dpf.EACH_ROW`: every row is a person of its own. `None`: the same, but releases warn,
-        because it was not declared.
+        Column that says whom a row belongs to; rows where it is missing are left out. A list of
+        several, `["aircraft", "week"]`: a unit is one combination of their values, one aircraft in
+        one week, and whoever is in k of them is protected as k units. `dpf.EACH_ROW`: every row is
+        a person of its own. `None`: the same, but releases warn, because it was not declared.
     unit
         Name of the privacy unit; that of the column by default, as a text, so that the columns 1
-        and "1" name one unit. Frames that share a ledger must have one unit: name it where its
-        column is called differently, or where columns of one name say different things.
+        and "1" name one unit; of several columns "aircraft in one week". Frames that share a ledger
+        must have one unit: name it where its column is called differently, or where columns of one
+        name say different things.
     max_rows, max_groups, max_rows_per_group
         Caps on one unit in one query: rows in all, groups, rows per group. Rows beyond are
         dropped at random. With a `privacy_unit`, `max_rows` or `max_rows_per_group` is required.
@@ -125,7 +127,8 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     seam.current()  # refuses threads that a test does not see, before a ledger is told of a unit
     check_private(frame)
     engine = engine_for(frame)
-    privacy_unit, budget, ledger = options["privacy_unit"], options["budget"], options["ledger"]
+    privacy_unit = _read_unit(options["privacy_unit"])
+    budget, ledger = options["budget"], options["ledger"]
     caps = Caps(options["max_rows"], options["max_groups"], options["max_rows_per_group"])
     bounds, keys, missing = options["bounds"], options["keys"], options["missing"]
     declaration = Declaration(
@@ -137,8 +140,8 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     ).with_facts(bounds=bounds, keys=keys, missing=missing)
     by_name = {"bounds": bounds, "keys": keys, "missing": missing}
     named = {label: name for name, facts in by_name.items() for label in facts or ()}
-    column = declaration.unit_column
-    engine.check(frame, named if column is None else named | {column: "privacy_unit"})
+    unit_columns = declaration.unit_columns
+    engine.check(frame, named | dict.fromkeys(unit_columns, "privacy_unit"))
     if options["validate"]:
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.", parameter="validate")
@@ -148,7 +151,7 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
             text = f"validate=True {rule}, got a {type(frame).__name__}. {way}"
             raise DeclarationError(text, parameter="validate", value=True)
         from_pandera.validate(schema, frame)
-    protected = Protected.of(column, declaration.neighboring, options["unit"])
+    protected = Protected.of(unit_columns, declaration.neighboring, options["unit"])
     _check_ledger(budget, ledger)
     warn_of_budget(frame, budget if ledger is None else ledger.budget)
     if ledger is not None:  # before the lock, as its file may be busy
@@ -166,20 +169,29 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     _DECLARING.hold(keep)
 
 
-def _caps(privacy_unit: Hashable | EachRow | None, caps: Caps) -> Caps:
-    if not is_label(privacy_unit):
-        rule = "must be the label of one column"
-        way = "Where several columns name a person, combine them into one first."
-        raise DeclarationError.about("privacy_unit", rule, privacy_unit, way)
-    rows_alone = privacy_unit is None or privacy_unit is EACH_ROW
-    if rows_alone and caps != Caps():
+def _read_unit(given: object) -> tuple[Hashable, ...] | EachRow | None:
+    """Read the label of a column, or a list of them."""
+    if given is None or isinstance(given, EachRow):
+        return given
+    columns = tuple(given) if isinstance(given, list) else (given,)
+    if not columns or not all(map(is_label, columns)):
+        rule = "must be the label of a column, or a list of labels"
+        raise DeclarationError.about("privacy_unit", rule, given)
+    if len(set(columns)) < len(columns):
+        raise DeclarationError.about("privacy_unit", "must not name a column twice", given)
+    return columns
+
+
+def _caps(privacy_unit: tuple[Hashable, ...] | EachRow | None, caps: Caps) -> Caps:
+    if not isinstance(privacy_unit, tuple) and caps != Caps():
         why = "max_rows, max_groups and max_rows_per_group cap a privacy unit, and none is declared"
         way = "name its column with privacy_unit=."
         given = next(f"max_{name}" for name, cap in asdict(caps).items() if cap)
         raise DeclarationError(f"{why}: {way}", parameter=given)
-    if not rows_alone and caps.rows is None and caps.rows_per_group is None:
+    if isinstance(privacy_unit, tuple) and caps.rows is None and caps.rows_per_group is None:
         way = "Declare max_rows=, or max_rows_per_group= (with max_groups= to spend less)."
-        raise DeclarationError.about("privacy_unit", "needs a cap on its rows", privacy_unit, way)
+        rule = "needs a cap on its rows"
+        raise DeclarationError.about("privacy_unit", rule, given_unit(privacy_unit), way)
     return caps
 
 

@@ -270,7 +270,7 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
     everything = sums_and_means.sum(bounded) if bounded else counts.count()
     whole = table_of(everything, declaration)
     tables = {label: table_of(counts.count([label]), declaration) for label in keyed}
-    before = 1 if whole.unit is None else 2  # lines that do not differ
+    before = 1 if not whole.unit else 2  # lines that do not differ
 
     def look(rows: pd.DataFrame) -> Diagnosis:
         found = _follow_rows(rows, whole)
@@ -401,7 +401,7 @@ def _words(step: Step, table: Table, declaration: Declaration) -> str:
         case "where":
             return f"where {table.where.text}" if table.where else ""
         case "unit":
-            return f"no unit ({table.unit})"
+            return f"no unit ({', '.join(map(str, table.unit))})"
         case "combination":
             return "combination of keys is not wanted"
     if table.query.counts_units:

@@ -157,9 +157,18 @@ def has_noise(asked: Request, mechanism: str) -> bool:
 
 
 def plan_operation(
-    frame: Frame, declaration: Declaration, asked: Request, spend: Spend, mechanism: str
+    frame: Frame,
+    declaration: Declaration,
+    asked: Request,
+    spend: Spend,
+    mechanism: str,
+    *,
+    apart: bool = False,
 ) -> Operation[Any, Any, Any]:
-    """Check everything public about a release and plan it, without reading data or spending."""
+    """Check everything public about a release and plan it, without reading data or spending.
+
+    Errors of cells are independent where tables are to be measured apart, to be denoised.
+    """
     match asked:
         case Discovery():
             return plan_labels(frame, declaration, asked, spend, mechanism)
@@ -170,7 +179,7 @@ def plan_operation(
         case Query(counts_units=True, by=()):
             return plan_tables(frame, declaration, asked, spend, mechanism, look=True)
         case _:
-            return plan_tables(frame, declaration, asked, spend, mechanism)
+            return plan_tables(frame, declaration, asked, spend, mechanism, apart=apart)
 
 
 class SpendOptions(AmountOptions, total=False):
@@ -285,6 +294,8 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     spend = Spend.among(options)
     record: RecordOptions = {"name": options["name"], "note": options["note"]}
     check_recorded(declaration.ledger, **record)
-    operation = plan_operation(frame, declaration, queries, spend, options["mechanism"])
-    operation = operation.denoised(options["denoise"], options["graph"])
+    method, mechanism = options["denoise"], options["mechanism"]
+    apart = method is not None
+    operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
+    operation = operation.denoised(method, options["graph"])
     return make_release(frame, operation, entry_of(operation.plan, declaration, **record))

@@ -86,7 +86,7 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
                 "graph", "is for denoising", graph, 'Give denoise="auto" as well.'
             )
         return Denoisings()
-    together = {name: one for name, one in plan.tables.items() if one.measurement.design.layers}
+    together = {name: one for name, one in plan.tables.items() if one.measurement.is_over_cells}
     margins = _margins(together) if method == _CONSISTENT else frozenset()
     alone = {name: _describe(one) for name, one in plan.tables.items() if name not in together}
     if together and not alone and not margins:
@@ -229,13 +229,14 @@ def plan_tables(
     mechanism: str,
     *,
     look: bool = False,
+    apart: bool = False,
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
     for name, query in asked.items():
         with of_query(name):
             check_conditions(declaration, query)
-    plan = plan_release(declaration, asked, spend, mechanism, look=look)
+    plan = plan_release(declaration, asked, spend, mechanism, look=look, apart=apart)
     check_tables(engine, frame, plan)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 

@@ -84,7 +84,7 @@ def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> 
     """Return the variance of all outputs wanted, relative to the ranges of what a row adds.
 
     The number of rows counts with its weight, once more where it is an output itself. Of several
-    tables, it is the mean, by their weights.
+    tables of a query, it is the mean, by their weights; those of several queries add up.
     """
     domain = workload.domain
     if domain.margins:
@@ -92,7 +92,8 @@ def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> 
         size = len(workload.outputs)
         starts = range(0, len(predictions), size)
         variances = [_relative_variance(workload, predictions[at : at + size]) for at in starts]
-        return math.fsum(map(operator.mul, weights, variances)) / math.fsum(weights)
+        whole = 1.0 if domain.apart else math.fsum(weights)
+        return math.fsum(map(operator.mul, weights, variances)) / whole
     return _relative_variance(workload, predictions)
 
 

@@ -102,9 +102,9 @@ def plan_discovery(
         _most_extra(declaration.ledger, wanted.extra_delta),
         wanted.extra_delta is not None,
     )
-    unit = declaration.unit_column
+    unit = declaration.unit_columns
     task = LabelTask(wanted.axes, most, wanted.where, unit)
-    caps = ROW_CAPS if unit is None else Caps(groups=most, rows_per_group=1)
+    caps = Caps(groups=most, rows_per_group=1) if unit else ROW_CAPS
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
     about = declaration, spend, sparing or allowance, most
@@ -138,7 +138,7 @@ def _candidates(mechanism: str) -> list[str]:
 
 def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
     """Return for how many labels a unit counts."""
-    if declaration.unit_column is None:
+    if not declaration.unit_columns:
         if wanted.max_groups not in (None, 1):
             rule = "is a cap on the labels of one privacy unit, and none is declared"
             way = "A row has one label. Declare privacy_unit=, or leave it out."

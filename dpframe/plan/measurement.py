@@ -1,7 +1,7 @@
 """What is measured for a release, and which of its outputs belong to which table."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,10 +9,13 @@ from dpframe.declaration.facts import Declaration
 from dpframe.forks import cached_property
 from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.tables import Table, table_of
+from dpframe.plan.tables import Table, dimension_of, table_of
+from dpframe.privacy.unit_reach import Reach
 from dpframe.queries.aggregate import Joint
 from dpframe.queries.tasks import Axis, Cells
 from dpframe.strategies.base import Prediction
+from dpframe.strategies.characters import worth_joining
+from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.noise import members_of
 
 
@@ -46,6 +49,79 @@ def join(
     }
 
 
+def join_across(
+    joint: Mapping[tuple[Hashable, ...], Table],
+) -> dict[tuple[Hashable, ...], Table] | None:
+    """Join counts of the same rows by different columns, to be measured by sums of signs.
+
+    Parameters
+    ----------
+    joint
+        Tables as `join` returns them.
+
+    Returns
+    -------
+    dict or None
+        Tables by the names of those they stand for, first those that are joined: the smallest
+        ones, as far as that is likely to gain something. `None` where it is not.
+    """
+    if len(joint) < 2:  # noqa: PLR2004
+        return None
+    groups: dict[Hashable, list[tuple[Hashable, Table]]] = {}
+    for names, table in joint.items():
+        if len(names) == 1 and _is_count_of_rows(table):
+            about = None if table.where is None else table.where.text
+            groups.setdefault(about, []).append((names[0], table))
+    largest = max(groups.values(), key=len, default=[])
+    chosen = [largest[k] for k in worth_joining([table.workload.domain for _, table in largest])]
+    if len(chosen) < 2:  # noqa: PLR2004
+        return None
+    names = tuple(name for name, _ in chosen)
+    others = {own: table for own, table in joint.items() if own[0] not in names}
+    return {names: _across([table for _, table in chosen]), **others}
+
+
+def _is_count_of_rows(table: Table) -> bool:
+    """Whether a table counts rows that are units of their own, by columns or in all."""
+    plain = table.of is None and table.sizes is None and not table.workload.is_layered
+    return (
+        plain
+        and not table.unit
+        and table.cells.chosen is None
+        and table.workload.outputs == (table.workload.everyone,)
+        and not table.query.options.names_given
+    )
+
+
+def _across(tables: Sequence[Table]) -> Table:
+    """Resolve counts by several columns as tables of one measurement."""
+    first = tables[0]
+    axes: list[Axis] = []
+    margins = []
+    for table in tables:
+        places = [_place_axis(axes, axis) for axis in table.cells.axes]
+        margins.append(tuple(places))
+    hidden = tuple(replace(axis, hidden=True) for axis in axes)
+    dimensions = tuple(map(dimension_of, hidden))
+    workload = replace(
+        first.workload,
+        domain=Domain(dimensions, None, tuple(margins)),
+        # every row is in a cell of every table, released or not
+        reach=Reach(1, 1, 0, 1, always=first.where is None),
+    )
+    cells = Cells(hidden, margins=largest_sets(margins))
+    return replace(first, cells=cells, workload=workload)
+
+
+def _place_axis(axes: list[Axis], axis: Axis) -> int:
+    """Return the position of a grouping column, added if it is new."""
+    for at, known in enumerate(axes):
+        if _same_axis(known, axis):
+            return at
+    axes.append(axis)
+    return len(axes) - 1
+
+
 def _resolve_joint(tables: Sequence[Table], declaration: Declaration) -> Table:
     """Resolve the query that asks for several tables at once."""
     first = tables[0]
@@ -64,7 +140,7 @@ def _can_join(one: Table, other: Table) -> bool:
         return one.of is not None and one.of is other.of
     if one.query.options.names_given or other.query.options.names_given:
         return False
-    apart = one.unit is not None and one.where != other.where
+    apart = one.unit != () and one.where != other.where
     return not apart and one.caps == other.caps and _same_cells(one.cells, other.cells)
 
 
@@ -96,6 +172,12 @@ class Measurement(Calibrated):
     """
 
     table: Table
+
+    @property
+    def is_over_cells(self) -> bool:
+        """Whether all that is measured is so over many cells, which then err together."""
+        design = self.design
+        return design.layers is not None or len(design.common) == len(self.scales)
 
     @cached_property
     def shared(self) -> list[tuple[int, ...]]:

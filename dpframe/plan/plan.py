@@ -21,7 +21,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, of_query
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import calibrate_designs
-from dpframe.plan.measurement import Measurement, TablePlan, join
+from dpframe.plan.measurement import Measurement, TablePlan, join, join_across
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
 from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
@@ -110,14 +110,33 @@ class Resolved(NamedTuple):
         The tables, by name.
     joint
         Those that are measured as one, by the names of all of them.
+    across
+        The same, where counts by different columns are measured as one, too, if that may be better
+        with noise that they share.
     """
 
     tables: Mapping[Hashable, Table]
     joint: Mapping[tuple[Hashable, ...], Table]
+    across: Mapping[tuple[Hashable, ...], Table] | None = None
+
+    def ways(self, how: Mechanism) -> list[Mapping[tuple[Hashable, ...], Table]]:
+        """Return what a mechanism may measure as one."""
+        return [self.joint, *([self.across] if self.across and how.across else [])]
 
 
-def resolve(declaration: Declaration, queries: Mapping[Hashable, Query]) -> Resolved:
+def resolve(
+    declaration: Declaration, queries: Mapping[Hashable, Query], *, apart: bool = False
+) -> Resolved:
     """Resolve queries, and find those that are measured as one.
+
+    Parameters
+    ----------
+    declaration
+        What is public about the frame.
+    queries
+        Queries by name.
+    apart
+        Whether errors of cells are to be independent, so that no noise is shared by tables.
 
     Raises
     ------
@@ -128,7 +147,8 @@ def resolve(declaration: Declaration, queries: Mapping[Hashable, Query]) -> Reso
     for name, query in queries.items():
         with of_query(name):
             tables |= tables_of(name, query, declaration)
-    return Resolved(tables, join(tables, declaration))
+    joint = join(tables, declaration)
+    return Resolved(tables, joint, None if apart else join_across(joint))
 
 
 def plan_release(
@@ -139,6 +159,7 @@ def plan_release(
     resolved: Resolved | None = None,
     *,
     look: bool = False,
+    apart: bool = False,
 ) -> Plan:
     """Plan the joint release of some queries; reads no data and spends nothing.
 
@@ -158,6 +179,8 @@ def plan_release(
     look
         Whether others are to follow. "auto" then makes a small share cost what `Pots.for_look`
         says, and takes pure noise unless that more than doubles the error.
+    apart
+        As in `resolve`, where they are not.
 
     Raises
     ------
@@ -167,7 +190,7 @@ def plan_release(
         If the queries do not fit what is declared.
     """
     names = candidates(mechanism)
-    resolved = resolve(declaration, queries) if resolved is None else resolved
+    resolved = resolved or resolve(declaration, queries, apart=apart)
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if look and mechanism == "auto" else None
     found = [_plan_with(name, resolved, spend, sparing or allowance) for name in names]
@@ -295,7 +318,21 @@ def _delta(spend: Spend, budget: Budget | None) -> float:
 
 def _plan_with(name: str, resolved: Resolved, spend: Spend, allowance: Allowance) -> Plan | Refusal:
     """Plan with one mechanism, or say why it cannot."""
-    how, (tables, joint) = MECHANISMS[name], resolved
+    ways = resolved.ways(MECHANISMS[name])
+    found = [_plan_joint(name, resolved.tables, joint, spend, allowance) for joint in ways]
+    plans = [one for one in found if isinstance(one, Plan)]
+    return min(plans, key=_score) if plans else found[0]
+
+
+def _plan_joint(
+    name: str,
+    tables: Mapping[Hashable, Table],
+    joint: Mapping[tuple[Hashable, ...], Table],
+    spend: Spend,
+    allowance: Allowance,
+) -> Plan | Refusal:
+    """Plan with one mechanism what is measured as one, or say why it cannot."""
+    how = MECHANISMS[name]
     try:
         allowed = _allowed_movement(how, spend, allowance)
         if allowed == 0:

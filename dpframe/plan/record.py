@@ -50,8 +50,9 @@ _COVARIANCE = (
 )
 _STRUCTURED = (
     "Cells were measured together and are correlated, with those of tables released with them, "
-    "too: the structure of the mechanism says how. In a cell, two columns have as covariance the "
-    "sum over measured blocks of the products of their loadings."
+    "too: the structure of the mechanism, or the loadings of the blocks that all cells share, say "
+    "how. In a cell, two columns have as covariance the sum over measured blocks of the products "
+    "of their loadings."
 )
 _PUBLISHED = "Rows are independent, given that they were published."
 _SELECTED = (
@@ -137,7 +138,7 @@ def record_of(
     parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
     before.
     """
-    structured = planned.measurement.design.layers is not None
+    structured = planned.measurement.is_over_cells
     about = plan, declaration, planned.table.caps, entry
     release = _release(
         *about,
@@ -154,14 +155,14 @@ def _release(
     plan: AnyPlan, declaration: Declaration, caps: Caps, entry: Entry, **own: Any
 ) -> Release:
     """Say which release it is, whose data are protected and at what cost; add what is its own."""
-    unit = declaration.unit_column
+    unit = tuple(map(str, declaration.unit_columns))
     limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
     return Release(
         library=LIBRARY,
         release_id=entry.release_id,
         released_at=entry.released_at,
         testing=seam.seen() is not None,
-        privacy_unit=parts.UnitPart(None if unit is None else str(unit), limits),
+        privacy_unit=parts.UnitPart(unit, limits),
         neighboring=declaration.neighboring,
         privacy_loss=parts.LossPart(
             **cost(plan, declaration),
@@ -215,6 +216,14 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
         return _layers(named, planned, measured.design.layers)
     read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
     together = [group for group in measured.shared if not read.isdisjoint(group)]
+    if len(measured.design.common) == len(measured.scales):
+        return parts.SignsPart(
+            "signs",
+            *named,
+            scales={str(block): measured.scales[block] for block in sorted(read)},
+            groups=tuple(tuple(str(k) for k in group if k in read) for group in measured.shared),
+            members=tuple(map(len, measured.shared)),
+        )
     blocks = sorted(read.union(*together))
     return parts.BlockNoisePart(
         "noise",

@@ -81,7 +81,7 @@ class SelectionPlan:
     groups: Cells
     column: OutputColumn
     bins: Bins
-    unit: Hashable | None
+    unit: tuple[Hashable, ...]
     caps: Caps
     selection: Selection
     spend: Spend
@@ -172,7 +172,7 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
         way = f"Ask for fewer bins, bins={max(MOST_GROUPS // groups.size, 2)}, or for fewer groups."
         text = f"{groups.size:,} groups with {number:,} bins are {most}. {way}"
         raise QueryError(text, parameter="bins", value=number)
-    unit = declaration.unit_column
+    unit = declaration.unit_columns
     loss = PrivacyLoss(epsilon=epsilon)
     return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
 

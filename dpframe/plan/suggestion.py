@@ -68,7 +68,7 @@ def plan_caps(
 
 
 def _check_unit(declaration: Declaration) -> None:
-    if declaration.unit_column is None:
+    if not declaration.unit_columns:
         raise DeclarationError(
             "there is nothing to cap: no privacy unit is declared, so that every row is one of its "
             "own. Name the column that says whose row it is: .dp.declare(privacy_unit=..., "

@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates.verify import ATTRIBUTE
-from dpframe.declaration.facts import Declaration
-from dpframe.errors import DeclarationError, QueryError, a_type
+from dpframe.declaration.facts import Declaration, given_unit
+from dpframe.errors import DeclarationError, QueryError, a_type, quote
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
+from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
-from dpframe.queries.tasks import Cells, Sizes, Task, Term
+from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload
 from dpframe.strategies.domain import Dimension, Domain
@@ -147,7 +148,7 @@ class Table:
     terms: Mapping[Need, Term]
     workload: Workload
     outputs: tuple[OutputColumn, ...]
-    unit: Hashable | None
+    unit: tuple[Hashable, ...]
     caps: Caps
     sizes: Sizes | None = None
     of: Query | None = None
@@ -219,7 +220,7 @@ def table_of(
     outputs = tuple(
         replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
     )
-    unit = declaration.unit_column
+    unit = declaration.unit_columns
     caps = caps_of(query, declaration)
     # the first source is all rows of a cell, whether they are wanted or not
     read = _read(outputs)
@@ -231,12 +232,13 @@ def table_of(
         domain=_domain(query, cells),
         reach=reach_in(declaration, query, cells, where, caps),
         neighboring=declaration.neighboring,
-        has_units=unit is not None,
+        has_units=bool(unit),
         ranges=query.ranges,
         known_rows=known_rows(options.n, cells),
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
+        exclusive=exclusive_sets([source.where for source in wanted]),
     )
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
 
@@ -284,7 +286,7 @@ def _inner(query: Query, cells: Cells) -> int:
 
 def caps_of(query: Query, declaration: Declaration) -> Caps:
     """Return what is kept of a unit; without one, there is nothing to cap."""
-    if declaration.unit_column is not None:
+    if declaration.unit_columns:
         return query.caps(declaration.caps)
     if query.limits != NO_CAPS:
         wrong = "caps in a query are of a privacy unit, and none is declared;"
@@ -357,11 +359,16 @@ def _domain(query: Query, cells: Cells) -> Domain:
     """Say in numbers where the cells lie."""
     places = {axis.column: at for at, axis in enumerate(cells.axes)}
     return Domain(
-        tuple(Dimension(len(axis), axis.ordered) for axis in cells.axes),
+        tuple(map(dimension_of, cells.axes)),
         cells.chosen,
         tuple(tuple(places[column] for column in columns) for columns in query.margins),
         query.margin_weights,
     )
+
+
+def dimension_of(axis: Axis) -> Dimension:
+    """Say in numbers what a grouping column is."""
+    return Dimension(len(axis), axis.ordered, axis.hidden)
 
 
 def _source(key: SourceKey) -> Source:
@@ -382,15 +389,16 @@ def reach_in(
         If no cap bounds its rows.
     """
     # a row that nothing can leave out is always in the only cell there is
-    always = declaration.unit_column is None and where is None and not cells.axes
+    always = not declaration.unit_columns and where is None and not cells.axes
     groups = 1 if query.margins else cells.size // _inner(query, cells)
     reach = reach_of(caps, groups, always=always)
     if reach is None:
+        unit = quote(given_unit(declaration.unit_columns))
         raise DeclarationError(
-            f"privacy_unit={declaration.unit_column!r} needs a cap that bounds its rows: declare "
+            f"privacy_unit={unit} needs a cap that bounds its rows: declare "
             "max_rows, or max_rows_per_group, so that they leave 2**60 rows of one unit at most; "
             "no noise hides more.",
             parameter="max_rows",
-            label=declaration.unit_column,
+            label=declaration.unit_columns[0],
         )
     return reach

@@ -29,9 +29,10 @@ def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Que
     """Say which type of cells a column has; `None` if nothing says so, or in several ways.
 
     The privacy unit is a text. Else declared keys say it, then bounds, then what queries name:
-    keys, bins and bounds of their own, and constants that a condition compares the column with.
+    keys, bins and bounds of their own, and constants that a condition compares the column with. Of
+    a unit of several columns, those of which nothing says it are texts.
     """
-    if label == declared.unit_column:
+    if declared.unit_columns == (label,):
         return "string"
     facts = declared.column(label)
     if facts.keys is not None:
@@ -45,7 +46,7 @@ def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Que
         found = {kind for query in queries for column, kind in said(query) if column == label}
         if found:
             return _one_of(found)
-    return None
+    return "string" if label in declared.unit_columns else None
 
 
 def _kind_of(values: Iterable[object], numbers: str = "int64") -> str | None:

@@ -197,7 +197,7 @@ def caption_of(certificate: Certificate, places: list[int]) -> str:
     releases = certificate.releases
     columns = [one.columns[place] for one in releases for place in places]
     clipped = any(isinstance(column, ValuePart) for column in columns)
-    capped = any(one.privacy_unit.column is not None for one in releases)
+    capped = any(one.privacy_unit.columns for one in releases)
     left_out = ["sampling", *["clipping"] * clipped, *["rows beyond caps"] * capped]
     found = any(isinstance(one.mechanism, ThresholdPart) for one in releases)
     about = "noise of groups that were found" if found else "noise only"

@@ -19,6 +19,7 @@ from dpframe.plotting.look import PLAIN, check_figsize, given_panels, listed_axe
 from dpframe.steps.suggest_caps import best, best_suggestion
 
 _LEAST = 1e-9
+_FAINT = 0.15
 _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
 
 
@@ -60,6 +61,8 @@ def _draw_caps(axes: Any, released: pd.DataFrame, name: str, found: int) -> None
     """Draw what caps cut off, the noise that they need, and both together, and mark the best."""
     for column, (label, style) in _LINES.items():
         axes.plot(released.index, released[column], style, color="C0", label=label)
+    span = released.index, released["error"], released["error_high"]
+    axes.fill_between(*span, color="C0", alpha=_FAINT, linewidth=0, label="both, up to 95 %")
     mark = {"marker": "o", "color": "C1", "ls": "", "label": f"best: {name}={found}"}
     axes.plot([found], [released["error"].loc[found]], **mark)
     axes.set_xscale("log")

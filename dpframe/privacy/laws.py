@@ -21,8 +21,21 @@ import numpy as np
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box
-from dpframe.privacy.accuracy import integer_pair_half_width, integer_pair_holds, pair_half_width
+from dpframe.privacy.accuracy import (
+    integer_pair_half_width,
+    integer_pair_holds,
+    laplace_sum_half_width,
+    laplace_sum_holds,
+    pair_half_width,
+)
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
+from dpframe.privacy.inversion import (
+    SHARES_AT,
+    box_half_width,
+    box_shares,
+    laplace_half_width,
+    share_holds,
+)
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_sum import NoiseSum, norm
@@ -30,6 +43,8 @@ from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
 
 _ROOT2, _ROOT3 = math.sqrt(2), math.sqrt(3)
+_FEW = 4  # noises whose law is summed up in every row
+_LEAST_MISSED = 1e-6  # less is lost in differences of floats
 _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 
 
@@ -305,6 +320,15 @@ def _half_step(noise: NoiseSum, deviation_of: Callable[[float], float]) -> np.nd
     return step / 2
 
 
+def _rounded(roundings: np.ndarray, level: float) -> float:
+    """Return how far roundings of estimates lead: all at once, or those of a normal law.
+
+    Each is at most twice its deviation.
+    """
+    normal = GAUSSIAN.quantile(level) * norm(roundings.tolist())
+    return float(min(2 * np.abs(roundings).sum(), normal))
+
+
 class _Gaussian(Law):
     """The rounded Gaussian: `round(scale * Z)`, Z standard normal."""
 
@@ -397,7 +421,8 @@ class _Laplace(Law):
     def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
         """Return the half-width for a sum of discrete Laplace noises of scales s_b.
 
-        A continuous Laplace noise of the same scale is Y_b plus independent noise of size below 1,
+        It is that of the exact law where the noises are known one by one, see `inversion`. Else, a
+        continuous Laplace noise of the same scale is Y_b plus independent noise of size below 1,
         so the half-width is that of `sum_b c_b s_b Z_b`, plus half of the largest `|c_b|`: by so
         much the sum moves with one integer. For two noises, `integer_pair_half_width` takes the
         integers of the coarser one as they are.
@@ -405,9 +430,12 @@ class _Laplace(Law):
         Examples
         --------
         >>> noise = NoiseSum({"0": LAPLACE.standard_deviation(1)}, {"0": 1})
-        >>> LAPLACE.sum_half_width(noise, 0.95).round(4)
-        np.float64(3.4957)
+        >>> LAPLACE.sum_half_width(noise, 0.95)
+        3.0
         """
+        exact = self._exact_half_width(noise, level)
+        if exact is not None:
+            return exact
         two = noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_half_width(*two, level)
@@ -415,25 +443,91 @@ class _Laplace(Law):
         width = width + self._continuous_half_width(noise, level)
         return width
 
+    def _exact_half_width(self, noise: NoiseSum, level: float) -> float | None:
+        """Half-width by the law of the sum, of one noise or of single terms.
+
+        For two, three and four noises of different blocks, bounds are near, and much faster.
+        """
+        terms, roundings = noise.single_terms()
+        if not terms:
+            return None
+        own = {block: self.standard_deviation(noise.scales[block]) for block in terms}
+        if noise.terms is None and len(terms) == 1:
+            ((block, part),) = terms.items()
+            width = float(np.abs(part[0]) / own[block])
+            width *= self.half_width(noise.scales[block], level)
+            return width + _rounded(roundings, level)
+        if noise.terms is None and len(terms) <= _FEW:
+            return None
+        steps = [part / own[block] for block, part in terms.items()]
+        scales = [np.full(part.size, noise.scales[block]) for block, part in terms.items()]
+        exact = laplace_half_width(np.concatenate(steps), np.concatenate(scales), level)
+        return None if exact is None else exact + _rounded(roundings, level)
+
     def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
         """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
+        held = self._shares_hold(distance, noise, level)
+        if held is not None:
+            return held
         two = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if two is not None:
             return integer_pair_holds(distance, *two, level)
+        by_row = any(np.ndim(part) for part in noise.loadings.values())
+        if by_row and not noise.drawn_together() and self._is_summed(noise, level):
+            off = distance - _half_step(noise, self.standard_deviation)
+            return laplace_sum_holds(off, self._continuous(noise), level)
         return super().sum_holds(distance, noise, level)
+
+    def _shares_hold(
+        self, distance: np.ndarray, noise: NoiseSum, level: float
+    ) -> np.ndarray | None:
+        """Tell where shares of a total may be that far off, if cells have one noise each."""
+        shares = noise.shares
+        if shares is None or noise.drawn_together() or set(shares.loadings) & set(shares.common):
+            return None
+        if len(shares.loadings) != 1 or len(noise.loadings) != 1:
+            return None
+        ((block, loading),) = shares.loadings.items()
+        scale = noise.scales[block]
+        step = loading / self.standard_deviation(scale)
+        steps = step * np.abs(shares.a - shares.b), step * shares.b
+        held = np.zeros(np.shape(distance), bool)
+        for cells in np.unique(shares.cells).tolist():
+            these = shares.cells == cells
+            own = (steps[0][these], steps[1][these])
+            found = share_holds(distance[these], own, cells - 1, scale, level)
+            if found is None:
+                return None
+            held[these] = found
+        return held
 
     def _continuous_half_width(self, noise: NoiseSum, level: float) -> np.ndarray:
         """Half-width for continuous noises of the same scales; some may not be of integers."""
+        wide = self._continuous(noise)
+        alone = len(wide) == 1 and not self._is_public(noise)
+        if noise.largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
+            return pair_half_width(wide[0], 0.0 if alone else wide[1], level)
+        if self._is_summed(noise, level):
+            return laplace_sum_half_width(wide, level)
+        width: np.ndarray = self.quantile(level) * norm(wide)
+        return width
+
+    def _continuous(self, noise: NoiseSum) -> list[np.ndarray]:
+        """Deviations of continuous noises of the same scales."""
         own = {b: self.standard_deviation(noise.scales.get(b, 0.0)) for b in noise.loadings}
-        wide = [
+        return [
             np.abs(loading) / own[b] * (_ROOT2 * noise.scales[b]) if own[b] else np.abs(loading)
             for b, loading in noise.loadings.items()
         ]
-        alone = len(wide) == 1 and any(own.values())
-        if noise.largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
-            return pair_half_width(wide[0], 0.0 if alone else wide[1], level)
-        width: np.ndarray = self.quantile(level) * norm(wide)
-        return width
+
+    def _is_public(self, noise: NoiseSum) -> bool:
+        """Whether no noise has a scale above 0."""
+        return not any(noise.scales.get(b, 0.0) > 0 for b in noise.loadings)
+
+    def _is_summed(self, noise: NoiseSum, level: float) -> bool:
+        """Whether the law of three or four noises is summed up, row by row."""
+        several = 2 < len(noise.loadings) <= _FEW and noise.largest is None  # noqa: PLR2004
+        return several and 1 - level > _LEAST_MISSED
 
     def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return epsilon."""
@@ -499,9 +593,10 @@ class _Box(_Laplace):
         """Return the half-width for a sum of noises, some of them drawn together.
 
         One coordinate: its own half-width, times the loading. Of one group: that of the continuous
-        noises, as `box.sum_half_width` says, plus half of every `|c_b|`, by so much
-        rounding moves the sum. Of several groups, that is the larger quantile of a normal and of
-        each group, times the standard deviation, a little raised; and the sum of all `|c_b| / 2`.
+        noises, as `box.sum_half_width` says or, for three and more that are the same for all rows,
+        `inversion`; plus half of every `|c_b|`, by so much rounding moves the sum. Of several
+        groups, that is the larger quantile of a normal and of each group, times the standard
+        deviation, a little raised; and the sum of all `|c_b| / 2`.
 
         Examples
         --------
@@ -513,6 +608,9 @@ class _Box(_Laplace):
         if not together:
             return super().sum_half_width(noise, level)
         (group, members), *others = together.items()
+        exact = None if others else self._of_terms(noise, level, group, members)
+        if exact is not None:
+            return exact
         beside = any(np.any(part) for block, part in noise.loadings.items() if block not in group)
         if others or beside or noise.largest is not None:
             return self._of_groups(noise, level, together)
@@ -529,13 +627,71 @@ class _Box(_Laplace):
     def _of_group(
         self, noise: NoiseSum, level: float, group: Sequence[str], members: int
     ) -> float | np.ndarray:
-        """Half-width for a sum of noises of one group of two or more."""
+        """Half-width for a sum of noises of one group of two or more, one of each block."""
+        group = list(dict.fromkeys(group))
         steps = noise.steps(lambda _, scale: self.deviation_among(scale, members))
         if len(group) == 1:
             return steps[group[0]] * self.half_width(noise.scales[group[0]], level, members)
         parts = [steps[block] * noise.scales[block] for block in group]
         rounding = sum((steps[block] for block in group), start=np.zeros(()))
         return box.sum_half_width(parts, members, level) + rounding / 2
+
+    def _of_terms(
+        self, noise: NoiseSum, level: float, group: Sequence[str], members: int
+    ) -> float | None:
+        """Half-width for three noises of one group, or more, of the law of their sum."""
+        terms, roundings = noise.single_terms()
+        if not all(block in group for block in terms):
+            return None
+        over_rows = len(set(group)) < len(group)
+        if not over_rows and len({at for part in terms.values() for at in part.nonzero()[0]}) > 1:
+            return None  # each row has noise of its own
+        steps = {
+            block: np.abs(part) / self.deviation_among(noise.scales[block], members)
+            for block, part in terms.items()
+        }
+        own = [step * noise.scales[block] for block, step in steps.items()]
+        parts = np.concatenate([np.zeros(0), *own])
+        parts = np.sort(parts[parts > 0])
+        if len(parts) < 3 or not np.isfinite(parts).all():  # noqa: PLR2004 - tables have two
+            return None
+        width = box_half_width(tuple((parts / parts[-1]).tolist()), members, level)
+        rounding = sum(float(step.sum()) for step in steps.values()) / 2
+        if width is None:
+            return None
+        return width * float(parts[-1]) + rounding + _rounded(roundings, level)
+
+    def _shares_hold(
+        self, distance: np.ndarray, noise: NoiseSum, level: float
+    ) -> np.ndarray | None:
+        """Tell where shares of a total may be that far off, if one box is over all cells."""
+        shares, together = noise.shares, noise.drawn_together()
+        if shares is None or not together:
+            return super()._shares_hold(distance, noise, level)
+        (group, members), *others = together.items()
+        cells = np.unique(shares.cells).tolist()
+        over_rows = len(group) > len(set(group)) and set(shares.loadings) <= set(group)
+        if others or len(cells) > 1 or not over_rows:
+            return None
+        steps = {
+            block: loading / self.deviation_among(noise.scales[block], members)
+            for block, loading in shares.loadings.items()
+        }
+        sizes = {block: step * noise.scales[block] for block, step in steps.items()}
+        own = tuple(size for block, size in sizes.items() if block not in shares.common)
+        common = tuple(size for block, size in sizes.items() if block in shares.common)
+        table = box_shares(cells[0], own, common, members, level)
+        if table is None:
+            return None
+        a, b = shares.a, shares.b
+        width = (a + b) * np.interp(b / (a + b), SHARES_AT, table)
+        for block, step in steps.items():
+            alone = np.abs(a - cells[0] * b)
+            parts = np.abs(a - b) + (cells[0] - 1) * b
+            width = width + step / 2 * (alone if block in shares.common else parts)
+        rounded = [part for block, part in noise.loadings.items() if block not in steps]
+        held: np.ndarray = distance <= width + GAUSSIAN.quantile(level) * norm(rounded)
+        return held
 
     def _of_groups(
         self, noise: NoiseSum, level: float, together: Mapping[tuple[str, ...], int]

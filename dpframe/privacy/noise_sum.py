@@ -21,6 +21,30 @@ def norm(parts: Iterable[Value]) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Sums `a x_i - b sum_j x_j` of the noise of cells x_i over the cells j of a group.
+
+    Parameters
+    ----------
+    a, b
+        Both at least 0, one of each per row.
+    cells
+        Number of cells of the group of each row.
+    loadings
+        By block: what its noise adds to the standard deviation of a cell. Roundings are not among
+        them.
+    common
+        Blocks whose noise all cells share.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    cells: np.ndarray
+    loadings: Mapping[str, float]
+    common: Collection[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NoiseSum:
     """A sum `sum_b c_b Y_b` of the noises of several blocks.
 
@@ -38,6 +62,11 @@ class NoiseSum:
     smooth
         Whether so many values are likely that none of them matters. Otherwise a half-width allows
         for a level that lies between two values of the sum.
+    terms
+        By block, the loadings of independent noises one by one, where they are known. They need not
+        be given where each block has one noise.
+    shares
+        Which sum of cells it is, if all cells of a group have noise of the same scales.
     """
 
     loadings: Mapping[str, Value]
@@ -45,6 +74,8 @@ class NoiseSum:
     groups: Groups = ()
     largest: Mapping[str, Value] | None = None
     smooth: bool = False
+    terms: Mapping[str, np.ndarray] | None = None
+    shares: Shares | None = None
 
     @property
     def deviation(self) -> np.ndarray:
@@ -62,6 +93,18 @@ class NoiseSum:
         parts = self.loadings if self.largest is None else self.largest
         own = {block: deviation_of(block, self.scales.get(block, 0.0)) for block in parts}
         return {block: np.abs(parts[block]) / of for block, of in own.items() if of}
+
+    def single_terms(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the loadings of noises of integers one by one, by block, and those of roundings.
+
+        No noises, where they are not known one by one, or differ from row to row.
+        """
+        alone = self.largest is None and all(np.ndim(part) == 0 for part in self.loadings.values())
+        terms = self.terms or (self.loadings if alone else {})
+        moving = {block: np.ravel(part) for block, part in terms.items() if np.any(part)}
+        of_integers = {b: part for b, part in moving.items() if self.scales.get(b, 0.0) > 0}
+        roundings = [part for b, part in moving.items() if b not in of_integers]
+        return of_integers, np.concatenate([np.zeros(0), *roundings])
 
     def pair(
         self, deviation_of: Callable[[float], float]

@@ -7,18 +7,19 @@ is at most
 
     F(a, b) = sum over footprints of max over corners v, w of sum_k (|a v_k - b w_k| / sigma_k)^p ,
 
-with p = 2 for Gaussian and p = 1 for Laplace noise. For noise in boxes, the sum over coordinates is
+with p = 2 for Gaussian and p = 1 for Laplace noise. Parts of which a row is in one at most are one
+such set. For noise in boxes, the sum over coordinates is
 one over groups of them, and of a group the largest coordinate counts. F is convex in (a, b), so the
 worst pair of units is among those of `reach`.
 """
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.unit_reach import Reach, fillings
@@ -33,6 +34,10 @@ Inside = Literal["sum", "max"]
 
 Groups = Sequence[tuple[int, ...]]
 """Positions of coordinates whose noise is drawn together."""
+
+
+Corners = tuple[tuple[int, ...], ...]
+"""Corners of the convex set of what a row adds to some coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Footprint:
     """
 
     coordinates: tuple[int, ...]
-    corners: tuple[tuple[int, ...], ...]
+    corners: Corners
     parts: int = 1
 
 
@@ -77,7 +82,23 @@ class Sparse:
     most: int
 
 
-Parts = Sequence[Footprint | Sparse]
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """What one row can add to parts that exclude each other: it is in one of them at most.
+
+    Parameters
+    ----------
+    members
+        What a row in a part adds to the coordinates of that part.
+    absent
+        What a row that is not in a part adds to them, by part.
+    """
+
+    members: tuple[Footprint, ...]
+    absent: tuple[tuple[int, ...], ...]
+
+
+Parts = Sequence[Footprint | Sparse | Exclusive]
 """What one row can add to all measured coordinates, in parts that share none of them."""
 
 
@@ -208,8 +229,10 @@ def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
         for k in group:
             of[k] = group[0]
     dense = [part for part in footprints if isinstance(part, Footprint)]
+    dense += [one for part in footprints if isinstance(part, Exclusive) for one in part.members]
     named = {k for part in dense for k in part.coordinates}
-    few = {of[k] for k in range(size) if k not in named} if len(dense) < len(footprints) else set()
+    sparse = any(isinstance(part, Sparse) for part in footprints)
+    few = {of[k] for k in range(size) if k not in named} if sparse else set()
     members = Counter(of)
     alone = all(members[group] == 1 for group in few)
     touched = Counter(group for part in dense for group in {of[k] for k in part.coordinates})
@@ -229,7 +252,7 @@ def _distance(
     far = zero = 0 * scales[0]
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
-    dense = cache(_dense)
+    dense, steps, also = cache(_dense), cache(_steps), cache(_dense_or_absent)
     for part in footprints:
         if isinstance(part, Footprint):
             for group, places in _divide_footprint(part, grouping):
@@ -238,12 +261,30 @@ def _distance(
                     far += moved
                 else:
                     largest[group] = max(largest[group], moved)
+        elif isinstance(part, Exclusive):
+            own: list[tuple[Any, Any, Any, Any]] = []
+            for box, gone, kind in _divide_exclusive(part, scales, grouping):
+                if box is None:
+                    own.append(steps(gone, *kind, norm, rows))
+                else:
+                    largest[box] = max(largest[box], also(gone, *kind, norm, rows))
+            far += _exclusive(own, zero)
         elif grouping.sparse:
             moved = _largest(part, scales[part.coordinate], norm, rows)
             largest |= {group: max(largest[group], moved) for group in grouping.sparse}
         else:
             far += _sparse(part, scales[part.coordinate], norm, rows)
     return sum(largest.values(), start=far)
+
+
+def _divide_exclusive(
+    part: Exclusive, scales: Sequence[Any], grouping: _Grouping
+) -> Iterator[tuple[int | None, tuple[int, ...], tuple[Any, Any, Any]]]:
+    """Divide the places of every member as those of a footprint; say what absent rows add there."""
+    for member, absent in zip(part.members, part.absent, strict=True):
+        for group, places in _divide_footprint(member, grouping):
+            gone = tuple(absent[place] for place in places)
+            yield group, gone, _kind(member, places, scales, grouping)
 
 
 def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | None, list[int]]]:
@@ -257,7 +298,7 @@ def _divide_footprint(part: Footprint, grouping: _Grouping) -> list[tuple[int | 
 
 def _kind(
     part: Footprint, places: Sequence[int], scales: Sequence[Scale], grouping: _Grouping
-) -> tuple[tuple[tuple[int, ...], ...], tuple[Scale, ...], tuple[int, ...]]:
+) -> tuple[Corners, tuple[Scale, ...], tuple[int, ...]]:
     """Return the corners, scales and groups of some places of a footprint."""
     coordinates = [part.coordinates[place] for place in places]
     groups = [grouping.of[k] for k in coordinates]
@@ -267,18 +308,65 @@ def _kind(
 
 
 def _dense(
-    corners: Sequence[tuple[int, ...]],
+    corners: Corners,
     scales: Sequence[Scale],
     groups: Sequence[int],
     norm: Norm,
     rows: tuple[int, int],
 ) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
+    return _worst((corners, corners), scales, groups, norm, rows)
+
+
+def _dense_or_absent(absent: tuple[int, ...], corners: Corners, *how: Any) -> Any:
+    """Share of a part in F that excludes others, by itself."""
+    return _dense((absent, *corners), *how)
+
+
+def _steps(absent: tuple[int, ...], corners: Corners, *how: Any) -> tuple[Any, Any, Any, Any]:
+    """Return F of a part that excludes others where no row is in it, and what comes to it.
+
+    That is where rows of both units are in it, of the first one alone, or of the other one.
+    """
+    gone = (absent,)
+    none = _worst((gone, gone), *how)
+    pairs = ((corners, corners), (corners, gone), (gone, corners))
+    both, mine, theirs = (_worst(pair, *how) - none for pair in pairs)
+    return none, both, mine, theirs
+
+
+def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) -> Scale:
+    """Share of parts that exclude each other in F: the rows of a unit are in one, or in none.
+
+    By convexity, rows of one unit in several parts move them no farther. So what comes to the sum
+    of what moves without them is that of one part for both units, or of one for each.
+    """
+    base, gains = zero, [zero]
+    mine: list[tuple[Scale, int]] = []
+    theirs: list[tuple[Scale, int]] = []
+    for k, (none, both, first, second) in enumerate(parts):
+        base += none
+        gains += [both, first, second]
+        mine.append((first, k))
+        theirs.append((second, k))
+    pairs = itertools.product(*(sorted(own, reverse=True)[:2] for own in (mine, theirs)))
+    gains += [one + other for (one, k), (other, j) in pairs if k != j]
+    return base + max(gains)
+
+
+def _worst(
+    pair: tuple[Corners, Corners],
+    scales: Sequence[Scale],
+    groups: Sequence[int],
+    norm: Norm,
+    rows: tuple[int, int],
+) -> Scale:
+    """Return the farthest movement between two sets of corners."""
     a, b = rows
     # many pairs move by the same: each is weighed once
     moves = {
         tuple(abs(a * v - b * w) for v, w in zip(one, other, strict=True))
-        for one, other in itertools.product(corners, repeat=2)
+        for one, other in itertools.product(*pair)
     }
     zero = 0 * scales[0]
     if len(scales) == 1:

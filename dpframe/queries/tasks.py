@@ -37,6 +37,8 @@ class KeyAxis:
         Unique, non-missing keys in declared order, named after the column.
     rest
         Whether the last key stands for all values that are none of the others, missing ones too.
+    hidden
+        Whether such rows have a cell of their own behind those of all keys.
     """
 
     ordered: ClassVar[bool] = False
@@ -44,9 +46,10 @@ class KeyAxis:
     column: Hashable
     keys: pd.Index
     rest: bool = False
+    hidden: bool = False
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.keys) + self.hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,8 @@ class BinAxis:
         Non-overlapping intervals in increasing order, named after the column.
     clipped
         Whether numbers below all intervals are in the first, and those above in the last.
+    hidden
+        Whether rows in no interval have a cell of their own behind those of all intervals.
     """
 
     ordered: ClassVar[bool] = True
@@ -68,9 +73,10 @@ class BinAxis:
     column: Hashable
     keys: pd.IntervalIndex
     clipped: bool = False
+    hidden: bool = False
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.keys) + self.hidden
 
 
 Axis: TypeAlias = KeyAxis | BinAxis
@@ -189,8 +195,8 @@ class Task:
     where
         Rows that do not satisfy this condition are left out, before caps are applied.
     unit
-        Column that says whose row it is; `None`: every row is a unit of its own and no cap is
-        needed. Rows with a missing unit are left out.
+        Columns that together say whose row it is; none: every row is a unit of its own and no cap
+        is needed. Rows where one of them is missing are left out.
     caps
         What of a unit is kept: rows beyond a cap are dropped uniformly at random.
     most
@@ -206,7 +212,7 @@ class Task:
     cells: Cells
     terms: tuple[Term, ...]
     where: Condition | None = None
-    unit: Hashable | None = None
+    unit: tuple[Hashable, ...] = ()
     caps: Caps = NO_CAPS
     most: int | None = None
     sizes: Sizes | None = None
@@ -225,8 +231,7 @@ class Task:
         for condition in (self.where, *(term.where for term in self.terms)):
             if condition is not None:
                 yield from condition.columns
-        if self.unit is not None:
-            yield self.unit
+        yield from self.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,19 +266,18 @@ class LabelTask:
     where
         Rows that do not satisfy this condition are left out first.
     unit
-        Column that says whose row it is; `None`: every row is a unit of its own. Rows with a
-        missing unit are left out.
+        Columns that together say whose row it is; none: every row is a unit of its own. Rows where
+        one of them is missing are left out.
     """
 
     axes: tuple[LabelAxis, ...]
     most: int
     where: Condition | None = None
-    unit: Hashable | None = None
+    unit: tuple[Hashable, ...] = ()
 
     @property
     def columns(self) -> Iterator[Hashable]:
         """Every column that is named, some more than once."""
         yield from (axis.column for axis in self.axes)
         yield from () if self.where is None else self.where.columns
-        if self.unit is not None:
-            yield self.unit
+        yield from self.unit

@@ -183,14 +183,25 @@ def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
     found: dict[tuple[str, str], list[str]] = {}
     for table in tables:
         release = table.release
-        column = release.privacy_unit.column
-        who = "one row" if column is None else f"all rows with one value of '{column}' together"
+        who = _who(release.privacy_unit.columns)
         found.setdefault((who, release.neighboring), []).append(table.name)
     several = len(found) > 1
     return [
         (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_AGAINST[relation]])
         for (who, relation), names in found.items()
     ]
+
+
+def _who(columns: Sequence[str]) -> str:
+    """Say who is protected."""
+    if len(columns) > 1:
+        several = "who is in k of these is protected as k units"
+        return f"all rows of {_combination(columns)} together ({several})"
+    return f"all rows with one value of '{columns[0]}' together" if columns else "one row"
+
+
+def _combination(columns: Sequence[str]) -> str:
+    return f"one {' in one '.join(repr(name) for name in columns)}"
 
 
 _AGAINST = {
@@ -306,16 +317,10 @@ def _how(tables: Sequence[TableView]) -> str:
 def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     """List what only a person can confirm."""
     releases = [table.release for table in tables]
-    units = {one.privacy_unit.column for one in releases}
+    units = {one.privacy_unit.columns for one in releases}
     sources = {grouping.source for one in releases for grouping in one.query.by}
     bounded = any(isinstance(part, ValuePart) for one in releases for part in one.columns)
     selects = {isinstance(one.mechanism, SelectionPart) for one in releases}
-    about_units = [
-        "Each row stands for another person, and nobody has more than one."
-        if column is None
-        else f"Nobody has rows under more than one value of '{column}'."
-        for column in sorted(units, key=str)
-    ]
     others = (
         "All releases about these people are charged to this ledger, and there is no other copy."
         if ledger is not None
@@ -326,17 +331,29 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     checks = [
         (known, "The groups were known beforehand, and not read off these data."),
         (bounded, "Bounds were chosen without looking at these data."),
-        (units != {None}, "Caps on rows were chosen without looking at these data."),
+        (units != {()}, "Caps on rows were chosen without looking at these data."),
         (True, "Conditions and questions were not chosen by looking at the exact numbers."),
         (True, others),
         (noisy, "The numbers are used with their intervals, which are about noise alone."),
         (True in selects, "Selected values are used as such: they have no intervals."),
     ]
     return [
-        *about_units,
+        *map(_about_unit, sorted(units)),
         *(text for needed, text in checks if needed),
         "What is left out and cut off, as listed with each table, is acceptable for this use.",
         "The exact data, and who may see them, are kept as safely as before.",
         "A harm that does not depend on any one person is acceptable: what the tables show of "
         "groups is not hidden.",
     ]
+
+
+def _about_unit(columns: Sequence[str]) -> str:
+    """Say what a person has to confirm of a privacy unit."""
+    if not columns:
+        return "Each row stands for another person, and nobody has more than one."
+    if len(columns) == 1:
+        return f"Nobody has rows under more than one value of '{columns[0]}'."
+    return (
+        f"It is enough to protect {_combination(columns)}: who is in k of these is protected as "
+        "k units, and so less than one."
+    )

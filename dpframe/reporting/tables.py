@@ -44,7 +44,7 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
         for most, what, where in limits
         if most is not None
     ]
-    unit = release.privacy_unit.column
+    unit = release.privacy_unit.columns
     cut = f"at most {', '.join(capped)}; which rows stay is chosen at random"
     clipped = [
         f"{part.about}: what lies outside of {bounds_text(part.declared)} counts as the nearer end"
@@ -54,12 +54,12 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
     left_out = [f"{one.column} is none of the groups" for one in named if one.rest is None]
     selects = isinstance(release.mechanism, SelectionPart)
     binned = release.columns[0].about if selects else inner and inner.column
-    left_out += [f"{column} is missing" for column in (binned, unit) if column is not None]
+    left_out += [f"{column} is missing" for column in (binned, *unit) if column is not None]
     facts = [
         ("question", [query.words]),
         ("groups", groups),
         ("rows looked at", [] if query.where is None else [f"those with {query.where}"]),
-        ("rows of one unit", [] if unit is None else [cut]),
+        ("rows of one unit", [cut] if unit else []),
         ("clipped values", list(dict.fromkeys(clipped))),
         ("groups found", words.groups_lines(release.mechanism)),
         ("rows left out where", left_out),

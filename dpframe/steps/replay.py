@@ -9,7 +9,7 @@ from dpframe.accuracy.ranges import with_quantiles
 from dpframe.calls import with_keywords
 from dpframe.certificates import steps
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.parts import MarginsPart
+from dpframe.certificates.parts import MarginsPart, SignsPart
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, QueryError
 from dpframe.steps import head, join, rename, round, select, sort, suppress, unstack
@@ -65,7 +65,7 @@ def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
 
 def _check_of_one(step: steps.StepPart, certificate: Certificate) -> None:
     """Refuse to do again what was done with several tables."""
-    together = isinstance(certificate.releases[0].mechanism, MarginsPart)
+    together = isinstance(certificate.releases[0].mechanism, MarginsPart | SignsPart)
     if together and isinstance(step, steps.DenoiseStep) and step.of == certificate.digest:
         rule = "the whole numbers in this table were made from several together"
         way_out = "give the one that dpframe.consistent(tables) of all of them returns"

@@ -15,11 +15,13 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_before
 from dpframe.certificates.steps import Suggested, SuggestionPart
 from dpframe.certificates.verify import attach, certificate_of
-from dpframe.denoising.tails import log_widths, mean_sizes, support_counts, tail_counts
+from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
 from dpframe.errors import CertificateError
 
 _TINY = 2.0**-1000
 _MEAN_SIZE = math.sqrt(0.5)  # of Laplace noise with a standard error of 1
+_LARGEST_MEAN = math.sqrt(2 / math.pi) / _MEAN_SIZE  # of normal noise, in that of Laplace noise
+_LEVEL = 0.95  # of what may be cut off
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +57,22 @@ class CapErrors:
         """Put the errors of all candidates beside the released numbers of units."""
         deviation = float(std_error(released)["units"].iloc[0])
         noisy = released["units"].to_numpy(np.float64)
-        counts = tail_counts(noisy, mean_error(deviation), log_widths(self.caps))
-        beyond = np.maximum(mean_sizes(self.caps) - self.caps[:, None], 0.0)
-        lost = self.lost * (beyond @ counts)
-        errors = {"lost": lost, "noise": self.noise, "error": expected_error(lost, self.noise)}
+        counts = likely_counts(noisy, mean_error(deviation), log_widths(self.caps))
+        lost = self.lost * counts @ self._beyond(mean_sizes(self.caps))
+        most = self.lost * counts @ self._beyond(self.caps)
+        errors = {
+            "lost": np.median(lost, axis=0),
+            "noise": self.noise,
+            "error": _geometric_mean(expected_error(lost, self.noise)),
+            "error_high": np.quantile(most, _LEVEL, axis=0) + _LARGEST_MEAN * self.noise,
+        }
         found = int(self.caps[int(np.argmin(errors["error"]))])
         best_cap = {str(released.index.name): found}
         return with_errors(released, errors, self.query, self.planned, best_cap)
+
+    def _beyond(self, sizes: np.ndarray) -> np.ndarray:
+        """Return what units of each bin have beyond each cap, shape (bins, caps)."""
+        return np.asarray(np.maximum(sizes[:, None] - self.caps, 0.0))
 
 
 @with_keywords
@@ -99,6 +110,11 @@ def expected_error(lost: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """
     together: np.ndarray = lost + noise * np.exp(-lost / np.maximum(noise, _TINY))
     return together
+
+
+def _geometric_mean(errors: np.ndarray) -> np.ndarray:
+    """Average over draws: the few with enormous tails do not decide alone."""
+    return np.asarray(np.exp(np.log(np.maximum(errors, _TINY)).mean(axis=0)))
 
 
 def with_errors(

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import box, correlated, independent, margins, pair, sparse, tree
+from dpframe.strategies import box, characters, correlated, independent, margins, pair, sparse, tree
 from dpframe.strategies.base import Design, Workload
 
 MechanismName: TypeAlias = Literal[
@@ -35,6 +35,8 @@ class Mechanism:
         Ways to plan the tables of a release that `designs` do not fit, or not as well.
     layered, layered_plain
         The same for what is measured over many cells at once, for which no other ways are.
+    across
+        Whether tables by different columns can share noise.
     automatic
         Whether "auto" may take it.
     classical
@@ -47,6 +49,7 @@ class Mechanism:
     plain: tuple[Planner, ...] = (independent.design,)
     layered: tuple[Planner, ...] = ()
     layered_plain: tuple[Planner, ...] = ()
+    across: bool = False
     automatic: bool = True
     classical: bool = False
 
@@ -72,7 +75,15 @@ _MECHANISMS = {
         GAUSSIAN, _SHARED, "correlated analytic Gaussian", layered_plain=_LAYERED
     ),
     "laplace": Mechanism(LAPLACE, _SINGLE, "Laplace", layered=_LAYERED),
-    "box": Mechanism(BOX, _BOXES, "box", plain=_SINGLE),
+    "box": Mechanism(
+        BOX,
+        _BOXES,
+        "box",
+        plain=_SINGLE,
+        layered=(characters.design,),
+        layered_plain=_LAYERED,
+        across=True,
+    ),
     "classical": Mechanism(
         GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True
     ),

@@ -139,6 +139,8 @@ class Workload:
     ranges
         Whether numbers of rows below each edge of the last dimension, which is ordered, are what
         matters, in place of single cells.
+    exclusive
+        Sources that exclude each other: a row of the cell is present in one of a set at most.
     """
 
     sources: tuple[Source, ...]
@@ -152,6 +154,7 @@ class Workload:
     known_rows: tuple[np.ndarray, float] | None = None
     has_units: bool = False
     ranges: bool = False
+    exclusive: tuple[tuple[int, ...], ...] = ()
 
     @property
     def is_layered(self) -> bool:

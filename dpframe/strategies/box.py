@@ -77,6 +77,27 @@ def best_boxes(squares: Sequence[float]) -> list[tuple[int, ...]]:
     return boxes[::-1]
 
 
+def boxes_of(
+    reach: Sequence[float], weights: Sequence[float]
+) -> tuple[tuple[tuple[int, ...], ...], tuple[float, ...]]:
+    """Return the best boxes of two blocks or more, and the best relative scales of all blocks.
+
+    Parameters
+    ----------
+    reach, weights
+        `h_k` and `q_k` of every block; one that no neighbor moves is in no box, at scale 0.
+    """
+    moving = [k for k, h in enumerate(reach) if h]
+    squares = [weights[k] * reach[k] ** 2 for k in moving]
+    boxes = [tuple(moving[k] for k in box) for box in best_boxes(squares)]
+    scales = [0.0] * len(reach)
+    for box in boxes:
+        variance = spread(len(box)) * math.fsum(weights[k] * reach[k] ** 2 for k in box)
+        for k in box:
+            scales[k] = reach[k] / np.cbrt(variance).item()
+    return tuple(box for box in boxes if len(box) > 1), tuple(scales)
+
+
 def _kinds(falling: Sequence[float]) -> Iterator[int]:
     """Where each run of blocks that are alike ends, in a falling order."""
     for end in range(1, len(falling) + 1):
@@ -101,18 +122,10 @@ def _in_runs(workload: Workload, layout: Layout) -> LinearDesign | None:
     """Measure the blocks of a layout in the best boxes."""
     reach = move_alone(workload, layout.blocks, 1)
     found = weights(workload, layout)
-    moving = [k for k, h in enumerate(reach) if h]
-    squares = [found[k] * reach[k] ** 2 for k in moving]
-    boxes = [tuple(moving[k] for k in box) for box in best_boxes(squares)]
-    if all(len(box) == 1 for box in boxes):
+    together, scales = boxes_of(reach, [found.get(k, 0.0) for k in range(len(reach))])
+    if not together:
         return None
-    scales = [0.0] * len(reach)
-    for box in boxes:
-        variance = spread(len(box)) * math.fsum(found[k] * reach[k] ** 2 for k in box)
-        for k in box:
-            scales[k] = reach[k] / np.cbrt(variance).item()
-    together = tuple(box for box in boxes if len(box) > 1)
-    return LinearDesign(workload, layout.blocks, tuple(scales), layout.readings, together)
+    return LinearDesign(workload, layout.blocks, scales, layout.readings, together)
 
 
 def _over_cells(workload: Workload) -> bool:

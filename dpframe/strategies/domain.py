@@ -18,10 +18,13 @@ class Dimension:
     ordered
         Whether they are bins in increasing order, so that adjacent positions are neighbors.
         The groups of a column of keys are all alike.
+    hidden
+        Whether the last one is of all rows that are in none of the others, and is not released.
     """
 
     size: int
     ordered: bool
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +73,11 @@ class Domain:
     def sizes(self) -> tuple[int, ...]:
         """Sizes of the dimensions."""
         return tuple(dimension.size for dimension in self.dimensions)
+
+    @property
+    def apart(self) -> bool:
+        """Whether margins are tables of several queries, which need not add up."""
+        return any(dimension.hidden for dimension in self.dimensions)
 
     @property
     def size(self) -> int:

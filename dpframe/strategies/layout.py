@@ -8,6 +8,7 @@ rows. Centering halves the reach of the sum at least. A variance is read off the
 of the squares, less the middle of what these can be.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -206,3 +207,45 @@ def best_scales(reach: Sequence[float], weights: Sequence[float], norm: Norm) ->
     """
     blocks = zip(reach, weights, strict=True)
     return tuple((h**norm / weight) ** (1 / (norm + 2)) for h, weight in blocks)
+
+
+def share_in_sets(
+    workload: Workload,
+    blocks: Sequence[Block],
+    reach: Sequence[float],
+    weights: Sequence[float],
+    norm: Norm,
+) -> tuple[float, ...]:
+    """Return the best relative scales where some sources exclude each other.
+
+    With its best scales, a source has the weighted variance `V = (sum_k (q_k h_k^2)^(p / (p + 2)))
+    ^((p + 2) / p)` at movement 1. A row moves the blocks of one source of a set alone, so that all
+    of them may move as far as one may, and V of a set is the sum of those of its sources. Scales of
+    a source with V_j in a set with V are thus those of `best_scales`, times `(V_j / V)^(1 / (p +
+    2))`.
+
+    Examples
+    --------
+    >>> from dpframe.strategies.base import Source
+    >>> from dpframe.strategies.domain import Domain
+    >>> from dpframe.privacy.unit_reach import Reach
+    >>> two = Source(0, 0, optional=True), Source(0, 0, optional=True)
+    >>> facts = {"domain": Domain(), "reach": Reach(1, 1, 0, 1), "neighboring": "add_remove"}
+    >>> work = Workload((Source(0, 0, optional=False), *two), (), **facts, exclusive=((1, 2),))
+    >>> scales = share_in_sets(work, [Block(1, 0, 1), Block(2, 0, 1)], [1, 1], [1, 1], 1)
+    >>> [round(scale, 4) for scale in scales]
+    [0.7937, 0.7937]
+    """
+    scales = best_scales(reach, weights, norm)
+    parts = [(q * h * h) ** (norm / (norm + 2)) for h, q in zip(reach, weights, strict=True)]
+    of_source: dict[int, float] = {}
+    for block, part in zip(blocks, parts, strict=True):
+        of_source[block.source] = of_source.get(block.source, 0.0) + part
+    factors: dict[int, float] = {}
+    for sources in workload.exclusive:
+        variances = {j: of_source.get(j, 0.0) ** ((norm + 2) / norm) for j in sources}
+        whole = math.fsum(variances.values())
+        for j, variance in variances.items():
+            factors[j] = (variance / whole) ** (1 / (norm + 2)) if variance else 1.0
+    pairs = zip(scales, blocks, strict=True)
+    return tuple(scale * factors.get(block.source, 1.0) for scale, block in pairs)

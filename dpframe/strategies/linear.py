@@ -17,7 +17,7 @@ import numpy as np
 from dpframe.forks import cached_property
 from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import Footprint, Norm, Scale, Sparse, movement
+from dpframe.privacy.sensitivity import Exclusive, Footprint, Norm, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Moments, Need, Prediction, Source, Workload
 from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
@@ -76,17 +76,17 @@ class Reading:
 
     def noise(self, deviations: _Deviations, rounded: int) -> dict[int, float]:
         """Return the loadings, and under a name of its own what rounding does."""
-        rounding = self._rounding(deviations)
-        return self.loadings(deviations) | ({rounded: rounding} if rounding else {})
+        noisy = self.rounding and any(deviations[k] for k in self.weights)
+        return self.loadings(deviations) | ({rounded: self.rounding} if noisy else {})
 
-    def _rounding(self, deviations: _Deviations) -> float:
+    @property
+    def rounding(self) -> float:
         """Deviation that rounding adds to noise, which leaves any multiple of the step as likely.
 
         The variance is `(1 - 1 / s^2) / 12` for steps of 1 / s if s is odd, `(1 + 2 / s^2) / 12` if
         it is even.
         """
-        noisy = any(deviations[k] for k in self.weights)
-        if self.step <= 1 or not noisy:
+        if self.step <= 1:
             return 0.0
         return math.sqrt((1 + (-1 if self.step % 2 else 2) / self.step**2) / 12)
 
@@ -95,9 +95,7 @@ class Reading:
         if self.block is not None:
             return measured[self.block]
         read = sum((weight * measured[k] for k, weight in self.weights.items()), start=np.zeros(1))
-        if self.step:  # what is beyond integers, after a sum that wrapped, goes to the largest
-            read = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
-        return read
+        return round_whole(read) if self.step else read
 
     def predict(self, deviations: _Deviations, rounded: int) -> Prediction:
         """Return the error of the reading."""
@@ -107,6 +105,12 @@ class Reading:
     def decode(self, measured: _Measured, deviations: _Deviations, rounded: int) -> Estimate:
         """Estimate what is read."""
         return Estimate(self.of(measured), self.noise(deviations, rounded))
+
+
+def round_whole(read: np.ndarray) -> np.ndarray:
+    """Round to int64; what is beyond, after a sum that wrapped, goes to the largest."""
+    whole: np.ndarray = np.rint(np.clip(read, -_LARGEST, _LARGEST)).astype(np.int64)
+    return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +251,10 @@ class LinearDesign:
     layers: ClassVar[None] = None  # a block has one integer per cell
 
     @cached_property
-    def footprints(self) -> tuple[Footprint | Sparse, ...]:
+    def footprints(self) -> tuple[Footprint | Sparse | Exclusive, ...]:
         """What one row adds to the blocks of its cell."""
         blocks, most = self.blocks, self.workload.most
-        parts: list[Footprint | Sparse] = []
+        parts: list[Footprint | Sparse | Exclusive] = []
         few = [k for k, block in enumerate(blocks) if block.value] if most else []
         if few and most:
             # all of one kind: queries of values 0 and 1 of which a row has at most a few
@@ -261,10 +265,15 @@ class LinearDesign:
         together: dict[int, list[int]] = {}
         for k in sorted({*range(len(blocks))} - {*few}):
             together.setdefault(blocks[k].source, []).append(k)
-        for position, mine in together.items():
-            own = [blocks[k] for k in mine]
-            parts.append(_footprint(self.workload.sources[position], own, mine))
-        return tuple(parts)
+        of_source = {
+            position: _footprint(self.workload.sources[position], [blocks[k] for k in mine], mine)
+            for position, mine in together.items()
+        }
+        for sources in self.workload.exclusive:
+            own = [of_source.pop(position) for position in sources if position in of_source]
+            gone = [tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in own]
+            parts += [Exclusive(tuple(own), tuple(gone))] if own else []
+        return (*parts, *of_source.values())
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:

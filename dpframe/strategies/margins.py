@@ -76,9 +76,9 @@ def plan_paired(workload: Workload, law: Law) -> LayeredDesign | None:
 
 
 def _in_layers(workload: Workload, totals: LinearDesign | None, law: Law) -> LayeredDesign | None:
-    """Measure margins of totals by contrasts, or with pure noise by tables."""
+    """Measure margins of totals that are to add up: by contrasts, or with pure noise by tables."""
     domain = workload.domain
-    if totals is None or not domain.margins:
+    if totals is None or not domain.margins or domain.apart:
         return None
     layers = table_layers(domain, law) if law.norm == 1 else contrast_layers(domain)
     return measure_in_layers(workload, totals, layers)

@@ -236,17 +236,17 @@ def make_rows(
             rule = f"must be a whole number from 0 to {most:,}"
             raise DeclarationError.about(name, rule, value)
     rng = np.random.default_rng(seed)
-    unit = declaration.unit_column
-    labels = dict.fromkeys([*declaration.columns, *([] if unit is None else [unit])])
+    unit = declaration.unit_columns
+    labels = dict.fromkeys([*declaration.columns, *unit])
     units = _units(rows, declaration.caps, rng)
     columns = {}
     for label in labels:
         facts = declaration.column(label)
-        kind = _kind_of_facts(facts) or ("string" if label == unit else None)
+        kind = _kind_of_facts(facts) or ("string" if label in unit else None)
         nullable = facts.missing is not None
         known = cells.get(label) or (None if kind is None else CellFacts(kind, nullable=nullable))
         if known is not None:
-            values = _column(facts, known, units, rng, is_unit=label == unit)
+            values = _column(facts, known, units, rng, is_unit=label in unit)
             values = _with_odd(values, facts, known, rng, nasty=nasty)
             columns[label] = (
                 values if known.dtype is None else _with_dtype(values, label, known.dtype)

@@ -137,7 +137,7 @@ def test_columns_may_have_any_labels(labels):
     frame = pd.DataFrame({"k": [1, 2, 2, 1], "u": [1, 1, 2, 2], "more": 0.5})
     frame.columns = pd.Index([*labels, "more"], tupleize_cols=False)
     key, unit = labels
-    task = Task(Cells((KeyAxis(key, pd.Index([2, 1])),)), (Term("rows"),), unit=unit, caps=ALL)
+    task = Task(Cells((KeyAxis(key, pd.Index([2, 1])),)), (Term("rows"),), unit=(unit,), caps=ALL)
     parts = [frame.iloc[:1], frame.iloc[1:]]
     assert totals(of_parts(parts), task)[0].tolist() == [[2, 2]]
     assert engine_for(of_parts(parts)).columns(of_parts(parts)) == [key, unit, "more"]

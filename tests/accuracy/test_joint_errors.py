@@ -45,7 +45,7 @@ def margins(frame, mechanism="gaussian", **options):
     return frame.dp.margins(["sex", "age", "edu"], ways=2, **given)
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "box"])
 def test_a_sum_of_cells_has_the_error_of_the_margin_that_it_is(people, mechanism):
     tables = margins(people, mechanism)
     for columns, part in ((("sex",), ("sex", "age")), (("edu",), ("age", "edu")), ((), ("sex",))):
@@ -159,3 +159,17 @@ def test_tables_of_two_releases_are_not_combined(people):
     mixed = {("sex",): one["sex",], ("age",): other["age",]}
     with raises(QueryError, "one query", parameter="released"):
         dpf.combine(mixed, {("sex",): {"f": 1}, ("age",): {1: 1}})
+
+
+def test_tables_by_sums_of_signs_are_combined_by_the_sums_that_they_share(people):
+    tables = margins(people, "box")
+    by_sex = {("sex",): dict.fromkeys(SEX, 1.0), (): {0: -1.0}}
+    nothing = dpf.combine(tables, by_sex).iloc[0]
+    assert abs(nothing["estimate"]) < 1e-9
+    assert nothing["std_error"] < 1e-9
+    # what only one of the tables reads is counted with the group that it was drawn in
+    both = {("sex",): {"f": 1.0}, ("age",): {1: -1.0}}
+    apart = [tables[name].dp.std_error["count"].iloc[0] for name in (("sex",), ("age",))]
+    combined = dpf.combine(tables, both).iloc[0]
+    assert combined["std_error"] < math.hypot(*apart)  # the number of rows cancels in part
+    assert combined["high"] - combined["low"] > 3.5 * combined["std_error"]

@@ -12,6 +12,7 @@ from support.quotients import DISJOINT, nothing, replaced, shifted
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.accuracy.quotients import _kept_error
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
@@ -176,7 +177,10 @@ def half_width(certificate, labels, level, r):
         next(column.deviations for column in certificate.columns if column.name == label)
         for label in labels
     )
-    loadings = {block: abs(x.get(block, 0) - r * y.get(block, 0)) for block in {**x, **y}}
+    # as of several rows: the law of one sum for all of them is another route
+    loadings = {
+        block: np.array([abs(x.get(block, 0) - r * y.get(block, 0))]) for block in {**x, **y}
+    }
     mechanism = certificate.mechanism
     groups = mechanism.drawn_together(certificate.query.cells)
     law = mechanism.distribution
@@ -246,7 +250,7 @@ def test_percentages_are_of_the_total_of_the_table(flights):
     assert shares.loc["8", "std_error"] == pytest.approx(100 * combined["std_error"] / total)
     width = combined["high"] - combined["low"]
     assert shares.loc["8", "high"] - shares.loc["8", "low"] == pytest.approx(
-        100 * width / total, rel=0.02
+        100 * width / total, rel=0.05
     )
     several = flights.dp.aggregate("hour", n=dpf.count(), fare=dpf.sum("fare"), epsilon=9)
     assert several.dp.percent("fare")["estimate"].sum() == pytest.approx(100, abs=10)
@@ -368,3 +372,29 @@ def test_one_tail_decides_as_the_half_width_does():
         for factor, holds in ((1 - 1e-7, True), (1 + 1e-7, False)):
             found = LAPLACE.sum_holds(width * factor, noise, 0.95)
             assert (found == holds).mean() > (0.999 if holds else 0.7)
+
+
+@pytest.mark.parametrize("spend", [SPENDS["laplace"], SPENDS["gaussian"]], ids=["laplace", "gauss"])
+@pytest.mark.parametrize("late", [0, 1, 7])
+def test_errors_in_small_groups_are_those_of_estimates_that_are_kept_in_range(late, spend):
+    # 4,000 groups of 15 rows: errors of both are known to 3 % or so, five of these are 0.15
+    law = "gaussian" if "delta" in spend else "laplace"
+    noise = nothing(4_000, mechanism=law, **spend)
+    extra = [15] * (noise.shape[1] - 2)
+    found = shifted(noise, late, 15, *extra).dp.ratio("late", "flights")
+    real = np.sqrt(((found["estimate"] - late / 15) ** 2).mean())
+    assert 0.85 < found["std_error"].mean() / real < 1.4  # twice the real one without the ends
+
+
+def test_an_error_that_is_cut_off_is_its_integral():
+    z = np.linspace(-12, 12, 2_000_001)
+    chances = np.exp(-(z**2) / 2) * (z[1] - z[0]) / math.sqrt(2 * math.pi)
+    for estimate, error, span in [(0.3, 0.4, (0, 1)), (2, 3.5, (0, math.inf)), (0, 0.2, (0, 5))]:
+        off = np.clip(estimate + error * z, *span) - estimate
+        with np.errstate(all="ignore"):  # as where quotients are estimated
+            found = _kept_error(np.array([estimate]), np.array([error]), span)
+        assert found[0] == pytest.approx(math.sqrt((chances * off**2).sum()), rel=1e-6)
+    assert _kept_error(np.array([0.5, 0.2]), np.array([np.inf, 0.0]), (0, 1)).round(3).tolist() == [
+        0.5,
+        0.0,
+    ]

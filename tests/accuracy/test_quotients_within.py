@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from support.certifying import recertified
 from support.publishing import made, released
+from support.quotients import replaced
 from support.raising import raises
 
 import dpframe as dpf
@@ -205,3 +206,36 @@ def test_rows_that_were_left_out_are_missed():
         released("one key").dp.percent(by="zone")
     with pytest.raises(CallError, match="by position"):
         released("two keys").dp.percent("count", 0.95, "zone")
+
+
+def shares_of(truth, noises, epsilon, level):
+    """Intervals of all percentages of tables of three counts, one table for each noise."""
+    frame = pd.DataFrame({"at": pd.Series([], dtype=int), "g": pd.Series([], dtype=int)})
+    keys = {"at": range(len(noises)), "g": range(len(truth))}
+    frame.dp.declare(keys=keys, privacy_unit=dpf.EACH_ROW)
+    empty = frame.dp.count(["at", "g"], mechanism="laplace", epsilon=epsilon)
+    table = replaced(empty, (noises + truth).ravel())
+    found = table.dp.percent(by="at", level=level)[["low", "high"]].to_numpy()
+    return found.reshape(*noises.shape, 2)
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("epsilon", [1.5, 3, 5])
+@pytest.mark.parametrize("truth", [(4, 11, 30), (0, 3, 1)])
+def test_percentages_of_laplace_counts_hold_as_often_as_their_law_says(truth, epsilon, level):
+    values = np.arange(-7, 8)
+    noises = np.array(list(itertools.product(values, repeat=3)))
+    chances = np.prod(np.tanh(epsilon / 2) * np.exp(-epsilon * np.abs(noises)), axis=1)
+    ends = np.concatenate(
+        [shares_of(truth, part, epsilon, level) for part in np.array_split(noises, 5)]
+    )
+    right = 100 * np.divide(truth, sum(truth))
+    slack = 1e-9
+    held = (ends[:, :, 0] <= right + slack) & (right <= ends[:, :, 1] + slack)
+    assert (chances @ held + 1 - chances.sum() >= level).all()
+    if truth[0] and epsilon < 5:
+        middle, half = ends.mean(axis=2), 0.95 * (ends[:, :, 1] - ends[:, :, 0]) / 2
+        narrow = np.abs(right - middle) <= half
+        assert (chances @ narrow < level).any()  # planted: a bit too narrow
+        assert (chances @ held).mean() < level + 0.13  # the law has few values, next to 1

@@ -42,7 +42,7 @@ def test_covariances_of_reconciled_tables(scale):
         check_covariance(np.cov(drawn(layers, LAPLACE, 0.97 * scale, DRAWS)), expected, 0.025)
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "box"])
 def test_releases_are_as_far_off_as_they_say(mechanism):
     rows = pd.DataFrame({"a": [0, 1, 1, 1, 2] * 10, "b": [0, 1] * 25, "x": [1.0, 4.0] * 25})
     rows.dp.declare(

@@ -41,7 +41,7 @@ def neighbors(name, odd, where, makers=MAKERS):
         if together is None or others is None or not alike(together, others):
             continue
         dtypes = str(together.dtype), str(others.dtype)
-        codes, none = unit_codes(together)
+        codes, none = unit_codes([together])
         known = where == "u" and codes[-1] != none and codes[-1] in codes[:-1]  # no unit of its own
         if dtypes not in seen and not known:
             seen.add(dtypes)

@@ -118,9 +118,7 @@ def test_percentages_of_a_total_are_covered(mechanism, total):
         assert not bars.isna().to_numpy().any()
         low, high = (bars[name].to_numpy() for name in ("low", "high"))
         held += (low <= truth) & (truth <= high)
-        # of many cells in one box, only a bound is known: intervals are more than twice as wide
-        middle = (low + high) / 2
-        half = (0.25 if mechanism == "box" else 0.7) * (high - low) / 2
+        middle, half = (low + high) / 2, 0.7 * (high - low) / 2
         narrow += (middle - half <= truth) & (truth <= middle + half)
     print(mechanism, total, np.round(held / tables, 3))
     assert (held / tables >= 0.925).all()

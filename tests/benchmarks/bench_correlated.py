@@ -44,7 +44,7 @@ def compare_totals(name: str, frame: pd.DataFrame, extra: pd.DataFrame, rounds: 
     by = Cells((KeyAxis("k", pd.RangeIndex(GROUPS)),))
     tasks = {
         "one cell": (1.5, frame, Task(Cells(), terms)),
-        "5 rows per unit": (None, whole, Task(Cells(), terms, unit="u", caps=Caps(rows=5))),
+        "5 rows per unit": (None, whole, Task(Cells(), terms, unit=("u",), caps=Caps(rows=5))),
         f"by {GROUPS} groups": (None, whole, Task(by, terms)),
     }
     for what, (bar, data, task) in tasks.items():

@@ -81,7 +81,7 @@ def small_capped(rounds: int) -> None:
     """Time one million rows of 100,000 users, 5 groups of 2 rows each."""
     frame = make_frame(1_000_000, 100_000)
     cells = Cells((KeyAxis("k", pd.RangeIndex(KEYS)),))
-    task = Task(cells, TERMS, unit="u", caps=Caps(groups=5, rows_per_group=2))
+    task = Task(cells, TERMS, unit=("u",), caps=Caps(groups=5, rows_per_group=2))
     engine = engine_for(frame)
     ours = statistics.median(seconds(lambda: engine.totals(frame, [task])) for _ in range(rounds))
     memory = peak_bytes(lambda: engine.totals(frame, [task])) / len(frame)
@@ -102,11 +102,11 @@ def main() -> None:
         compare(name, bar, data, Task(cells, TERMS, **unit), options.rounds)
 
     run("int keys", 1.0, frame, integer)
-    run("int keys, 5 rows per unit", 3.0, frame, integer, unit="u", caps=Caps(rows=5))
+    run("int keys, 5 rows per unit", 3.0, frame, integer, unit=("u",), caps=Caps(rows=5))
     every = Caps(rows=9, groups=5, rows_per_group=2)
-    run("int keys, all three caps", None, frame, integer, unit="u", caps=every)
+    run("int keys, all three caps", None, frame, integer, unit=("u",), caps=every)
     spread = frame.assign(u=frame["u"] * 7_919_000_000_007)
-    run("int keys, spread units", 3.0, spread, integer, unit="u", caps=Caps(rows=5))
+    run("int keys, spread units", 3.0, spread, integer, unit=("u",), caps=Caps(rows=5))
     labels = pd.Series(names.to_numpy()[frame["k"]], dtype=object)
     for dtype in ("category", "str", "object"):
         data = frame.assign(k=labels.astype(dtype))

@@ -1,9 +1,10 @@
 """Compare suggested caps or bounds, the cost of asking included, with the best fixed ones.
 
-Run with `python tests/benchmarks/bench_suggestions.py --data DIR`; `suggestion_tables.py` says what
-DIR holds. Compared are counts by group with the best of all fixed caps and the whole epsilon, which
-nobody knows who has not seen the data; and with a suggested cap, a part of the same epsilon spent
-on asking. With `--bounds`, the same for bounds of sums and means of rows, each of which is a unit.
+Run with `python tests/benchmarks/bench_suggestions.py --data DIR`, or with `--tables unseen` on
+tables that packages ship; `suggestion_tables.py` says which. Compared are counts by group with the
+best of all fixed caps and the whole epsilon, which nobody knows who has not seen the data; and with
+a suggested cap, a part of the same epsilon spent on asking. With `--bounds`, the same for bounds of
+sums and means of rows, each of which is a unit.
 
 Errors are mean absolute errors of a group: suggestions are released, and what a cap or bounds then
 do to each group is computed from the data, with the noise that `preview` says.
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from suggestion_tables import TABLES, table_of  # a script, no package
+from suggestion_tables import SEEN, TABLES, UNSEEN, is_there, table_of  # a script, no package
 
 import dpframe as dpf
 from dpframe.steps.suggest_caps import expected_error, mean_error
@@ -29,7 +30,7 @@ ENDS = [0.0, *(sign * 2.0**k for k in range(-3, 14) for sign in (-1, 1))]
 class Compared:
     """A table, and what is released of it: a count, a sum or a mean by group."""
 
-    def __init__(self, name: str, data: Path, query: str) -> None:
+    def __init__(self, name: str, data: Path | None, query: str) -> None:
         self.query = query
         self.table = table_of(name, data)
         if query != "count":
@@ -50,16 +51,18 @@ class Compared:
             return shown.index.tolist()
         return [(low, high) for low in ENDS for high in ENDS if low < high]
 
-    def suggested(self, epsilon: float, part: float) -> object:
-        """Suggest a cap or bounds."""
+    def suggested(self, epsilon: float, part: float) -> tuple[object, float]:
+        """Suggest a cap or bounds, and say what the error is to be below."""
         spend = {
             "epsilon": part * epsilon,
             "planned": {"epsilon": (1 - part) * epsilon, "delta": DELTA},
         }
         if self.query == "count":
-            return self.table.dp.suggest_caps("group", **spend).dp.best["max_rows"]
+            found = self.table.dp.suggest_caps("group", **spend)
+            best = found.dp.best["max_rows"]
+            return best, found["error_high"].loc[best]
         found = self.table.dp.suggest_bounds("value", "group", query=self.query, **spend)
-        return found.dp.best["bounds"]
+        return found.dp.best["bounds"], np.nan
 
     def _error(self, chosen: object, epsilon: float) -> float:
         """Return the mean absolute error of a group with a cap or bounds."""
@@ -91,26 +94,29 @@ def compare(one: Compared, epsilon: float, parts: list[float], times: int) -> di
         "its error": least,
     }
     for part in parts:
-        errors = [
-            one.error(one.suggested(epsilon, part), (1 - part) * epsilon) for _ in range(times)
-        ]
+        suggested = [one.suggested(epsilon, part) for _ in range(times)]
+        errors = [one.error(chosen, (1 - part) * epsilon) for chosen, _ in suggested]
         row[f"ratio, {part:.0%}"] = statistics.mean(errors) / least
+        below = [float(error <= high) for error, (_, high) in zip(errors, suggested, strict=True)]
+        row[f"below, {part:.0%}"] = statistics.mean(below)
     return row
 
 
 def main() -> None:
     """Compare on all tables; print a table, and the median and the worst of the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--tables", default="data", choices=["data", "seen", "unseen"])
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--parts", type=float, nargs="+", default=[0.1, 0.05])
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--bounds", action="store_true", help="compare bounds in place of caps")
     options = parser.parse_args()
+    names = {"data": list(TABLES), "seen": SEEN, "unseen": UNSEEN}[options.tables]
     warnings.simplefilter("ignore", dpf.errors.DPFrameWarning)
     for query in ["sum", "mean"] if options.bounds else ["count"]:
         rows = {}
-        for name in TABLES:
+        for name in filter(lambda name: is_there(name, options.data), names):
             one = Compared(name, options.data, query)
             rows[name] = compare(one, options.epsilon, options.parts, options.times)
             print(query, name, rows[name], flush=True)

@@ -110,6 +110,15 @@ MADE = {
     "a rho": lambda: one_frame(COUNT, rho=0.1),
     "a share of a ledger": lambda: one_frame(COUNT, share=0.5, budget=BUDGET),
     "an epsilon of a ledger": lambda: one_frame(COUNT, epsilon=0.1, budget=dpf.Budget(1)),
+    "counts that share noise": lambda: one_frame(
+        {"zone": dpf.count("zone"), "red": dpf.count("red"), "n": dpf.count(), "s": SUMS},
+        mechanism="box",
+        epsilon=1,
+        privacy_unit=dpf.EACH_ROW,
+    )["zone"],
+    "margins by sums of signs": lambda: one_frame(
+        dpf.margins(["zone", "red"]), mechanism="box", epsilon=1
+    )["zone", "red"],
     "several at once": lambda: one_frame({"some": COUNT, "total": dpf.count()})["total"],
     "denoised at once": lambda: one_frame(
         dpf.histogram("fare", range(20)), epsilon=1, denoise="auto"
@@ -294,7 +303,7 @@ TORN = {
     "no caps on a unit": lambda r: one(r)["privacy_unit"]["caps"].update(
         max_rows=None, max_rows_per_group=None
     ),
-    "caps of a row": lambda r: one(r)["privacy_unit"].update(column=None),
+    "caps of a row": lambda r: one(r)["privacy_unit"].update(columns=[]),
     "another law": lambda r: one(r)["mechanism"].update(law="laplace"),
     "Laplace noise of another law": lambda r: one(r)["mechanism"].update(name="laplace"),
     "an epsilon without delta": lambda r: one(r)["privacy_loss"].update(delta=None),

@@ -238,7 +238,7 @@ def test_a_certificate_answers_what_was_promised():
     entry = frame.dp.ledger.entries[1]
     assert (record["release_id"], record["released_at"]) == (entry.release_id, entry.released_at)
     caps = {"max_rows": 2, "max_groups": None, "max_rows_per_group": None}
-    assert record["privacy_unit"] == {"column": "who", "caps": caps}
+    assert record["privacy_unit"] == {"columns": ["who"], "caps": caps}
     assert record["neighboring"] == "replace"
     assert record["query"]["words"] == "sum of fare by zone where fare > 1"
     (by,) = record["query"]["by"]

@@ -110,7 +110,7 @@ def cells(column, count=MANY):
         values = [None if code < 0 else boxed(parts.values)[code] for code in parts.codes]
     else:
         values = boxed(column).tolist()
-    found = zip(values, unit_buckets(column, count).tolist(), missing(column), strict=True)
+    found = zip(values, unit_buckets([column], count).tolist(), missing(column), strict=True)
     return [(value, bucket) for value, bucket, gone in found if not gone and value is not None]
 
 
@@ -127,9 +127,19 @@ def holding(value, dtypes):
             yield column
 
 
+def test_combinations_share_a_bucket_whatever_their_dtypes():
+    numbers = [pd.Series([7, 8] * 3, dtype=dtype) for dtype in ("int8", "float64", "object")]
+    texts = [pd.Series(list("aabbcc"), dtype=dtype) for dtype in ("str", "object", "category")]
+    found = [unit_buckets([one, other], MANY).tolist() for one in numbers for other in texts]
+    assert found == found[:1] * 9
+    assert len(set(found[0])) == 6
+    swapped = unit_buckets([texts[0], numbers[0]], MANY).tolist()
+    assert not set(swapped) & set(found[0])
+
+
 def one_bucket(columns):
     """The only bucket that any row of some columns is in."""
-    found = {bucket for column in columns for bucket in unit_buckets(column, MANY).tolist()}
+    found = {bucket for column in columns for bucket in unit_buckets([column], MANY).tolist()}
     assert len(found) == 1
     return found.pop()
 
@@ -204,33 +214,33 @@ def test_a_duration_has_one_bucket_in_every_dtype(length):
 
 def test_a_bucket_depends_on_the_unit_alone():
     column = objects(["a", 1, None, "\ud800", TWICE, ("a",), 2.5, b"x", UUID(int=9)])
-    alone = [int(unit_buckets(column.iloc[[row]], 1000)[0]) for row in range(len(column))]
-    assert unit_buckets(column, 1000).tolist() == alone
+    alone = [int(unit_buckets([column.iloc[[row]]], 1000)[0]) for row in range(len(column))]
+    assert unit_buckets([column], 1000).tolist() == alone
     assert len(set(alone)) > 5
-    assert unit_buckets(column.iloc[::-1], 1000).tolist() == alone[::-1]
+    assert unit_buckets([column.iloc[::-1]], 1000).tolist() == alone[::-1]
 
 
 def test_missing_unreadable_and_unknown_units_are_in_bucket_0():
     gone = [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT")]
     odd = [[1], {}, object(), Caseless("x"), Caseless("X"), Ellipsis, "\ud800"]
-    assert not unit_buckets(objects([*gone, *odd]), 1000).any()
+    assert not unit_buckets([objects([*gone, *odd])], 1000).any()
     for dtype in ("Int64", "string", "M8[ns, UTC]", "category", "float64"):
-        assert not unit_buckets(pd.Series([None, None], dtype=dtype), 1000).any()
-    assert unit_buckets(pd.Series([], dtype="int64"), 3).shape == (0,)
+        assert not unit_buckets([pd.Series([None, None], dtype=dtype)], 1000).any()
+    assert unit_buckets([pd.Series([], dtype="int64")], 3).shape == (0,)
 
 
 def test_texts_that_are_no_utf_8():
     texts = pa.array([b"a", b"\xff", None, b"b"]).cast(pa.string(), safe=False)
     column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([texts])))
-    alone = unit_buckets(pd.Series(["a", None, None, "b"], dtype=object), 1000)
-    assert unit_buckets(column, 1000).tolist() == alone.tolist()
+    alone = unit_buckets([pd.Series(["a", None, None, "b"], dtype=object)], 1000)
+    assert unit_buckets([column], 1000).tolist() == alone.tolist()
 
 
 def test_other_processes_find_the_same_buckets():
     code = (
         "import pandas as pd; from dpframe.columns.buckets import unit_buckets;"
-        "print(unit_buckets(pd.Series([1, 'a', 'b', b'c', pd.Timestamp(0), pd.Timedelta(10**9),"
-        "('a', 2.5)], dtype=object), 10**6).tolist())"
+        "print(unit_buckets([pd.Series([1, 'a', 'b', b'c', pd.Timestamp(0), pd.Timedelta(10**9),"
+        "('a', 2.5)], dtype=object)], 10**6).tolist())"
     )
     run = [sys.executable, "-c", code]
     found = {
@@ -247,7 +257,7 @@ def test_other_processes_find_the_same_buckets():
 @pytest.mark.parametrize("count", [2, 16, 100])
 def test_buckets_are_even(step, kind, count):
     numbers = np.arange(20_000) * step
-    observed = np.bincount(unit_buckets(pd.Series(numbers).astype(kind), count), minlength=count)
+    observed = np.bincount(unit_buckets([pd.Series(numbers).astype(kind)], count), minlength=count)
     assert len(observed) == count
     limit = stats.chi2.isf(FALSE_ALARM, count - 1)
     assert stats.chisquare(observed).statistic < limit

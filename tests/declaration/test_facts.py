@@ -179,7 +179,13 @@ def test_facts_are_given_by_column(trips, name, value):
         ({"keys": {"zones": ["A"]}}, UnknownColumnError, "no column 'zones'. Did you mean 'zone'"),
         ({"missing": {7: 0}}, UnknownColumnError, "no column 7. It has"),
         ({"privacy_unit": "whom", "max_rows": 1}, UnknownColumnError, "Did you mean 'who'"),
-        ({"privacy_unit": ["who"], "max_rows": 1}, DeclarationError, "privacy_unit must be the"),
+        ({"privacy_unit": [], "max_rows": 1}, DeclarationError, "or a list of labels, got"),
+        ({"privacy_unit": [["who"]], "max_rows": 1}, DeclarationError, "privacy_unit must be the"),
+        ({"privacy_unit": {"who"}, "max_rows": 1}, DeclarationError, "privacy_unit must be the"),
+        ({"privacy_unit": ("who", "zone"), "max_rows": 1}, UnknownColumnError, "['who', 'zone']"),
+        ({"privacy_unit": ["who", "who"], "max_rows": 1}, DeclarationError, "not name a column"),
+        ({"privacy_unit": ["who", "day"], "max_rows": 1}, UnknownColumnError, "no column 'day'"),
+        ({"privacy_unit": ["who", "zone"]}, DeclarationError, "privacy_unit=['who', 'zone']"),
         ({"privacy_unit": "who"}, DeclarationError, "on its rows, got privacy_unit='who'"),
         ({"privacy_unit": "who", "max_groups": 2}, DeclarationError, "needs a cap on its"),
         ({"max_rows": 2}, DeclarationError, "none is declared: name its column with privacy_unit="),
@@ -237,7 +243,7 @@ def test_what_was_declared_is_found_again(trips):
     )
     assert isinstance(returned, dpf.DPAccessor)
     found = declaration_of(trips)
-    assert (found.privacy_unit, found.caps) == ("who", Caps(3, 2, 1))
+    assert (found.privacy_unit, found.caps) == (("who",), Caps(3, 2, 1))
     assert (found.neighboring, found.ledger) == ("replace", ledger)
     assert found.column("fare").bounds == (0, 100)
     assert list(found.column("zone").keys) == ["B", "A"]

@@ -99,7 +99,7 @@ def test_another_frame_is_warned_of_again(heard):
 def test_each_row_can_be_said_in_every_call(name, kind):
     released = CALLS[name](kind(rows()), epsilon=1, **ROW)
     unit = released.dp.certificate.privacy_unit
-    assert unit.column is None
+    assert unit.columns == ()
     assert unit.caps.max_rows == 1
     assert "one row" in released.dp.certificate._repr_html_()
 

@@ -33,7 +33,7 @@ rows_drawn = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=
 
 
 def kept_rows(column, cells, cell_count, caps):
-    return Units(column).choose(cells, cell_count, caps)
+    return Units([column]).choose(cells, cell_count, caps)
 
 
 def keep(units, cells, cell_count, caps):

@@ -85,8 +85,8 @@ def test_partitions_may_differ_in_dtype():
     objects = pd.concat([part.astype(object) for part in parts], ignore_index=True)
     tasks = [
         by_key(Term("rows"), Term("valid", "x", GRID), Term("sum", "x", GRID)),
-        by_key(Term("rows"), Term("sum", "x", GRID), unit="u", caps=ALL),
-        Task(Cells(), (Term("units"),), unit="u", caps=ALL),
+        by_key(Term("rows"), Term("sum", "x", GRID), unit=("u",), caps=ALL),
+        Task(Cells(), (Term("units"),), unit=("u",), caps=ALL),
     ]
     found = totals(of_parts(parts), *tasks)
     for total, expected in zip(found, totals(objects, *tasks), strict=True):
@@ -97,7 +97,7 @@ def test_partitions_may_differ_in_dtype():
 @pytest.mark.parametrize("other", [1.5, None, "a", pd.Timestamp("2024-01-02"), 2.5])
 def test_values_stay_as_they_are_beside_those_of_another_dtype(other):
     parts = [pd.DataFrame({"k": [key], "u": [7]}) for key in (2**53 + 1, other)]
-    task = by_key(Term("rows"), Term("sum", "k", Grid(0, 0, 2**60)), unit="u", caps=ALL)
+    task = by_key(Term("rows"), Term("sum", "k", Grid(0, 0, 2**60)), unit=("u",), caps=ALL)
     rows, sums = totals(of_parts(parts), task)[0]
     assert rows[KEYS.index(2**53 + 1)] == 1
     assert sums[KEYS.index(2**53 + 1)] == 2**53  # numbers are added as floats
@@ -106,7 +106,7 @@ def test_values_stay_as_they_are_beside_those_of_another_dtype(other):
 
 def test_zeros_of_either_sign_stay_as_they_are():
     parts = [pd.DataFrame({"u": [1, 1], "x": series([zero] * 2, "category")}) for zero in (0, -0.0)]
-    task = Task(Cells(), (Term("rows"),), Condition.parse("1 / x < 0"), unit="u", caps=ALL)
+    task = Task(Cells(), (Term("rows"),), Condition.parse("1 / x < 0"), unit=("u",), caps=ALL)
     assert totals(of_parts(parts), task)[0].item() == 2
 
 
@@ -163,7 +163,7 @@ def crowd(units=range(12)):
 def test_no_unit_adds_more_than_its_rows(partitions):
     frame = crowd().infer_objects()
     collection = split(frame, min(partitions, len(frame)), empty=True)
-    task = Task(Cells(), (Term("sum", "x", DIGITS), Term("units")), unit="u", caps=Caps(rows=5))
+    task = Task(Cells(), (Term("sum", "x", DIGITS), Term("units")), unit=("u",), caps=Caps(rows=5))
     for _ in range(2):
         found, units = totals(collection, task)[0][:, 0]
         assert digits(found).tolist() == [3, 4] + [5] * 10
@@ -175,7 +175,9 @@ def test_no_unit_adds_more_than_its_rows(partitions):
 def test_no_unit_adds_more_than_its_groups(partitions):
     collection = split(crowd(), partitions)
     cells = Cells((KeyAxis("k", pd.RangeIndex(3)),))
-    task = Task(cells, (Term("sum", "x", DIGITS),), unit="u", caps=Caps(groups=2, rows_per_group=2))
+    task = Task(
+        cells, (Term("sum", "x", DIGITS),), unit=("u",), caps=Caps(groups=2, rows_per_group=2)
+    )
     kept = digits(totals(collection, task)[0][0])
     assert kept.shape == (3, 12)
     assert kept.max() == 2
@@ -186,7 +188,7 @@ def test_no_unit_adds_more_than_its_groups(partitions):
 
 def test_what_is_drawn_has_keys_of_its_own():
     """A cluster computes a key once: two releases must not share what a cap kept."""
-    task = Task(Cells(), (Term("rows"),), unit="u", caps=Caps(rows=2))
+    task = Task(Cells(), (Term("rows"),), unit=("u",), caps=Caps(rows=2))
     collection = split(crowd(), 3)
     keys = [set(dict(engine_module._delay_totals(collection, [task]).dask)) for _ in range(2)]
     drawn = [{key for key in some if "_totaled_together" in str(key)} for some in keys]
@@ -196,7 +198,7 @@ def test_what_is_drawn_has_keys_of_its_own():
 
 def test_rows_that_fail_the_condition_take_no_room():
     collection = split(crowd(), 4)
-    asked = Task(Cells(), (Term("sum", "x", DIGITS),), unit="u", caps=Caps(rows=2))
+    asked = Task(Cells(), (Term("sum", "x", DIGITS),), unit=("u",), caps=Caps(rows=2))
     tasks = [
         Task(asked.cells, asked.terms, Condition.parse(where), asked.unit, asked.caps)
         for where in ("k == 0", "k == 1 or k == 2")
@@ -222,14 +224,14 @@ def test_equal_units_are_one_in_partitions_of_any_dtype():
     times = [pd.Series([moments[1]] * 3), *(series([one] * 3, "object") for one in moments[:1])]
     for columns in (alike, times):
         parts = [pd.DataFrame({"u": column}) for column in columns]
-        task = Task(Cells(), (Term("rows"), Term("units")), unit="u", caps=Caps(rows=4))
+        task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=4))
         assert totals(of_parts(parts), task)[0].ravel().tolist() == [4, 1]
 
 
 def test_units_of_several_tasks_may_differ():
     frame = survey()
     tasks = [
-        Task(Cells(), (Term("rows"), Term("units")), unit=unit, caps=Caps(rows=3))
+        Task(Cells(), (Term("rows"), Term("units")), unit=(unit,), caps=Caps(rows=3))
         for unit in ("person", "zone", None, "person")
     ]
     tasks[2] = Task(Cells(), (Term("rows"),))

@@ -74,7 +74,7 @@ def test_releases_are_those_of_one_frame(client, unit):
 @pytest.mark.parametrize("partitions", [2, 70])
 def test_no_unit_adds_more_than_its_caps(client, partitions):
     cells = Cells((KeyAxis("i", pd.RangeIndex(12)),))
-    task = Task(cells, (Term("rows"), Term("units")), unit="unit", caps=Caps(rows=5))
+    task = Task(cells, (Term("rows"), Term("units")), unit=("unit",), caps=Caps(rows=5))
     private = collection(partitions)
     (found,) = engine_for(private).totals(private, [task])
     assert found.tolist() == [[5] * 12, [1] * 12]

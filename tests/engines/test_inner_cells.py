@@ -40,7 +40,7 @@ def kept_by(caps, inner, groups=GROUPS):
     """The sets of rows that some unit keeps."""
     cells = np.array([group * INNER + place for group, place in ROWS])
     column = pd.Series(np.repeat(np.arange(UNITS), len(ROWS)))
-    mask = Units(column).choose(np.tile(cells, UNITS), groups * INNER, caps, inner)
+    mask = Units([column]).choose(np.tile(cells, UNITS), groups * INNER, caps, inner)
     rows = mask.reshape(UNITS, len(ROWS))
     return {tuple(np.flatnonzero(own).tolist()) for own in np.unique(rows, axis=0)}
 
@@ -81,7 +81,9 @@ def test_totals_are_of_groups_that_caps_allow(caps, chosen):
     frame, (keys, bins) = frame_of(), axes()
     places = None if chosen is None else np.add.outer(np.array(chosen) * INNER, np.arange(INNER))
     cells = Cells((keys, bins), None if places is None else places.ravel())
-    task = Task(cells, (Term("sum", "bit", Grid(0, 0, 2**40)),), unit="u", caps=caps, inner=INNER)
+    task = Task(
+        cells, (Term("sum", "bit", Grid(0, 0, 2**40)),), unit=("u",), caps=caps, inner=INNER
+    )
     total = sum(totals_of([frame], [task])[0][0].tolist())
     kept = frame[[bool(total >> row & 1) for row in range(len(frame))]]
     usable = frame[frame["u"].notna() & frame["x"].notna() & frame["k"].isin(chosen or [0, 1, 2])]
@@ -106,9 +108,9 @@ def test_tasks_share_the_rows_of_a_unit_where_groups_are_the_same():
     frame = pd.DataFrame(np.indices((40, 2, 8)).reshape(3, -1).T, columns=["u", "k", "x"])
     frame["bit"] = 2.0 ** frame["u"]
     terms, caps = (Term("sum", "bit", Grid(0, 0, 2**40)),), Caps(groups=1, rows_per_group=9)
-    task = Task(cells, terms, unit="u", caps=caps, inner=8)
-    same = Task(Cells(cells.axes), terms, unit="u", caps=caps, inner=8)
-    apart = Task(cells, terms, unit="u", caps=caps)
+    task = Task(cells, terms, unit=("u",), caps=caps, inner=8)
+    same = Task(Cells(cells.axes), terms, unit=("u",), caps=caps, inner=8)
+    apart = Task(cells, terms, unit=("u",), caps=caps)
     one, other, each = totals_of([frame], [task, same, apart])
     assert one.tolist() == other.tolist()
     table = one.reshape(2, 8)

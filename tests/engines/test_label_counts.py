@@ -84,7 +84,7 @@ def frames(tmp_path_factory):
 @pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
 def test_engines_count_what_is_counted_by_hand(frames, kind, options):
     unit, where, axes = options
-    task = LabelTask(axes, 99, where, unit)
+    task = LabelTask(axes, 99, where, () if unit is None else (unit,))
     with mock.patch.object(parquet, "_BUCKET_ROWS", 60):
         found = engine_for(frames[kind]).labels(frames[kind], task)
     expected = Counter(itertools.chain(*by_hand(FRAME, axes, unit, where).values()))
@@ -96,7 +96,8 @@ def test_engines_count_what_is_counted_by_hand(frames, kind, options):
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_a_unit_counts_for_no_more_labels_than_it_may(frames, kind, most):
     with mock.patch.object(parquet, "_BUCKET_ROWS", 60):
-        found = engine_for(frames[kind]).labels(frames[kind], LabelTask((ZONE,), most, None, "u"))
+        task = LabelTask((ZONE,), most, None, ("u",))
+        found = engine_for(frames[kind]).labels(frames[kind], task)
     units = by_hand(FRAME, (ZONE,), "u", None)
     assert sum(labeled(found).values()) == sum(min(most, len(own)) for own in units.values())
     assert max(map(len, units.values())) > most
@@ -106,7 +107,7 @@ def test_which_labels_count_is_a_uniform_choice():
     # 6,000 units of 4 labels each; 6 standard deviations: a false alarm in 10**8 runs
     n = 6_000
     frame = pd.DataFrame({"zone": list("ABCD") * n, "u": np.repeat(np.arange(n), 4)})
-    (found,) = label_counts([frame], [LabelTask((ZONE,), 3, None, "u")])
+    (found,) = label_counts([frame], [LabelTask((ZONE,), 3, None, ("u",))])
     numbers = np.array(list(labeled(found).values()))
     assert numbers.sum() == 3 * n
     assert (abs(numbers - 0.75 * n) < 6 * np.sqrt(n * 0.75 * 0.25)).all()
@@ -147,7 +148,7 @@ def one_more(labels):
 def test_one_unit_more_adds_one_to_its_labels_and_nothing_else(labels, first):
     frame = one_more(labels)
     frame = frame.iloc[::-1] if first else frame
-    task = LabelTask((ZONE, DAY), 99, None, "u")
+    task = LabelTask((ZONE, DAY), 99, None, ("u",))
     now, before = (labeled(label_counts([one], [task])[0]) for one in (frame, FRAME))
     texts = {one for one in labels if isinstance(one, str) and len(one) < 5 and one.isascii()}
     assert Counter(now) - Counter(before) == Counter((text, 1) for text in texts)
@@ -162,7 +163,7 @@ def test_a_column_that_is_not_there_is_refused(frames, kind):
 
 @pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
 def test_a_frame_without_labels_has_none(frames, kind):
-    task = LabelTask((ZONE, LabelAxis("fare", "date")), 2, None, "u")
+    task = LabelTask((ZONE, LabelAxis("fare", "date")), 2, None, ("u",))
     found = engine_for(frames[kind]).labels(frames[kind], task)
     assert [column.dtype for column in found.labels] == [object, object]
     assert len(found.units) == 0
@@ -171,7 +172,7 @@ def test_a_frame_without_labels_has_none(frames, kind):
 def test_two_million_labels_of_one_unit_take_less_than_two_seconds():
     labels = pd.Series(np.arange(2_000_000).astype("U8"), dtype=object)
     frame = pd.DataFrame({"zone": labels, "u": 1})
-    task = LabelTask((LabelAxis("zone", "string"),), 3, None, "u")
+    task = LabelTask((LabelAxis("zone", "string"),), 3, None, ("u",))
     times = []
     for _ in range(2):
         start = time.thread_time()

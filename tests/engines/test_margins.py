@@ -115,9 +115,9 @@ def test_caps_choose_rows_once_for_all_tables_and_tasks(threads):
     frame["x"] = 2.0 ** np.arange(rows)
     term = (Term("sum", "x", Grid(0, 0, 2**rows)), Term("rows"))
     caps, sets = Caps(rows=2), (((0, 1), (2,)), ((1, 2), (0, 3)), ((),))
-    tasks = [Task(Cells(AXES, margins=one), term, unit="u", caps=caps) for one in sets]
+    tasks = [Task(Cells(AXES, margins=one), term, unit=("u",), caps=caps) for one in sets]
     swapped = Cells(AXES[::-1], margins=((0,),))
-    tasks.append(Task(swapped, term, unit="u", caps=caps))
+    tasks.append(Task(swapped, term, unit=("u",), caps=caps))
     inside = np.logical_and.reduce([frame[f"k{at}"] < size for at, size in enumerate(SIZES)])
     with mock.patch.object(engine, "_BLOCK", 17):
         found = totals_of([frame], tasks, threads)
@@ -151,7 +151,7 @@ def test_all_choices_of_rows_come_up():
         BinAxis("u", _tens(units)),
     )
     term = (Term("sum", "x", Grid(0, 0, 2**62)),)
-    task = Task(Cells(axes, margins=((0, 2), (1, 2))), term, unit="u", caps=Caps(rows=2))
+    task = Task(Cells(axes, margins=((0, 2), (1, 2))), term, unit=("u",), caps=Caps(rows=2))
     found = totals_of([frame], [task])[0].reshape(2, 2, units // 10).sum(axis=1)
     assert (found[0] == found[1]).all()
     choices = {int(total) >> 6 * at & 63 for total in found[0] for at in range(10)}
@@ -166,7 +166,7 @@ def test_units_of_margins_are_counted_once():
     frame = frame_of(5, 50, most=9)
     inside = np.logical_and.reduce([frame[f"k{at}"] < size for at, size in enumerate(SIZES)])
     cells = Cells(AXES, margins=((0,), (1, 2)))
-    task = Task(cells, (Term("units"),), unit="u", caps=Caps(rows=3))
+    task = Task(cells, (Term("units"),), unit=("u",), caps=Caps(rows=3))
     found = engine_for(frame).totals(frame, [task])[0]
     assert found[0, :2].sum() == found[0, 2:].sum() == frame["u"][inside].nunique()
 
@@ -190,5 +190,5 @@ def test_values_that_change_while_they_are_read_are_in_no_cell_that_is_not_there
     frame = pd.DataFrame({"k": column, "j": [0, 1, 1, 0], "u": [1, 1, 1, 2]})
     axes = (KeyAxis("k", pd.Index(["a", "b"])), KeyAxis("j", pd.RangeIndex(2)))
     cells = Cells(axes, margins=((0,), (0, 1)))
-    task = Task(cells, (Term("rows"),), unit="u", caps=Caps(rows=3))
+    task = Task(cells, (Term("rows"),), unit=("u",), caps=Caps(rows=3))
     assert totals_of([frame], [task])[0].tolist() == [[1, 1, 1, 0, 0, 1]]

@@ -7,12 +7,13 @@ import uuid
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hostile import objects
 
@@ -22,6 +23,7 @@ from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.columns.lookup import finder
 from dpframe.engines import engine_for
+from dpframe.engines import units as grouping
 from dpframe.engines.units import unit_codes
 from dpframe.errors import STOPS
 from dpframe.privacy.neighbors import Caps
@@ -137,9 +139,9 @@ def as_a_dict_tells(items):
     return [number(item) for item in items]
 
 
-def numbered(column):
+def numbered(*columns):
     """Number of the unit of each row, in order of appearance; -1 for none."""
-    codes, none = unit_codes(column)
+    codes, none = unit_codes(columns)
     known = {none: -1}
     return [known.setdefault(code, len(known) - 1) for code in codes]
 
@@ -221,11 +223,75 @@ def test_an_added_id_never_moves_others(name, data):
     rows = [pool[place] for place in places]
     added = pool[data.draw(st.integers(0, len(pool) - 1))]
     place = data.draw(st.integers(0, len(rows)))
-    without = unit_codes(make(rows))
-    within, none = unit_codes(make([*rows[:place], added, *rows[place:]]))
+    without = unit_codes([make(rows)])
+    within, none = unit_codes([make([*rows[:place], added, *rows[place:]])])
     within = np.delete(within, place)
     assert (within == none).tolist() == (without[0] == without[1]).tolist()
     np.testing.assert_array_equal(within[:, None] == within, without[0][:, None] == without[0])
+
+
+PARTS = {
+    **COLUMNS,
+    "far integers": (lambda items: words(items, "int64"), [-(2**62), 0, 2**53 + 1, 2**62]),
+}
+
+
+@pytest.mark.sampled(every=5)
+@pytest.mark.parametrize("name", PARTS)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_combinations_are_told_apart_as_pairs_in_a_dict(name, data):
+    """A unit is missing where one of its parts is; no two combinations are one."""
+    names = [name, data.draw(st.sampled_from(sorted(PARTS)))]
+    rows = data.draw(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=30))
+    columns, parts = [], []
+    for named, places in zip(names, zip(*rows, strict=True) if rows else ([], []), strict=True):
+        make, pool = PARTS[named]
+        columns.append(make([pool[place % len(pool)] for place in places]))
+        parts.append(as_a_dict_tells([pool[place % len(pool)] for place in places]))
+    known = {None: -1}
+    expected = [
+        known.setdefault(None if -1 in pair else pair, len(known) - 1)
+        for pair in zip(*parts, strict=True)
+    ]
+    most = data.draw(st.sampled_from([1 << 62, 50, 1]))  # combinations that are numbered at once
+    with mock.patch.object(grouping, "_MOST", most):
+        assert numbered(*columns) == expected
+        assert numbered(*columns[::-1]) == expected
+
+
+GLUED = [("a b", "c"), ("a", "b c"), ("a", "b"), ("a b c", ""), ("1", "1"), (1, "1"), ("1", 1)]
+
+
+def glue(columns, threads=1):
+    """Glue texts: the fault that is planted."""
+    texts = [" ".join(map(str, parts)) for parts in zip(*columns, strict=True)]
+    codes, _ = pd.factorize(np.array(texts, object))
+    return codes.astype(np.int64), np.zeros(len(codes), bool)
+
+
+def one_more(ids):
+    """How a count of units changes with the last of some combinations."""
+    first, second = map(objects, zip(*ids, strict=True))
+    whole = pd.DataFrame({"a": first, "b": second})
+    found = []
+    for frame in (whole.iloc[:-1].copy(), whole):
+        frame.dp.declare(privacy_unit=["a", "b"], max_rows=1)
+        found.append(int(frame.dp.count(epsilon=EXACT).iloc[0, 0]))
+    return found[1] - found[0]
+
+
+@pytest.mark.parametrize("place", range(len(GLUED)))
+def test_combinations_that_glue_to_one_text_are_several_units(place):
+    ids = [*GLUED[:place], *GLUED[place + 1 :], GLUED[place]]
+    assert one_more(ids) == 1
+    assert one_more([*ids, GLUED[place - 1]]) == 0
+    assert one_more([*ids, (GLUED[place][0], None)]) == 0
+
+
+def test_a_rule_that_glues_is_found():
+    with mock.patch.object(grouping, "_combinations", glue):
+        assert one_more(GLUED[:2]) == 0
 
 
 def count(ids):
@@ -265,7 +331,7 @@ def test_an_id_that_cannot_be_hashed_is_left_out(error):
 @pytest.mark.parametrize("stop", STOPS)
 def test_what_stops_a_program_is_not_contained(stop):
     with pytest.raises(stop):
-        unit_codes(objects([Unhashable(stop)]))
+        unit_codes([objects([Unhashable(stop)])])
 
 
 def test_missing_parts_of_an_id_are_alike():
@@ -301,7 +367,7 @@ def test_releases_use_this_rule():
 
 
 VIEWS = {
-    "buckets": lambda column: unit_buckets(column, 1 << 40),
+    "buckets": lambda column: unit_buckets([column], 1 << 40),
     "keys": lambda column: finder(KeyAxis("x", pd.Index(KEYS, dtype=object)), column)(column),
     "where": lambda column: keep(WHERE, pd.DataFrame({"x": column})),
 }
@@ -320,7 +386,7 @@ def test_buckets_keys_and_conditions_look_at_one_row(name, view):
 
 
 def test_ids_with_equal_keys_share_a_bucket():
-    buckets = unit_buckets(objects(POOL), 1 << 40)
+    buckets = unit_buckets([objects(POOL)], 1 << 40)
     keys = [key_of(value) for value in POOL]
     pairs = [(a, b) for a in range(len(POOL)) for b in range(a) if keys[a] == keys[b] is not None]
     assert len(pairs) > 50
@@ -329,7 +395,7 @@ def test_ids_with_equal_keys_share_a_bucket():
 
 def test_a_number_that_has_lost_its_value_is_in_bucket_0():
     broken = uuid.UUID.__new__(uuid.UUID)
-    assert unit_buckets(objects([broken, 7]), 100).tolist() == [0, 4]
+    assert unit_buckets([objects([broken, 7])], 100).tolist() == [0, 4]
     assert numbered(objects([broken, 7])) == [-1, 0]
 
 
@@ -339,7 +405,7 @@ def test_collections_of_dask_tell_the_same_ids_apart():
     dask = pytest.importorskip("dask")
     items = [one for one in POOL * 2 if not isinstance(one, Unhashable)]
     frame = pd.DataFrame({"who": objects(items)})
-    task = Task(Cells(), (Term("rows"), Term("units")), unit="who", caps=Caps(rows=1))
+    task = Task(Cells(), (Term("rows"), Term("units")), unit=("who",), caps=Caps(rows=1))
     parts = [dask.delayed(frame.iloc[start::3]) for start in range(3)]
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
         collection = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)

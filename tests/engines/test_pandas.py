@@ -90,7 +90,7 @@ def oracle(frame, task):
     for i in range(len(frame)):
         row = {label: frame[label].astype(object).iloc[i] for label in frame.columns}
         cell = cell_of(task.cells, row)
-        left_out = task.unit is not None and pd.isna(row[task.unit])
+        left_out = any(pd.isna(row[label]) for label in task.unit)
         if cell is None or left_out or not holds(task.where, row):
             continue
         for sum_, term in zip(sums, task.terms, strict=True):
@@ -213,7 +213,7 @@ def test_caps_that_do_not_bind_only_drop_rows_without_a_unit(frame, task):
     frame["u"] = pd.Series([None, 1, 2.5, 1] * 3)[: len(frame)].to_numpy()
     caps = Caps(rows=20, groups=9, rows_per_group=19)
     with mock.patch.object(engine_module, "_BLOCK", 5):
-        capped = Task(task.cells, task.terms, task.where, "u", caps)
+        capped = Task(task.cells, task.terms, task.where, ("u",), caps)
         np.testing.assert_array_equal(totals(frame, capped), oracle(frame, capped))
 
 
@@ -226,13 +226,13 @@ def test_caps_apply_to_rows_that_pass_the_condition_and_fall_in_a_cell():
         {"k": list("aaabbz") * 2, "u": [1] * 6 + [2] * 6, "x": [1, 0, 0, 1, 0, 1] * 2}
     )
     where = Condition.parse("x > 0")  # one row of each unit in "a", one in "b", one in no cell
-    task = by_key((Term("rows"),), where=where, unit="u", caps=Caps(rows=2))
+    task = by_key((Term("rows"),), where=where, unit=("u",), caps=Caps(rows=2))
     assert totals(frame, task).tolist() == [[2, 2, 0]]
-    task = by_key((Term("rows"),), unit="u", caps=Caps(groups=1, rows_per_group=1))
+    task = by_key((Term("rows"),), unit=("u",), caps=Caps(groups=1, rows_per_group=1))
     for _ in range(20):
         assert totals(frame, task).sum() == 2
     hostile = frame.assign(u=pd.Series([[1]] * 6 + [2] * 6, dtype=object))
-    task = by_key((Term("rows"),), unit="u", caps=Caps(rows=3))
+    task = by_key((Term("rows"),), unit=("u",), caps=Caps(rows=3))
     assert totals(hostile, task).sum() == 3
 
 
@@ -242,7 +242,7 @@ def test_a_unit_moves_totals_by_no_more_than_its_caps():
     grid = Grid.for_bounds(-2, 1, integer=True)
     terms = (Term("rows"), Term("sum", "x", grid))
     for _ in range(20):
-        rows, sums = totals(frame, by_key(terms, unit="u", caps=Caps(5, 2, 3)))
+        rows, sums = totals(frame, by_key(terms, unit=("u",), caps=Caps(5, 2, 3)))
         assert rows.sum() == 5
         assert rows.max() <= 3
         assert np.count_nonzero(rows) <= 2
@@ -300,7 +300,7 @@ def test_many_blocks_and_one_row():
     assert totals(frame.iloc[:1], count).tolist() == [[1, 0, 0]]
     assert totals(frame.iloc[:0], count).tolist() == [[0, 0, 0]]
     for rows in (0, 1, n):
-        capped = by_key((Term("rows"),), unit="u", caps=Caps(rows=5))
+        capped = by_key((Term("rows"),), unit=("u",), caps=Caps(rows=5))
         assert totals(frame.iloc[:rows], capped).sum() == min(rows, 35)
 
 
@@ -336,7 +336,7 @@ def test_columns_are_named_exactly_once():
         "term": Task(Cells(), (Term("sum", "fair", Grid(0, 0, 1)),)),
         "term where": Task(Cells(), (Term("rows", where=Condition.parse("fair > 1")),)),
         "axis": Task(Cells((KeyAxis("fair", pd.Index([1])),)), (Term("rows"),)),
-        "unit": Task(Cells(), (Term("rows"),), unit="fair", caps=Caps(rows=1)),
+        "unit": Task(Cells(), (Term("rows"),), unit=("fair",), caps=Caps(rows=1)),
     }
     for task in tasks_naming.values():
         with raises(UnknownColumnError, "fair", label="fair"):
@@ -374,7 +374,7 @@ def test_true_is_counted_however_booleans_lie_in_memory(layout, columns, restric
     options = {
         "": {},
         "where": {"where": Condition.parse("x > 0")},
-        "unit": {"unit": "u", "caps": Caps(rows=1100)},
+        "unit": {"unit": ("u",), "caps": Caps(rows=1100)},
     }[restricted]
     if restricted:
         expected = expected[:, x > 0]

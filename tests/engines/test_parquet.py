@@ -209,8 +209,8 @@ def test_columns_of_any_type_are_read_as_what_they_hold(kind, tmp_path, monkeypa
     terms = (Term("rows"), Term("rows", where=where))
     tasks = [
         Task(by_key, terms),
-        Task(Cells(), (*terms, Term("units")), unit="v", caps=Caps(rows=2)),
-        Task(by_key, terms, where=where, unit="v", caps=Caps(rows=1)),
+        Task(Cells(), (*terms, Term("units")), unit=("v",), caps=Caps(rows=2)),
+        Task(by_key, terms, where=where, unit=("v",), caps=Caps(rows=1)),
     ]
     expected = totals(frame, tasks)
     check_equal(totals(ParquetFiles(path), tasks), expected)
@@ -226,7 +226,7 @@ def test_integers_stay_exact_beside_missing_values(tmp_path):
     assert totals(ParquetFiles(path, batch_rows=1), [task])[0].tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize("unit", [None, "u"])
+@pytest.mark.parametrize("unit", [(), ("u",)])
 def test_files_without_rows(unit, tmp_path):
     path = tmp_path / "none.parquet"
     pq.write_table(some_rows(True).slice(0, 0), path)
@@ -241,13 +241,13 @@ def test_rows_are_counted_without_reading_a_column(tmp_path):
     assert totals(ParquetFiles(tmp_path, batch_rows=1), [Task(Cells(), (Term("rows"),))])[0] == 7
 
 
-def counts(files, column, keys, unit=None):
+def counts(files, column, keys, unit=()):
     axis = KeyAxis(column, pd.Index(keys, dtype=object))
     task = Task(Cells((axis,)), (Term("rows"),), unit=unit, caps=Caps(rows=1))
     return totals(files, [task])[0][0].tolist()
 
 
-@pytest.mark.parametrize("unit", [None, "u"])
+@pytest.mark.parametrize("unit", [(), ("u",)])
 def test_folders_become_columns_whose_values_are_read_one_by_one(unit, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
     sizes = {"year=2020": 3, "year=007": 2, "year=a%20b": 4, "year=__HIVE_DEFAULT_PARTITION__": 5}
@@ -377,10 +377,12 @@ def test_texts_that_are_no_utf_8(tmp_path, monkeypatch):
     pq.write_table(pa.table({"a": texts, "u": [b"1", b"1", b"2", b"2", b"3"]}), path)
     files = ParquetFiles(path)
     assert counts(files, "a", ["A", "B", "\ufffd"]) == [2, 1, 0]
-    assert counts(files, "a", ["A", "B"], unit="u") == [2, 1]
+    assert counts(files, "a", ["A", "B"], unit=("u",)) == [2, 1]
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
-    assert counts(files, "a", ["A", "B"], unit="a") == [1, 1]
-    some = Task(Cells(), (Term("rows"),), where=Condition.parse("a > 'A'"), unit="u", caps=Caps(1))
+    assert counts(files, "a", ["A", "B"], unit=("a",)) == [1, 1]
+    some = Task(
+        Cells(), (Term("rows"),), where=Condition.parse("a > 'A'"), unit=("u",), caps=Caps(1)
+    )
     assert totals(files, [some])[0] == 2
 
 
@@ -402,9 +404,9 @@ def test_dictionaries_that_differ_between_files(tmp_path, monkeypatch):
     keys = [str(number) for number in range(400)]
     expected = [1] * 300 + [0] * 100
     assert counts(ParquetFiles(tmp_path), "a", keys) == expected
-    assert counts(ParquetFiles(tmp_path), "a", keys, unit="a") == expected
+    assert counts(ParquetFiles(tmp_path), "a", keys, unit=("a",)) == expected
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 50)
-    assert counts(ParquetFiles(tmp_path), "a", keys, unit="a") == expected
+    assert counts(ParquetFiles(tmp_path), "a", keys, unit=("a",)) == expected
 
 
 def test_a_file_is_read_anew(tmp_path):

@@ -88,7 +88,7 @@ def test_the_row_that_counts_of_a_unit_is_its_first_kept_one(rows):
     units = pd.Series([unit for unit, _ in rows], dtype=object)
     kept = np.array([keep and unit is not None for unit, keep in rows], bool)
     expected = kept & ~units.where(kept, other=None).duplicated().to_numpy()
-    np.testing.assert_array_equal(Units(units).first(kept), expected)
+    np.testing.assert_array_equal(Units([units]).first(kept), expected)
 
 
 @st.composite
@@ -115,7 +115,7 @@ def test_units_are_counted_once_whatever_the_caps(frame, cells, where, caps):
     counts = frame["u"].notna() & (True if keys is None else frame["k"].isin(keys))
     counts &= True if where is None else frame["x"].astype(float) > 0
     expected = len(set(frame["u"][counts]))
-    task = Task(cells, (Term("rows"), Term("units")), where, "u", caps)
+    task = Task(cells, (Term("rows"), Term("units")), where, ("u",), caps)
     with mock.patch.object(engine_module, "_BLOCK", 4):
         rows, units = totals(frame, task)
     assert units.sum() == expected
@@ -131,7 +131,10 @@ def test_without_a_unit_every_row_that_counts_is_one():
 def test_a_condition_of_the_term_leaves_units_out():
     frame = pd.DataFrame({"u": [1, 1, 2, 3], "x": [1, 1, 1, 0]})
     terms = Term("units"), Term("units", where=Condition.parse("x > 0"))
-    assert totals(frame, Task(Cells(), terms, unit="u", caps=Caps(rows=2))).tolist() == [[3], [2]]
+    assert totals(frame, Task(Cells(), terms, unit=("u",), caps=Caps(rows=2))).tolist() == [
+        [3],
+        [2],
+    ]
 
 
 def test_values_are_clipped_to_ones_before_they_are_picked():
@@ -177,7 +180,7 @@ def test_a_unit_moves_sums_by_no_more_than_its_rows_times_its_ones():
     frame = frame.assign(k=["p", "q", "z"] * 20, u=np.arange(60) % 2)
     caps = Caps(rows=5, groups=2, rows_per_group=3)
     for _ in range(20):
-        task = Task(BY, (Term("rows"), Term("units"), *BITS), None, "u", caps, most=3)
+        task = Task(BY, (Term("rows"), Term("units"), *BITS), None, ("u",), caps, most=3)
         rows, units, *sums = totals(frame, task)
         assert rows.sum() == 10
         assert units.sum() == 2

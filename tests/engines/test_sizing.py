@@ -54,7 +54,7 @@ def test_one_row_of_every_unit_is_in_the_bin_of_its_size(kind, threads, rows):
     expected = by_pandas(column, groups, kind)
     bins = np.searchsorted([1, 2], expected.to_numpy())
     with mock.patch.object(grouping, "_GROUP", 4):
-        cells = Units(column, threads).cells_of_sizes(groups.astype(np.uint8), sizes)
+        cells = Units([column], threads).cells_of_sizes(groups.astype(np.uint8), sizes)
     placed = cells < 3
     assert sorted(column[placed]) == sorted(expected.index)
     assert dict(zip(column[placed], cells[placed], strict=True)) == dict(

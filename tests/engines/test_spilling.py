@@ -46,7 +46,7 @@ def capped(where=None):
     return Task(
         Cells(),
         (Term("rows"),),
-        unit="u",
+        unit=("u",),
         caps=Caps(rows=2),
         where=None if where is None else Condition.parse(where),
     )

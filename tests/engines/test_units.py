@@ -62,7 +62,7 @@ def test_units_are_told_apart_as_in_a_dict(values, dtype):
     known = {}
     boxed = [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
     expected = [None if unit is None else known.setdefault(unit, len(known)) for unit in boxed]
-    codes, count = unit_codes(column)
+    codes, count = unit_codes([column])
     assert all(
         (code == count) == (unit is None) for code, unit in zip(codes, expected, strict=True)
     )
@@ -73,10 +73,10 @@ def test_units_are_told_apart_as_in_a_dict(values, dtype):
 
 def test_units_that_cannot_be_hashed_are_dropped():
     column = pd.Series([Unhashable(), [1], "a", {}, 2, "a"], dtype=object)
-    codes, count = unit_codes(column)
+    codes, count = unit_codes([column])
     assert (codes == count).tolist() == [True, True, False, True, False, False]
     assert codes[2] == codes[5] != codes[4]
-    mask = Units(column).choose(np.zeros(6, np.uint8), 1, Caps(rows=5))
+    mask = Units([column]).choose(np.zeros(6, np.uint8), 1, Caps(rows=5))
     assert mask.tolist() == [False, False, True, False, True, True]
 
 
@@ -96,26 +96,33 @@ COLUMNS = {
     "categories": lambda units: pd.Series(units).astype("category"),
     "sparse": lambda units: pd.Series(units).astype("Sparse[int]"),
 }
+PAIRS = {
+    "close together": ("close together", "texts"),
+    "numbered in two rounds": ("texts", "floats", "objects"),
+}
 
 
 @pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("kind", list(COLUMNS))
+@pytest.mark.parametrize("kinds", [*((kind,) for kind in COLUMNS), *PAIRS.values()], ids=str)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=70),
     caps=st.sampled_from([Caps(rows=2), Caps(groups=1, rows_per_group=2), Caps(3, 2, 2), Caps()]),
     threads=st.sampled_from([1, 3]),
+    most=st.sampled_from([1 << 62, 1]),
 )
 @settings(max_examples=40)
-def test_groups_of_units_keep_what_all_units_together_keep(kind, rows, caps, threads):
+def test_groups_of_units_keep_what_all_units_together_keep(kinds, rows, caps, threads, most):
     """With the same random word for everyone: a unit is in one group, with its rows in order."""
-    column = COLUMNS[kind]([unit for unit, _ in rows])
+    columns = [
+        COLUMNS[kind]([unit // (at + 1) for unit, _ in rows]) for at, kind in enumerate(kinds)
+    ]
     cells = np.array([cell for _, cell in rows], np.uint8)
     words = mock.patch.object(noise, "random_words", lambda n, kind: np.full(n, WORD, kind))
-    with words:
-        whole = Units(column)
+    with words, mock.patch.object(grouping, "_MOST", most):
+        whole = Units(columns)
         expected = whole.choose(cells, 3, caps)
         with mock.patch.object(grouping, "_GROUP", 5):
-            parted = Units(column, threads)
+            parted = Units(columns, threads)
             found = parted.choose(cells, 3, caps)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(parted.first(found), whole.first(found))
@@ -128,7 +135,7 @@ def test_groups_are_about_as_large_as_they_should_be(kind):
     column = column.astype("float64") / 3 if kind == "floats" else column
     column = column.map(str) if kind == "texts" else column
     with mock.patch.object(grouping, "_GROUP", 10_000):
-        sizes = [len(rows) for rows, _ in Units(column)._groups]
+        sizes = [len(rows) for rows, _ in Units([column])._groups]
     assert sum(sizes) == 100_000
     assert 5 <= len(sizes) <= 20
     assert max(sizes) < 25_000

@@ -21,7 +21,7 @@ from dpframe.ledger.protected import Protected
 
 
 def visits() -> pd.DataFrame:
-    return pd.DataFrame({"patient": [1, 1, 2], "pid": [1, 2, 3], 7: [1, 2, 3]})
+    return pd.DataFrame({"patient": [1, 1, 2], "pid": [1, 2, 3], "day": 1, 7: [1, 2, 3]})
 
 
 PATIENTS = {"privacy_unit": "patient", "max_rows": 2}
@@ -33,11 +33,17 @@ DIFFERENT = {
     "people, replaced": {**PATIENTS, "neighboring": "replace"},
     "other people": PIDS,
     "people of a column without a text": {"privacy_unit": 7, "max_rows": 2},
+    "people in a day": {"privacy_unit": ["patient", "day"], "max_rows": 2},
 }
 PAIRS = list(itertools.permutations(DIFFERENT, 2))
 SAME = [
     (PATIENTS, {"privacy_unit": "patient", "max_rows": 9, "max_groups": 1}),
     (PATIENTS, {**PIDS, "unit": "patient"}),
+    (PATIENTS, {"privacy_unit": ["patient"], "max_rows": 1}),
+    (
+        {"privacy_unit": ["patient", "day"], "max_rows": 1},
+        {"privacy_unit": ["pid", "day"], "max_rows": 1, "unit": "patient in one day"},
+    ),
     ({**PATIENTS, "unit": "person"}, {**PIDS, "unit": "person"}),
     ({}, {"bounds": {"pid": (0, 9)}}),
     ({"neighboring": "replace"}, {"neighboring": "replace"}),

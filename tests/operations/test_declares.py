@@ -34,7 +34,7 @@ def load(rows=3):
 
 def test_what_is_returned_is_declared():
     frame = load(5)
-    assert frame.dp.declaration.unit_column == "who"
+    assert frame.dp.declaration.unit_columns == ("who",)
     assert len(frame.dp.count("zone", epsilon=1)) == 2
     pd.testing.assert_frame_equal(frame, made(5), check_flags=False)
 

@@ -9,7 +9,7 @@ from dpframe.privacy.pots import Pots
 COLUMNS = [f"q{k}" for k in range(30)]
 LOOKS = {
     "suggest_caps": dpf.suggest_caps("zone"),
-    "suggest_bounds": dpf.suggest_bounds("fare", query="sum"),
+    "suggest_bounds": dpf.suggest_bounds("fare", query="sum", largest=8),
     "units": dpf.units(),
     "discover": dpf.discover("place", max_groups=1),
 }
@@ -41,12 +41,11 @@ def errors(frame, share):
     }
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (8, 1e-6)])
-@pytest.mark.parametrize("share", [0.05, 0.1])
+@pytest.mark.parametrize(("epsilon", "share"), [(1, 0.05), (1, 0.1), (8, 0.1)])
 @pytest.mark.parametrize("look", PURE)
-def test_a_look_does_not_spoil_what_follows(look, share, epsilon, delta):
-    before = errors(rides(epsilon, delta), 0.45)
-    looked = rides(epsilon, delta)
+def test_a_look_does_not_spoil_what_follows(look, epsilon, share):
+    before = errors(rides(epsilon), 0.45)
+    looked = rides(epsilon)
     looked.dp.release(LOOKS[look], share=share)
     after = errors(looked, 0.45)
     assert all(after[name] <= 1.08 * before[name] for name in LATER)
@@ -90,7 +89,7 @@ def test_pure_noise_that_more_than_doubles_the_error_is_not_taken():
 
 
 @pytest.mark.parametrize("query", [*LOOKS.values(), LATER["groups"], {"a": dpf.count()}])
-@pytest.mark.parametrize("spend", [{"share": 0.1}, {"epsilon": 0.2}, {"mu": 0.01}])
+@pytest.mark.parametrize("spend", [{"share": 0.1}, {"epsilon": 0.2}])
 def test_a_preview_says_what_is_left_of_both_kinds_afterwards(query, spend):
     frame = rides()
     shown = frame.dp.preview(query, **spend)

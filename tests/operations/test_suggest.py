@@ -23,7 +23,7 @@ from dpframe.errors import (
 from dpframe.operations.tables import PlannedTables
 from dpframe.privacy.laws import Law
 
-COLUMNS = ["units", "lost", "noise", "error"]
+COLUMNS = ["units", "lost", "noise", "error", "error_high"]
 DAYS = pd.Timedelta("1D")
 
 

@@ -28,6 +28,7 @@ OTHER = {
     "known_rows": (np.arange(4), 1.0),
     "has_units": True,
     "ranges": True,
+    "exclusive": ((1, 2),),
 }
 
 

@@ -240,7 +240,7 @@ def test_grids_follow_what_is_declared():
 
 
 def test_tables_know_the_private_columns_they_read():
-    unit = Declaration(DECLARED.columns, privacy_unit="who", caps=Caps(rows=2))
+    unit = Declaration(DECLARED.columns, privacy_unit=("who",), caps=Caps(rows=2))
     query = dpf.aggregate(
         by="zone", where="age > 1", n=dpf.count(where="tip < 1"), s=dpf.sum("fare")
     )
@@ -260,9 +260,9 @@ def test_a_condition_of_all_parts_leaves_rows_out_of_the_table():
 
 def test_rows_are_capped_only_with_a_unit():
     assert table_of(dpf.count(), DECLARED).caps == ROW_CAPS
-    unit = Declaration(DECLARED.columns, privacy_unit="who", caps=Caps(rows=2))
+    unit = Declaration(DECLARED.columns, privacy_unit=("who",), caps=Caps(rows=2))
     assert table_of(dpf.count(), unit).caps == Caps(rows=2)
-    uncapped = Declaration(DECLARED.columns, privacy_unit="who", caps=Caps(groups=2))
+    uncapped = Declaration(DECLARED.columns, privacy_unit=("who",), caps=Caps(groups=2))
     with raises(
         DeclarationError, "privacy_unit='who' needs a cap", parameter="max_rows", label="who"
     ):
@@ -273,7 +273,7 @@ def test_a_row_that_nothing_leaves_out_is_always_there():
     assert table_of(dpf.count(), DECLARED).workload.reach.always
     assert not table_of(dpf.count(where="a > 0"), DECLARED).workload.reach.always
     assert not table_of(dpf.count(by="zone"), DECLARED).workload.reach.always
-    unit = Declaration(DECLARED.columns, privacy_unit="who", caps=Caps(rows=1))
+    unit = Declaration(DECLARED.columns, privacy_unit=("who",), caps=Caps(rows=1))
     assert not table_of(dpf.count(), unit).workload.reach.always
 
 

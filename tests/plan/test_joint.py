@@ -7,6 +7,7 @@ import pytest
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import capping
+from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import LAWS, Law
@@ -18,7 +19,7 @@ COLUMNS = {
     "x": Column(bounds=(-2.0, 3.0)),
     "k": Column(bounds=(0, 9), integer=True),
 }
-UNITS = Declaration(COLUMNS, privacy_unit="who", caps=Caps(rows=3))
+UNITS = Declaration(COLUMNS, privacy_unit=("who",), caps=Caps(rows=3))
 ROWS = Declaration(COLUMNS)
 
 
@@ -27,8 +28,8 @@ def plan(queries, declaration=ROWS, mechanism="auto", **spend):
 
 
 def together(queries, declaration=ROWS):
-    """Return the names of the queries that are measured as one."""
-    made = plan(queries, declaration)
+    """Return the names of the queries that are measured as one, with noise on every cell."""
+    made = plan(queries, declaration, "laplace")
     return [
         [name for name, part in made.tables.items() if part.measurement is measured]
         for measured in made.measurements
@@ -158,3 +159,68 @@ def test_rows_are_kept_once_for_tables_of_the_same_groups_and_caps(monkeypatch):
     one, other = (part.iloc[:, 0].round() for part in found.values())
     assert one.sum() == 30
     assert one.tolist() == other.tolist()
+
+
+BY_COLUMNS = {
+    "g": dpf.count(by="g"),
+    "h": dpf.count(by="h", keys=[0, 1]),
+    "bins": dpf.histogram("x", bins=[-2, 0, 3]),
+    "both": dpf.count(by=["g", "h"], keys={"h": [0, 1]}),
+    "n": dpf.count(),
+}
+
+
+def test_counts_by_several_columns_share_noise_where_that_is_best():
+    few = {f"c{k}": Column(keys=pd.Index([0, 1], name=f"c{k}")) for k in range(10)}
+    tables = {name: dpf.count(by=name) for name in few}
+    made = plan(tables, Declaration(few | COLUMNS))
+    assert (made.mechanism, len(made.measurements)) == ("box", 1)
+    errors = [part.predictions()[0].std_error for part in made.tables.values()]
+    assert errors == pytest.approx([7.81] * 10, rel=1e-3)
+    beside = tables | {"k": dpf.histogram("k", bins=range(10)), "s": dpf.sum("x", by="g")}
+    made = plan(beside, Declaration(few | COLUMNS))
+    assert len(made.measurements) == 3
+    assert made.tables["c0"].measurement is made.tables["c9"].measurement
+    # other rows, options, and orders of columns
+    some = {name: dpf.count(by=name, where="x > 0" if name < "c5" else None) for name in few}
+    made = plan(some, Declaration(few))
+    assert sorted(
+        len([own for own in made.tables.values() if own.measurement is one])
+        for one in made.measurements
+    ) == [1, 1, 1, 1, 1, 5]
+
+
+def test_counts_that_share_noise_are_right(monkeypatch):
+    rows = pd.DataFrame(
+        {
+            "g": ["A", "B", "A", "Z", None, "C", 1],
+            "h": [0, 1, 1, 0, 7, None, True],
+            "x": [-1.0, 2, np.nan, 9, -2, 0, 3],
+        }
+    )
+    rows.dp.declare(keys={"g": ["A", "B", "C"]}, privacy_unit=dpf.EACH_ROW)
+    apart = {name: rows.dp.release(query, epsilon=1e9) for name, query in BY_COLUMNS.items()}
+    for law in (Law, *map(type, LAWS.values())):
+        monkeypatch.setattr(
+            law, "draw", lambda _, scales, size: [np.zeros(size, np.int64) for _ in scales]
+        )
+    shared = rows.dp.release(BY_COLUMNS, epsilon=1, mechanism="box")
+    kinds = {name: one.dp.certificate.release.mechanism.kind for name, one in shared.items()}
+    assert "signs" in kinds.values()
+    for name, one in apart.items():
+        pd.testing.assert_frame_equal(
+            pd.DataFrame(shared[name]), pd.DataFrame(one), check_flags=False
+        )
+
+
+def test_counts_to_be_denoised_stay_apart():
+    rows = pd.DataFrame({"g": ["A", "B"] * 9, "h": [0, 1] * 9})
+    rows.dp.declare(keys={"g": ["A", "B"], "h": [0, 1]}, privacy_unit=dpf.EACH_ROW)
+    tables = {name: dpf.count(by=name) for name in ("g", "h")}
+    shared = rows.dp.release(tables, epsilon=1)["g"]
+    assert shared.dp.certificate.release.mechanism.kind == "signs"
+    with pytest.raises(QueryError, match="measured apart with denoise="):
+        shared.dp.denoise("nonnegative")
+    apart = rows.dp.release(tables, epsilon=1, denoise="nonnegative")["g"]
+    assert apart.dp.certificate.release.mechanism.kind == "noise"
+    assert list(apart) == ["count", "count_denoised"]

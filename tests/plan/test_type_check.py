@@ -1,7 +1,9 @@
 """Queries that can match no row, by what is public, are refused before anything is spent."""
 
 from datetime import date
+from unittest import mock
 
+import numpy as np
 import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
@@ -13,6 +15,7 @@ from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
+from dpframe.privacy.laws import Law
 
 MARCH = Overrides({"month": "2024-03"})
 BY = 'by = "zone"'
@@ -90,6 +93,27 @@ def test_what_may_match_is_not_refused(tmp_path, where):
     plan = planned(tmp_path, (BY, f'{BY}\nwhere = "{where}"'), (TYPES, f"{TYPES}{types}\n"))
     TRIPS.assign(day="2024-03-01", tip="x").to_csv(tmp_path / "trips-2024-03.csv", index=False)
     assert preview_job(read_plan(plan, MARCH)).fits
+
+
+UNIT = 'privacy_unit = "driver"', 'privacy_unit = ["driver", "week"]'
+
+
+@pytest.mark.parametrize("by", ["", "\nkeys.week = { range = [0, 2] }"])
+def test_parts_of_a_unit_are_read_as_their_keys_are_and_as_texts_without(tmp_path, by):
+    declared = (KEYS_OF_ZONES, f"{KEYS_OF_ZONES}{by}")
+    query = (BY, 'by = "week"') if by else (BY, BY)
+    plan = planned(tmp_path, UNIT, declared, query, ("max_rows = 3", "max_rows = 99"))
+    trips = TRIPS.assign(week=pd.array([0, 0, 1, 1, None] * 20, "Int64"))
+    trips.to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    with mock.patch.object(
+        Law, "draw", lambda law, scales, n: [np.zeros(n, np.int64)] * len(scales)
+    ):
+        release_job(read_plan(plan, MARCH))
+    found = pd.read_csv(tmp_path / "by_zone-2024-03.csv")
+    assert found["trips"].tolist() == ([40, 40] if by else [40, 20, 20])
+    entry = dpf.Ledger(tmp_path / "trips.ledger").entries[0]
+    assert entry.unit == "driver in one week"
+    assert set(entry.columns) >= {"driver", "week"}
 
 
 DAY, CLOCK, ZONED = "1997-01-01", "1997-01-01T00:00:00", "1997-01-01T00:00:00Z"

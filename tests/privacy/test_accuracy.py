@@ -10,7 +10,12 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import check_level, integer_pair_half_width, pair_half_width
+from dpframe.privacy.accuracy import (
+    check_level,
+    integer_pair_half_width,
+    laplace_sum_half_width,
+    pair_half_width,
+)
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, LAWS
 from dpframe.privacy.noise_sum import NoiseSum
 
@@ -151,6 +156,39 @@ def test_half_widths_of_discrete_laplace_noises_cover_at_least_the_level(level):
     assert min(shares) >= level
     # standard deviations alone do not tell how coarse the noise is
     assert min(without) < level - 1e-4
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize("level", [0.8, 1 - 1e-5])
+@pytest.mark.parametrize("ratios", [(0.83, 0.31), (1.0, 1.0)])
+def test_a_half_width_of_three_laplace_noises_is_where_their_tail_is(ratios, level):
+    scales = [mp.mpf(3), *(mp.mpf(3 * ratio) for ratio in ratios)]
+    parts = [float(scale) * 2**0.5 for scale in scales]
+    width = laplace_sum_half_width([parts[0], np.array([parts[1]]), parts[2]], level)
+
+    def beyond(t):
+        # the density of |S| is the mean of cos(u t) over the characteristic function
+        def f(u):
+            return mp.sin(u * t) / u / mp.fprod(1 + (u * s) ** 2 for s in scales)
+
+        return 1 - 2 / mp.pi * mp.quadosc(f, [0, mp.inf], omega=t)
+
+    with mp.workdps(20):
+        tail = float(beyond(mp.mpf(float(width[0]))))
+        narrow = float(beyond(mp.mpf(0.95 * float(width[0]))))
+    assert (1 - level) * (0.98 if level < 0.9 else 0.95) < tail <= 1 - level < narrow
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.999])
+@pytest.mark.parametrize("scale", [0.25, 0.6, 2])
+@pytest.mark.parametrize("weights", [(1, 1, 1), (1, 0.5, 0.25), (1, 0.71, 0.03)])
+def test_half_widths_of_three_noises_by_row_cover_at_least_the_level(weights, scale, level):
+    law = discrete_laplace(scale)
+    loadings = {str(k): np.array([c * law[2]]) for k, c in enumerate(weights)}
+    noise = NoiseSum(loadings, dict.fromkeys(loadings, scale))
+    width = LAPLACE.sum_half_width(noise, level)[0]
+    assert covered(width, *((c, law) for c in weights)) >= level
 
 
 @pytest.mark.sampled(every=10)

@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 from support.boxes import chances, deviations
 
-from dpframe.privacy import box
+from dpframe.privacy import box, inversion
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 
@@ -282,3 +282,72 @@ def test_the_quantile_without_a_group_is_that_of_any():
 def test_levels_of_single_intervals_are_those_of_bonferroni():
     assert BOX.level_of_each(0.95, 10) == LAPLACE.level_of_each(0.95, 10)
     assert 1 - BOX.level_of_each(0.95, 10) == pytest.approx(0.005)
+
+
+def sum_beyond(t, parts, members):
+    """P(|sum_j a_j z_j| > t) at scale 1, by the piecewise polynomial of a sum of uniforms."""
+    parts = [mp.mpf(part) for part in parts]
+
+    def below(x):
+        n = len(parts)
+        corners = itertools.product((1, -1), repeat=n)
+        powers = (
+            math.prod(signs)
+            * max(x + mp.fsum(s * a for s, a in zip(signs, parts, strict=True)), 0) ** n
+            for signs in corners
+        )
+        return mp.fsum(powers) / (mp.factorial(n) * 2**n * mp.fprod(parts))
+
+    def given(r):
+        return r**members * mp.exp(-r) / mp.factorial(members) * 2 * (1 - below(t / r))
+
+    cuts = sorted(
+        {
+            t / abs(mp.fsum(s * a for s, a in zip(signs, parts, strict=True)))
+            for signs in itertools.product((1, -1), repeat=len(parts))
+        }
+    )
+    return mp.quad(given, [*cuts, 60, 150])
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("parts", "members"), [((1.0, 0.62, 0.17), 4), ((0.9, 1.0, 0.81), 3)])
+def test_the_law_of_three_terms_is_that_of_the_polynomial(parts, members, level):
+    width = inversion.box_half_width(parts, members, level)
+    with mp.workdps(20):
+        missed = float(sum_beyond(mp.mpf(width), parts, members))
+    assert 0.995 * (1 - level) < missed <= 1 - level
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("members", [5, 24])
+def test_sums_of_many_of_one_box_are_covered_and_hardly_more(members, level):
+    size, names = 200_000, [str(k) for k in range(members)]
+    scales = dict.fromkeys(names, 40.0)
+    weights = np.linspace(0.3, 1.4, members) * np.resize([1, -1, 1], members)
+    read = weights @ np.array(BOX.draw(list(scales.values()), size))
+    loadings = dict(zip(names, weights * deviations([40.0] * members), strict=True))
+    noise = NoiseSum(loadings, scales, [tuple(names)])
+    share = np.mean(np.abs(read) <= BOX.sum_half_width(noise, level))
+    # five deviations of a share of 200,000 or more: 6e-7 for each side
+    error = 5 * math.sqrt(level * (1 - level) / size)
+    assert level - error < share < level + 0.012 + error
+    narrow = 0.95 * BOX.sum_half_width(noise, level)
+    assert np.mean(np.abs(read) <= narrow) < level - error
+    assert inversion.box_half_width((1.0,) * 5, 5, 1 - 1e-12) is None
+
+
+def test_one_box_over_all_rows_counts_each_cell_once():
+    cells = {"0": np.full(6, 2.0)}
+    together = NoiseSum({"0": 24**0.5}, {"0": 40.0}, [("0",) * 6], {"0": 2.0}, terms=cells)
+    step = 2 / BOX.deviation_among(40.0, 6)
+    law = inversion.box_half_width((1.0,) * 6, 6, 0.9) * 40 * step
+    assert BOX.sum_half_width(together, 0.9) == pytest.approx(law + 3 * step)
+    one = NoiseSum({"0": 2.0}, {"0": 40.0}, [("0",) * 6])
+    assert BOX.sum_half_width(one, 0.9) == pytest.approx(step * BOX.half_width(40.0, 0.9, 6))
+    # where every row has a box of its own, they are several
+    apart = [("0", "1")], {"0": 2.0}
+    bound = NoiseSum({"0": 24**0.5}, {"0": 40.0, "1": 9.0}, *apart)
+    rows = NoiseSum({"0": 24**0.5}, {"0": 40.0, "1": 9.0}, *apart, terms=cells)
+    assert BOX.sum_half_width(rows, 0.9) == BOX.sum_half_width(bound, 0.9)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import Footprint, Sparse, movement
+from dpframe.privacy.sensitivity import Exclusive, Footprint, Sparse, movement
 from dpframe.privacy.unit_reach import Reach, reach_of
 
 LIMITS = [
@@ -37,6 +37,14 @@ def rows_of(footprints, size):
 def options(part, size):
     if isinstance(part, Footprint):
         return [tuple(zip(part.coordinates, corner, strict=True)) for corner in part.corners]
+    if isinstance(part, Exclusive):
+        pairs = zip(part.members, part.absent, strict=True)
+        gone = [tuple(zip(one.coordinates, absent, strict=True)) for one, absent in pairs]
+        return [
+            sum((*gone[:at], own, *gone[at + 1 :]), start=())
+            for at, one in enumerate(part.members)
+            for own in [*options(one, size), gone[at]]
+        ]
     places = range(part.coordinate, part.coordinate + part.size)
     return [
         tuple(
@@ -111,6 +119,20 @@ DESIGNS = {
     "few are true, one box": ((N, Sparse(1, 2, -1, 2, 1)), ONE_BOX),
     "few are true, beside the rows": ((N, Sparse(1, 2, -1, 2, 1)), TWO),
     "few are true, alone": ((N, Sparse(1, 2, -1, 2, 1)), ALONE),
+}
+EITHER = Exclusive((Footprint((1,), ((2,), (-1,))), Footprint((2,), ((3,),))), ((0,), (0,)))
+LIFTED = Exclusive((Footprint((1,), ((2,),)), Footprint((2,), ((3,), (-2,)))), ((-1,), (1,)))
+TRIPLE = Exclusive(
+    (Footprint((0, 2), ((1, -3), (1, 2))), Footprint((1,), ((4,),))), ((0, 0), (-1,))
+)
+DESIGNS |= {
+    "one or the other, one box": ((N, EITHER), ONE_BOX),
+    "one or the other, alone": ((N, EITHER), ALONE),
+    "one or the other, two boxes": ((N, EITHER), TWO),
+    "one or the other, lifted, one box": ((N, LIFTED), ONE_BOX),
+    "one or the other, lifted, alone": ((N, LIFTED), ALONE),
+    "two coordinates or one, alone": ((TRIPLE,), ALONE),
+    "two coordinates in a box, or one": ((TRIPLE,), ((0, 2), (1,))),
 }
 SCALES = (F(1, 2), F(5, 3), F(5, 3))
 

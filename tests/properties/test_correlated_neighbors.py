@@ -60,7 +60,7 @@ def planned(query, mechanism, neighboring, *, bounds=(-2, 3), missing=None, caps
         "k": Column(bounds=(-3, 5), integer=True),
         **{name: Column(bounds=(0, 1), integer=True) for name in BITS},
     }
-    unit = None if caps is None else "u"
+    unit = None if caps is None else ("u",)
     declaration = Declaration(
         columns, privacy_unit=unit, caps=caps or Caps(), neighboring=neighboring
     ).with_facts(missing=missing)

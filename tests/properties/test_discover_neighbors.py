@@ -53,7 +53,7 @@ UNITS = [zones for n in range(5) for zones in itertools.combinations_with_replac
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["pandas", "dask"])
 def test_a_unit_moves_as_many_counts_by_one_as_it_has_labels_but_no_more_than_its_cap(kind, most):
-    task = LabelTask((ZONE,), most, None, "u")
+    task = LabelTask((ZONE,), most, None, ("u",))
     for zones in UNITS if kind == "pandas" else UNITS[::7]:
         rows = [*BASE, *(("new", zone) for zone in zones)]
         frame = pd.DataFrame(rows, columns=["u", "zone"]).astype(object)

@@ -60,7 +60,7 @@ OTHERS = [("add_remove", {}), ("replace", {"x": 1, "b": 0})]  # relation, replac
 def frame_of(kind):
     """A frame of one kind of columns, in which every value meets others."""
     places = np.random.default_rng(5).integers(0, 256, (ROWS, len(COLUMNS)))
-    places[:, -1] %= 5  # few units, of several rows each
+    places[:, -2:] %= [2, 5]  # few units, of several rows each
     return pd.DataFrame(
         {
             name: kind.column(kind.chosen(row[at] for row in places.tolist()))
@@ -112,8 +112,9 @@ def sizes(scale, where):
 def declared(frame, kind, scale, facts):
     caps, relation, missing = facts
     keys = list(dict.fromkeys([*kind.keys, 1, "A", NOON, ZONED, 2.5]))
+    unit = ("u",) if relation == "add_remove" else ("u", "d")
     facts = Declaration(
-        privacy_unit=None if caps is NO_CAPS else "u", caps=caps, neighboring=relation
+        privacy_unit=None if caps is NO_CAPS else unit, caps=caps, neighboring=relation
     ).with_facts(bounds=BOUNDS[scale], keys={"k": keys, "h": [1, "A", 2]}, missing=missing)
     columns = {**facts.columns}
     for name in "bcd":
@@ -144,6 +145,11 @@ def spread(task, scale):
         "one range": Cells((clipped,)),
         "margin": Cells(margins=((),)),
         "rest": Cells((rest, bins)),
+        "hidden": Cells((replace(keys, hidden=True), replace(bins, hidden=True))),
+        "hidden margins": Cells(
+            tuple(replace(axis, hidden=True) for axis in (keys, bins, keys)),
+            margins=((0,), (1,), (2,)),
+        ),
     }
 
 
@@ -206,7 +212,7 @@ def check_margins(frame, task):
     axes = task.cells.axes
     with same_choices(1 << 16):
         margins, whole = (
-            totals_of([frame], [replace(task, cells=cells, unit=None)], 1)[0]
+            totals_of([frame], [replace(task, cells=cells, unit=())], 1)[0]
             for cells in (task.cells, Cells(axes))
         )
     sizes = tuple(map(len, axes))

@@ -33,7 +33,7 @@ from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 
-EXAMPLES = max(200, settings().max_examples)  # of each kind of query
+EXAMPLES = settings().max_examples  # of each kind of query
 COLUMNS = ["k", "h", "x", "y", "b", "c", "d", "u"]
 WHERES = [
     "x > 0",
@@ -162,7 +162,8 @@ def cases(draw, query):
     crowd = draw(st.lists(ROW, max_size=7))
     news = [draw(rows) if relation == "replace" else [], draw(rows)]
     if has_units:
-        crowd = _others(kinds["u"], crowd, news)
+        parts = draw(st.sampled_from(["u", "uy"]))  # columns that a unit is named by
+        crowd = _others({name: kinds[name] for name in parts}, crowd, news)
     labeled = draw(st.sampled_from(["plain", "plain", *LABELS]))
     make = draw(framers(kinds, labeled))
     rows = [_mixed(crowd, new, draw(ROW)) for new in news]
@@ -171,7 +172,7 @@ def cases(draw, query):
     ask.pairs = pairs(draw, keys, ask.at)
     declaration = Declaration(
         {ask.at(name): facts(name, keys.get(name), draw(ROW)) for name in COLUMNS},
-        privacy_unit=ask.at("u") if has_units else None,
+        privacy_unit=tuple(map(ask.at, parts)) if has_units else None,
         caps=draw(st.sampled_from(ALL_CAPS)) if has_units else NO_CAPS,
         neighboring=relation,
     )
@@ -182,23 +183,23 @@ def cases(draw, query):
     return Case((one, other), added, declaration, asked, mechanism, note)
 
 
-def _others(kind, crowd, news):
-    """Give each new unit one value for all its rows, and leave out rows of others of that value."""
-    place = COLUMNS.index("u")
+def _others(kinds, crowd, news):
+    """Give all rows of a new unit the same values, and leave out rows of others with these."""
+    places = [COLUMNS.index(name) for name in kinds]
     for new in news:
-        new[:] = [row[:place] + new[0][place : place + 1] for row in new]
+        for at, row in enumerate(new):
+            new[at] = bytes(new[0][n] if n in places else code for n, code in enumerate(row))
     mine = [new[0] for new in news if new]
-    units = boxed_column(kind.column(kind.chosen(row[place] for row in [*mine, *crowd])))
+    columns = [
+        boxed_column(kind.column(kind.chosen(row[place] for row in [*mine, *crowd])))
+        for kind, place in zip(kinds.values(), places, strict=True)
+    ]
+    units = list(zip(*columns, strict=True))
     return [
         row
         for row, unit in zip(crowd, units[len(mine) :], strict=True)
-        if not _among(unit, units[: len(mine)])
+        if not any(all(map(_same, unit, own)) for own in units[: len(mine)])
     ]
-
-
-def _among(value, others):
-    """Whether a dict takes a value for one of some others."""
-    return any(_same(value, other) for other in others)
 
 
 def _same(value, other):

@@ -44,7 +44,7 @@ def declared(bounds=(-2, 3), *, caps=None, neighboring="add_remove", missing=Non
         "x": Column(bounds=bounds),
         "k": Column(bounds=(-3, 5), integer=True),
     }
-    unit = None if caps is None else "u"
+    unit = None if caps is None else ("u",)
     declaration = Declaration(
         columns, privacy_unit=unit, caps=caps or Caps(), neighboring=neighboring
     )
@@ -149,6 +149,14 @@ QUERIES = {
         {},
     ),
     "margins beside others": ({"by": dpf.margins(["g"]), "n": dpf.count(by="h")}, {}),
+    "conditions that exclude each other": (
+        {
+            "low": dpf.count(by="g", where="x < 0"),
+            "high": dpf.sum("k", by="g", where="x >= 0"),
+            "none": dpf.count(by="g", where="not (x < 0 or x >= 0)"),
+        },
+        {},
+    ),
     "release of several": (
         {"n": dpf.count(), "s": dpf.sum("x", by="g"), "b": dpf.histogram("k", [-4, 0, 5])},
         {},
@@ -395,3 +403,50 @@ def test_one_unit_moves_margins_as_far_as_claimed(rows, mechanism, neighboring):
     ]
     others = units if neighboring == "replace" else units[:1]
     assert reached(plan, farthest(plan, units, others))
+
+
+SIGNS = {
+    "counts by several columns": {
+        "n": dpf.count(),
+        "g": dpf.count(by="g"),
+        "h": dpf.count(by="h"),
+        "bins": dpf.histogram("k", [-3, 0, 5]),
+    },
+    "counts of some": {name: dpf.count(by=name, where="f == 1") for name in "gh"},
+    "counts beside others": {
+        "g": dpf.count(by="g"),
+        "h": dpf.count(by="h"),
+        "s": dpf.sum(["x", "k"]),
+    },
+    "margins": {None: dpf.margins(["g", "h"], n=dpf.count(), s=dpf.sum("x"))},
+}
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
+@pytest.mark.parametrize("name", SIGNS)
+def test_one_row_moves_sums_of_signs_as_far_as_claimed(name, neighboring):
+    plan = planned(SIGNS[name], "box", neighboring)
+    assert any(part.is_over_cells for part in plan.measurements)
+    with_row = [measured(plan, [*BASE, row]) for row in ROWS]
+    others = with_row if neighboring == "replace" else [measured(plan, BASE)]
+    worst = farthest(plan, with_row, others)
+    # two rows that are replaced cannot differ in all signs of several columns at once
+    assert reached(plan, worst) or neighboring == "replace"
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_one_unit_moves_margins_by_signs_as_far_as_claimed(rows):
+    query = dpf.margins(["g", "h"], n=dpf.count(), s=dpf.sum("k"), max_rows=rows)
+    plan = planned(query, "box", "add_remove", Caps(9, 3, 9))
+    kinds = [(g, h, 0.0, k, 1) for g, h in (("A", 0), ("B", 1), ("A", 1)) for k in (-3, 5)]
+    units = [
+        measured(plan, unit)
+        for number in range(rows + 1)
+        for unit in itertools.combinations_with_replacement(kinds, number)
+    ]
+    assert reached(plan, farthest(plan, units, units[:1]))
+
+
+def test_counts_with_a_unit_of_their_own_stay_apart():
+    plan = planned({name: dpf.count(by=name) for name in "gh"}, "auto", "add_remove", Caps(1))
+    assert not any(part.is_over_cells for part in plan.measurements)

@@ -35,7 +35,7 @@ NEEDS = [(0, "rows"), (0, "units")]
 def planned(kind, mechanism, neighboring, *, budget=None, **spend):
     declaration = Declaration(
         {"g": Column(keys=pd.Index(KEYS, name="g"))},
-        privacy_unit="u",
+        privacy_unit=("u",),
         caps=Caps(rows=2),
         neighboring=neighboring,
         ledger=None if budget is None else Ledger(budget=budget),
@@ -74,7 +74,9 @@ def test_one_unit_moves_the_histogram_as_far_as_claimed(mechanism, neighboring, 
     assert 0 <= claimed / bins - 1 < Fraction(1, 10**9)
 
 
-@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    "neighboring", [pytest.param("add_remove", marks=pytest.mark.full), "replace"]
+)
 def test_one_unit_moves_a_look_as_far_as_its_pure_noise_allows(neighboring):
     plan = planned("rows", "auto", neighboring, budget=Budget(3, 1e-6), share=0.1)
     assert reached(plan, moved(plan))

@@ -86,11 +86,11 @@ def test_a_unit_adds_as_many_rows_to_every_table(name, drawn, most):
     kind = BY_NAME[name]
     axes, caps = drawn.axes(kind), Caps(rows=most)
     cells = Cells(axes, margins=MARGINS)
-    added = added_by_one(drawn, kind, Task(cells, (Term("rows"),), unit="u", caps=caps))
+    added = added_by_one(drawn, kind, Task(cells, (Term("rows"),), unit=("u",), caps=caps))
     sizes = [cells.of_margin(margin).size for margin in MARGINS]
     tables = np.split(added, np.cumsum(sizes)[:-1])
     found = {int(table.sum()) for table in tables}
-    free = Task(Cells(axes), (Term("rows"),), unit="u", caps=Caps(rows=ROWS))
+    free = Task(Cells(axes), (Term("rows"),), unit=("u",), caps=Caps(rows=ROWS))
     assert found == {min(most, int(added_by_one(drawn, kind, free).sum()))}
 
 
@@ -104,7 +104,7 @@ def test_a_unit_fills_groups_of_bins_up_to_its_caps(name, rows, groups, each, dr
     cells, inner = Cells((keys, bins)), len(bins)
 
     def by_group(caps):
-        task = Task(cells, (Term("rows"),), unit="u", caps=caps, inner=inner)
+        task = Task(cells, (Term("rows"),), unit=("u",), caps=caps, inner=inner)
         return added_by_one(drawn, kind, task).reshape(-1, inner).sum(axis=1)
 
     had, kept = by_group(Caps(rows=ROWS)), by_group(Caps(rows, groups, each))

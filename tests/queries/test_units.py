@@ -97,7 +97,7 @@ def test_certificates_say_what_was_counted(tmp_path):
     assert certificate.query.words == "units by zone where fare > 1"
     (column,) = certificate.columns
     assert (column.name, column.kind, column.integer) == ("units", "count", True)
-    assert certificate.privacy_unit == UnitPart("driver", CapsPart(None, 2, 1))
+    assert certificate.privacy_unit == UnitPart(("driver",), CapsPart(None, 2, 1))
     assert "units by zone" in repr(certificate)
     assert "units by zone" in certificate._repr_html_()
     made.dp.write_csv(tmp_path / "units.csv")

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from replays.test_planted_faults import FAULTS  # noqa: E402
 from replays.test_published_bugs import BUGS  # noqa: E402
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--output", type=Path, default=PAGE)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", dpf.errors.DPFrameWarning)
+    warnings.simplefilter("ignore")
     caught = [(fault, fault.rule in _rules_of(fault)) for fault in (*FAULTS, *BUGS)]
     tallies, asked = replay_all(random.Random(0).sample(CASES, len(CASES) // options.every))
     lines = [INTRODUCTION.format(cases=len(CASES), calls=len(CALLS))]

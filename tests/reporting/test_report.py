@@ -225,6 +225,20 @@ def test_what_a_release_kept_of_its_promise_to_leave_out_is_said(declared):
         assert said in page
 
 
+def test_units_of_several_columns_are_said_to_be_combinations(visits):
+    visits["day"] = visits["person"] % 7
+    visits.dp.declare(privacy_unit=["person", "day"], max_rows=2, keys={"ward": ["north"]})
+    page = Page(dpf.report(visits.dp.count("ward", epsilon=1))).text
+    for said in (
+        "all rows of one 'person' in one 'day' together (who is in k of these is protected as k",
+        "It is enough to protect one 'person' in one 'day': who is in k of these is protected as k",
+        "person is missing",
+        "day is missing",
+    ):
+        assert said in page
+    assert "Nobody has rows under more than one value" not in page
+
+
 def test_percentages_that_cannot_be_given_are_said_to_be_missing(declared):
     visits, _ = declared
     released = visits.dp.count(by="ward", epsilon=4)

@@ -10,9 +10,10 @@ from jsonschema import Draft202012Validator
 from support.certifying import recertified
 
 import dpframe as dpf
-from dpframe.denoising.tails import log_widths, mean_sizes, tail_counts
+from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes
 from dpframe.errors import CertificateError
-from dpframe.steps.suggest_caps import CapErrors, mean_error
+from dpframe.queries.sizes import candidate_caps
+from dpframe.steps.suggest_caps import CapErrors, expected_error, mean_error
 
 mpl.use("Agg")
 from matplotlib.figure import Figure  # the backend comes first
@@ -42,31 +43,58 @@ def test_the_mean_error_is_that_of_laplace_noise():
 
 
 def test_the_error_is_that_of_laplace_noise_beside_a_bias():
-    released = visits().dp.suggest_caps("zone", largest=4, epsilon=0.5)
-    noise, k = released["noise"].to_numpy(), np.arange(-4000, 4001)
-    for lost, scale, error in released[["lost", "noise", "error"]].to_numpy():
+    lost, noise, k = np.array([0.0, 2.0, 9.0]), np.array([1.5, 1.0, 3.0]), np.arange(-9000, 9001)
+    for bias, scale, error in zip(lost, noise, expected_error(lost, noise), strict=True):
         density = np.exp(-np.abs(k / 100) / scale)
-        expected = np.average(np.abs(lost + k / 100), weights=density)
-        assert error == pytest.approx(expected, rel=0.02)
-    assert (released["error"] <= released["lost"] + noise).all()
-    assert (released["error"] >= np.maximum(released["lost"], noise)).all()
+        assert error == pytest.approx(np.average(np.abs(bias + k / 100), weights=density), rel=0.02)
 
 
-def test_what_is_cut_off_is_counted_from_the_released_numbers(found):
-    caps, noise = found.index.to_numpy(), mean_error(found.dp.std_error["units"].iloc[0])
-    counts = tail_counts(found["units"].to_numpy(float), noise, log_widths(caps))
-    sizes = mean_sizes(found.index.to_numpy())
-    for cap, lost in found["lost"].items():
-        beyond = sum(n * max(size - cap, 0) for n, size in zip(counts, sizes, strict=True))
-        assert lost == pytest.approx(beyond / 2, rel=1e-9, abs=1e-9)
+def test_errors_are_averages_over_what_the_released_numbers_may_come_from(found):
+    caps, scale = found.index.to_numpy(), mean_error(found.dp.std_error["units"].iloc[0])
+    drawn = likely_counts(found["units"].to_numpy(float), scale, log_widths(caps))
+    for cap, (lost, noise, error, high) in found.drop(columns="units").iterrows():
+        beyond = sum(
+            n * max(size - cap, 0) for n, size in zip(drawn.T, mean_sizes(caps), strict=True)
+        )
+        most = sum(n * max(size - cap, 0) for n, size in zip(drawn.T, caps, strict=True))
+        together = [b / 2 + noise * np.exp(-b / 2 / noise) for b in np.broadcast_to(beyond, 300)]
+        assert lost == pytest.approx(np.median(beyond / 2), rel=1e-9, abs=1e-9)
+        assert error == pytest.approx(np.exp(np.mean(np.log(together))))
+        # normal noise of the same standard error is 2 / sqrt(pi) times as large on average
+        assert high == pytest.approx(np.quantile(most / 2, 0.95) + 2 / np.sqrt(np.pi) * noise)
     assert (np.diff(found["lost"]) <= 0).all()
+    assert (found["error"] >= found["noise"] * (1 - 1e-9)).all()
+    assert (found["error_high"] > found["error"]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_units_with_very_many_rows_are_not_lost(seed):
+    # bins one by one look like noise, which is 10 in each; together they stand out
+    rng = np.random.default_rng(seed)
+    sizes = np.concatenate([rng.geometric(0.5, 21_000), rng.integers(8, 29, 150)])
+    caps = candidate_caps("rows", 2**20).to_numpy()
+    units = np.bincount(np.searchsorted(caps, sizes), minlength=len(caps))
+    frame = pd.DataFrame({"k": np.repeat(caps, units)})
+    keys = {"max_rows": caps.tolist()}
+    raw = frame.rename(columns={"k": "max_rows"}).dp.count(
+        by="max_rows", keys=keys, epsilon=0.1, privacy_unit=dpf.EACH_ROW, mechanism="laplace"
+    )
+    noisy = (units + rng.laplace(0, 10, len(caps))).round().astype(int)
+    released = recertified(raw.rename(columns={"count": "units"}).assign(units=noisy), raw)
+    errors = CapErrors("count", {"epsilon": 0.9}, caps, caps / 0.9, 1.0)
+    found = errors.add_to(released)
+    best = found.dp.best["max_rows"]
+    real = np.maximum(sizes - best, 0).sum() + best / 0.9
+    assert 12 <= best <= 64
+    assert real <= found["error_high"].loc[best]
+    assert real / 3 <= found["error"].loc[best] <= 3 * real
 
 
 def test_the_best_has_the_least_error_and_is_recorded(found):
     name = found["error"].idxmin()
     assert found.dp.best == {"max_rows": name}
     steps = dpf.verify(found).steps
-    assert [step.into for step in steps] == ["lost", "noise", "error"]
+    assert [step.into for step in steps] == ["lost", "noise", "error", "error_high"]
     assert {step.query for step in steps} == {"count by zone"}
     assert {tuple(step.planned.items()) for step in steps} == {(("epsilon", 4.5),)}
     with pytest.raises(CertificateError, match="suggests nothing"):
@@ -129,4 +157,4 @@ def test_no_noise_at_all_is_no_division_by_zero():
     facts = CapErrors("count", {"epsilon": 1.0}, caps, np.zeros(2), 1.0)
     renamed = recertified(raw.rename(columns={"count": "units"}), raw)
     made = facts.add_to(renamed)
-    assert np.isfinite(made[["lost", "noise", "error"]].to_numpy()).all()
+    assert np.isfinite(made[["lost", "noise", "error", "error_high"]].to_numpy()).all()

@@ -232,10 +232,11 @@ def test_mechanisms_have_ways_of_their_own_for_margins():
     assert [name for name, planners in ways.items() if planners] == [
         "gaussian",
         "laplace",
+        "box",
         "classical",
     ]
     assert MECHANISMS["correlated"].plain_planners(work) == ways["gaussian"]
-    assert MECHANISMS["box"].plain_planners(work) == ()
+    assert MECHANISMS["box"].plain_planners(work) == ways["laplace"]
     alone = marginal((2,), [])
     assert margins.apart(alone, GAUSSIAN) is None
     assert margins.plan_paired(alone, LAPLACE) is None

@@ -110,8 +110,8 @@ ALL = Caps(rows=ROWS)
 TASKS = [
     by_key(Term("rows"), Term("sum", "x", GRID)),
     by_key(Term("rows"), Term("valid", "k", GRID), where=Condition.parse("n > 1")),
-    by_key(Term("rows"), Term("sum", "k", GRID), unit="u", caps=ALL),
-    Task(Cells(), (Term("rows"), Term("units")), Condition.parse("x > 0"), unit="u", caps=ALL),
+    by_key(Term("rows"), Term("sum", "k", GRID), unit=("u",), caps=ALL),
+    Task(Cells(), (Term("rows"), Term("units")), Condition.parse("x > 0"), unit=("u",), caps=ALL),
 ]
 
 

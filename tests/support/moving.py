@@ -20,6 +20,8 @@ def rows_of(workload, *, every=False):
     rows = itertools.product(*kinds)
     if workload.most is not None:
         rows = (row for row in rows if sum(map(bool, row)) <= workload.most)
+    for sources in workload.exclusive:
+        rows = [row for row in rows if sum(row[k - 1] is not None for k in sources) <= 1]
     return list(rows)
 
 

@@ -77,7 +77,7 @@ def found_zones(frame):
     budget = dpf.Budget(epsilon=9, delta=1e-5, discovery=5e-6)
     facts = {"bounds": {"fare": (0, 60)}, "privacy_unit": "rider", "max_rows": 500}
     frame.dp.declare(**facts, budget=budget)
-    found = frame.dp.discover("zone", epsilon=7, max_groups=9)
+    found = frame.dp.discover("zone", epsilon=7, max_groups=1)
     return found, frame.dp.count("zone", keys=found, epsilon=0.5)
 
 

@@ -396,7 +396,7 @@ def test_errors_are_not_caught_by_pipelines():
 
 SCRIPT = """
 import sys
-import dpframe, dpframe.dask
+import dpframe
 from dpframe.__main__ import main
 assert not [name for name in sys.modules if name.startswith("dpframe.testing")]
 """

@@ -1,0 +1,192 @@
+"""Conditions that exclude each other: a row satisfies at most one of them.
+
+The constants that conditions compare a column with cut its values into cells: each number, what
+lies between two of them, each text, and all else, missing values among it. A condition holds in
+some cells at most, whatever other columns hold. Conditions exclude each other if these sets of
+cells are disjoint.
+
+A row has one number in a column, if any: `filters.keep` compares with the nearest float, and an
+integer with one below 2**53 as if it were that float. Texts that may be points in time are left
+out: two of them can be the same one.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import and_, or_
+from typing import TypeAlias
+
+from dpframe.queries import where
+from dpframe.queries.where import Condition
+
+_MOST_OPEN = 16  # sets of conditions that another one is compared with
+
+_Cells: TypeAlias = tuple[int, int]
+"""Bits of the cells in which a condition may hold, and of those in which it must."""
+
+
+def exclusive_sets(conditions: Sequence[Condition | None]) -> tuple[tuple[int, ...], ...]:
+    """Find conditions that exclude each other, by their positions; each is in one set at most.
+
+    Examples
+    --------
+    >>> texts = ["x > 0", "y in ['a', 'b']", "x <= 0 and y != 'a'", "x > 1", "y == 'c'"]
+    >>> exclusive_sets([Condition.parse(text) for text in texts])
+    ((0, 2), (1, 4))
+    """
+    if sum(one is not None for one in conditions) <= 1:
+        return ()
+    by_column: dict[str, list[int]] = {}
+    for at, condition in enumerate(conditions):
+        for column in () if condition is None else condition.columns:
+            by_column.setdefault(column, []).append(at)
+    found: list[tuple[int, ...]] = []
+    taken: set[int] = set()
+    for column, places in by_column.items():
+        free = [at for at in places if at not in taken]
+        if len(free) > 1:
+            roots = {at: one.root for at in free if (one := conditions[at]) is not None}
+            own = [one for one in _disjoint(_may_hold(column, roots)) if len(one) > 1]
+            found += own
+            taken.update(at for one in own for at in one)
+    return tuple(sorted(found))
+
+
+def _disjoint(cells: Mapping[int, int]) -> list[tuple[int, ...]]:
+    """Put each set of cells to the first ones that it shares no cell with."""
+    groups: list[list[int]] = []
+    used: list[int] = []
+    for at, own in cells.items():
+        for k in range(max(0, len(groups) - _MOST_OPEN), len(groups)):
+            if not own & used[k]:
+                groups[k].append(at)
+                used[k] |= own
+                break
+        else:
+            groups.append([at])
+            used.append(own)
+    return list(map(tuple, groups))
+
+
+def _may_hold(column: str, roots: Mapping[int, where.Node]) -> dict[int, int]:
+    """Return the cells of a column in which each condition may hold."""
+    numbers, texts = {0.0}, set()
+    for root in roots.values():
+        for constant in _constants(column, root):
+            if isinstance(constant, str):
+                texts.add(constant)
+            else:
+                numbers.add(constant)
+    if any(map(_may_be_a_time, texts)):
+        texts = set()
+    cut = _Cut(column, sorted(numbers), {text: k for k, text in enumerate(sorted(texts))})
+    return {at: cut.cells(root)[0] for at, root in roots.items()}
+
+
+def _may_be_a_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _constants(column: str, node: where.Node) -> Iterator[float | str]:
+    """Yield what a column is compared with."""
+    match node:
+        case where.Not(operand):
+            yield from _constants(column, operand)
+        case where.All(parts) | where.Any(parts):
+            for part in parts:
+                yield from _constants(column, part)
+        case (
+            where.Compare(left=where.Name(label), right=where.Constant(value))
+            | where.Compare(left=where.Constant(value), right=where.Name(label))
+        ):
+            if label == column:
+                yield value
+        case where.Membership(operand=where.Name(label), items=items):
+            if label == column:
+                yield from items
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The cells of a column. Bit 0 is for all else; then come texts, then numbers.
+
+    Parameters
+    ----------
+    column
+        Its label.
+    numbers
+        The numbers that it is compared with, in increasing order: before and behind each of them is
+        a cell of its own.
+    texts
+        The texts, with their positions.
+    """
+
+    column: str
+    numbers: list[float]
+    texts: Mapping[str, int]
+
+    @property
+    def _every(self) -> int:
+        return (1 << 2 + len(self.texts) + 2 * len(self.numbers)) - 1
+
+    def cells(self, node: where.Node) -> _Cells:
+        """Return where a condition may hold and where it must."""
+        match node:
+            case where.Not(operand):
+                may, must = self.cells(operand)
+                return self._every & ~must, self._every & ~may
+            case where.All(parts):
+                return self._joined(parts, and_, self._every)
+            case where.Any(parts):
+                return self._joined(parts, or_, 0)
+        return self._leaf(node)
+
+    def _leaf(self, node: where.Node) -> _Cells:
+        match node:
+            case where.Name(self.column):
+                return self._known(self._numbers("<", 0.0) | self._numbers(">", 0.0))
+            case where.Membership(where.Name(self.column) as name, items):
+                equal = tuple(where.Compare("==", name, where.Constant(item)) for item in items)
+                return self._joined(equal, or_, 0)
+            case where.Compare(sign, where.Name(self.column), where.Constant(value)):
+                return self._compared(sign, value)
+            case where.Compare(sign, where.Constant(value), where.Name(self.column)):
+                return self._compared(_MIRRORED[sign], value)
+        return self._every, 0  # it depends on more than this column, or on more than its cells
+
+    def _joined(
+        self, parts: Sequence[where.Node], joint: Callable[[int, int], int], start: int
+    ) -> _Cells:
+        may = must = start
+        for part in parts:
+            one, other = self.cells(part)
+            may, must = joint(may, one), joint(must, other)
+        return may, must
+
+    def _compared(self, sign: str, constant: float | str) -> _Cells:
+        """Return the cells whose values are in a relation to a constant."""
+        if not isinstance(constant, str):
+            return self._known(self._numbers(sign, constant))
+        if sign == "==" and constant in self.texts:
+            return self._known(2 << self.texts[constant])
+        return self._every, 0  # an order of texts, or a text that may be a time
+
+    @staticmethod
+    def _known(cells: int) -> _Cells:
+        return cells, cells
+
+    def _numbers(self, sign: str, constant: float) -> int:
+        first = 1 + len(self.texts)
+        equal = first + 2 * bisect_left(self.numbers, constant) + 1
+        last = first + 2 * len(self.numbers)
+        below, above = (1 << equal) - (1 << first), (2 << last) - (2 << equal)
+        found = {"<": below, ">": above}.get(sign[0], 0)
+        return found | (1 << equal if "=" in sign else 0)
+
+
+_MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

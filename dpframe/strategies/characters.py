@@ -1,0 +1,465 @@
+"""Tables measured by sums of signs, which share the noise of a box.
+
+A table by a column of k keys has k cells. Measure k sums of signs in place of them: the first one
+counts every row, the others add 1 or -1 for a row, by its key. Let M be the matrix of these signs,
+one row for each sum and one column for each key, of entries in [-1, 1], invertible, and its first
+row of ones. The cells are `M^-1` times the sums. A cell has variance v times
+
+    c = sum_r (M^-1)_xr^2 ,
+
+v being that of the noise of a sum. It is at least 1 / k (Hotelling 1944, on weighing with a
+balance), which Hadamard matrices reach: c = 1/2, 5/12, 1/4, 2/9, 1/5 for k = 2, 3, 4, 5, 6, in the
+mean over the cells.
+
+For tables by several columns, signs are multiplied: a sum belongs to a set S of columns, with one
+row of M other than the first for each of them, and tables share the sums that belong to columns of
+both. So a row moves each of the D sums of all tables by at most 1, and noise in one box costs the
+largest of these movements, where Laplace noise on cells costs the number of tables.
+
+Rows without any of the keys of a column have a cell of their own, which is not released; or, where
+that is better, a sum of 1 for rows with a key and -1 for others, and no sign in the other sums.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, reduce
+from typing import ClassVar
+
+import numpy as np
+
+from dpframe.forks import cached_property
+from dpframe.privacy.box import spread
+from dpframe.privacy.laws import Law
+from dpframe.privacy.sensitivity import Scale
+from dpframe.strategies.base import Estimate, Need, Prediction, Workload
+from dpframe.strategies.box import boxes_of
+from dpframe.strategies.contrasts import place
+from dpframe.strategies.domain import Dimension, Domain
+from dpframe.strategies.layout import lift_totals, weights
+from dpframe.strategies.linear import ROUNDED, Block, Reading, corners, round_whole
+from dpframe.strategies.margins import Lattice, Layer, subsets
+
+MOST_SUMS = 2_500
+"""More sums than this are not planned: one box of so many is never best."""
+
+MOST_KEYS = 32
+"""Nor are signs of more keys than this."""
+
+_FINEST = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """The signs of a column, and how its cells are read off their sums.
+
+    Parameters
+    ----------
+    matrix
+        One row for each sum, one column for each key; the last one may be for rows without a key.
+    inverse
+        One row for each key that is released.
+    """
+
+    matrix: np.ndarray
+    inverse: np.ndarray
+
+    @property
+    def spread(self) -> float:
+        """The mean over the cells of c, the variance of a cell at variance 1 of every sum."""
+        return float((self.inverse**2).sum() / len(self.inverse))
+
+
+def signs_of(keys: int, *, hidden: bool = False) -> Signs:
+    """Choose the signs of a column.
+
+    Parameters
+    ----------
+    keys
+        The number of keys that are released.
+    hidden
+        Whether rows may have none of them.
+
+    Examples
+    --------
+    >>> signs_of(3).matrix.tolist()
+    [[1, 1, 1], [1, -1, 0], [1, 1, -1]]
+    >>> signs_of(4).matrix.tolist()
+    [[1, 1, 1, 1], [-1, -1, 1, 1], [-1, 1, -1, 1], [-1, 1, 1, -1]]
+    >>> [round(signs_of(k).spread, 4) for k in (2, 3, 4, 5, 6, 7, 8)]
+    [0.5, 0.4167, 0.25, 0.2222, 0.2, 0.22, 0.125]
+    """
+    return _signs_of(keys, hidden)
+
+
+@lru_cache(64)
+def _signs_of(keys: int, hidden: bool) -> Signs:
+    found = [_square(keys + hidden), *([_beside(_square(keys))] if hidden else [])]
+    made = [Signs(matrix, np.linalg.inv(matrix)[:keys]) for matrix in found]
+    return min(made, key=lambda one: round(one.spread, 12))
+
+
+@lru_cache(64)
+def _square(n: int) -> np.ndarray:
+    """Return n sums of n signs, from which cells have small variances; the first is of ones."""
+    if n <= 2:  # noqa: PLR2004
+        return np.array([[1, 1], [1, -1]])[:n, :n]
+    found = [_all_but_one(n), _beside(_square(n - 1))]
+    found += [np.kron(_square(p), _square(n // p)) for p in range(2, n) if n % p == 0]
+    if n % 2 == 0:
+        half, ones = _all_but_one(n // 2), np.ones((n // 2, n // 2), np.int64)
+        found.append(np.block([[half, ones], [-ones, half]]))
+    known = [one for one in found if np.linalg.matrix_rank(one) == n]
+    best = min(known, key=lambda one: round(float((np.linalg.inv(one) ** 2).sum()), 9))
+    matrix: np.ndarray = best * best[0]  # a column of the other sign is as good
+    return matrix
+
+
+def _beside(matrix: np.ndarray) -> np.ndarray:
+    """Add a key of which the other sums know nothing, and a sum of all keys against it."""
+    found = np.pad(matrix, ((0, 1), (0, 1)))
+    found[[0, -1]] = 1
+    found[-1, -1] = -1
+    return found
+
+
+def _all_but_one(n: int) -> np.ndarray:
+    return np.ones((n, n), np.int64) - 2 * np.eye(n, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Characters:
+    """The sums of signs of some tables, in the order in which they are measured.
+
+    Parameters
+    ----------
+    lattice
+        The tables and their columns. The sums of a layer have the signs of its columns.
+    """
+
+    lattice: Lattice
+
+    @property
+    def number(self) -> int:
+        """How many sums there are."""
+        return sum(math.prod(self.lattice.shape_of(layer)) for layer in self.lattice.layers)
+
+    @cached_property
+    def _signs(self) -> list[Signs]:
+        return [_of_dimension(one) for one in self.lattice.domain.dimensions]
+
+    @cached_property
+    def _places(self) -> dict[Layer, np.ndarray]:
+        """The positions of the sums of every layer."""
+        shapes = {layer: self.lattice.shape_of(layer) for layer in self.lattice.layers}
+        ends = np.cumsum([math.prod(shape) for shape in shapes.values()]).tolist()
+        pairs = zip(shapes.items(), ends, strict=True)
+        return {
+            layer: np.arange(end - math.prod(shape), end).reshape(shape)
+            for (layer, shape), end in pairs
+        }
+
+    def add_up(self, totals: np.ndarray) -> np.ndarray:
+        """Return the sums of the totals of all cells in which rows are counted, modulo 2**64."""
+        found = np.zeros(self.number, np.int64)
+        for table, cells in self.lattice.split(totals).items():
+            along = reduce(self._along, zip(range(len(table)), table, strict=True), cells)
+            for layer in subsets(table):
+                found[self._places[layer]] = along[place(table, layer)]
+        return found
+
+    def _along(self, cells: np.ndarray, axis: tuple[int, int]) -> np.ndarray:
+        at, column = axis
+        last = np.moveaxis(cells, at, -1) @ self._signs[column].matrix.T
+        return np.moveaxis(last, -1, at)
+
+    @cached_property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The least and the largest that a row adds to each sum."""
+        found: list[tuple[int, int]] = []
+        for layer in self.lattice.layers:
+            ends: list[Iterable[tuple[int, int]]] = [[(1, 1)]]
+            for axis in layer:
+                rows = self._signs[axis].matrix[1:]
+                ends.append([*zip(rows.min(axis=1), rows.max(axis=1), strict=True)])
+            found += list(reduce(_products, ends))
+        return found
+
+    @cached_property
+    def readings(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """By table, which sums its cells are read off, and with which weights, cell by cell."""
+        return [self._reading(table) for table in self.lattice.tables]
+
+    def _reading(self, table: Layer) -> tuple[np.ndarray, np.ndarray]:
+        inverses = (self._signs[axis].inverse for axis in table)
+        positions = np.empty(self.lattice.shape(table), np.intp)
+        for layer in subsets(table):
+            positions[place(table, layer)] = self._places[layer]
+        return positions.ravel(), reduce(np.kron, inverses, np.ones((1, 1)))
+
+
+def _products(
+    some: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
+) -> Iterable[tuple[int, int]]:
+    """Return the ends of all products of numbers from two lists of intervals."""
+    every = ([a * b for a in one for b in other] for one in some for other in others)
+    return [(int(min(corner)), int(max(corner))) for corner in every]
+
+
+def _of_dimension(dimension: Dimension) -> Signs:
+    return signs_of(dimension.size - dimension.hidden, hidden=dimension.hidden)
+
+
+@dataclass(frozen=True, eq=False)
+class CharacterDesign:
+    """Every block is a single integer: a sum of signs of a total over all cells.
+
+    The sums of the first total come first, then those of the next.
+
+    Parameters
+    ----------
+    workload
+        The tables wanted, and the outputs of each.
+    totals
+        What is added up in a cell, before signs.
+    outputs
+        How each output is read off these totals.
+    characters
+        The signs.
+    scales
+        Relative noise scale of every sum.
+    together
+        Sums whose noise is drawn together.
+    """
+
+    workload: Workload
+    totals: tuple[Block, ...]
+    outputs: tuple[Reading, ...]
+    characters: Characters
+    scales: tuple[float, ...]
+    together: tuple[tuple[int, ...], ...]
+    joined: ClassVar[bool] = False  # a group is one of single integers
+    layers: ClassVar[None] = None
+    extra: ClassVar[int] = 0  # no output comes for free
+
+    @cached_property
+    def common(self) -> frozenset[int]:
+        """All blocks: every cell may read every one."""
+        return frozenset(range(len(self.scales)))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Sums that are drawn together, and those that are drawn on their own."""
+        shared = {k for group in self.together for k in group}
+        return (*self.together, *((k,) for k in range(len(self.scales)) if k not in shared))
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Totals to compute."""
+        return frozenset(need for block in self.totals for need, _ in block.parts)
+
+    def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
+        """Return the largest weighted distance between neighbors, exact for fractions."""
+        far = 0 * scales[0]
+        for steps in self._steps:
+            least = ((step, min(scales[k] for k in own)) for step, own in steps)
+            far += max(step / scale for step, scale in least)
+        return far
+
+    @cached_property
+    def _steps(self) -> list[list[tuple[int, list[int]]]]:
+        """By group, how far sums move that move, and which move so far."""
+        reach = _reach(self.workload, self.totals, self.characters)
+        found = []
+        for group in self.groups:
+            alike: dict[int, list[int]] = {}
+            for k in group:
+                alike.setdefault(reach[k], []).append(k)
+            alike.pop(0, None)
+            found += [list(alike.items())] if alike else []
+        return found
+
+    def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
+        """Combine totals into the integers to measure."""
+        sums = [self.characters.add_up(block.of(totals)) for block in self.totals]
+        return list(np.concatenate(sums)[:, None])
+
+    def predict(self, deviations: Sequence[float]) -> list[Prediction]:
+        """Return the errors of the outputs of every table."""
+        return [
+            self._predict(table, reading, ROUNDED - at, np.asarray(deviations))
+            for at, (table, reading) in enumerate(self._columns)
+        ]
+
+    def _predict(
+        self, table: int, reading: Reading, rounded: int, deviations: np.ndarray
+    ) -> Prediction:
+        positions, weights = self._weights(table, reading)
+        noise = weights * deviations[positions]
+        errors = np.sqrt((noise**2).sum(axis=1) + reading.rounding**2)
+        worst = int(errors.argmax())
+        loadings = dict(zip(positions.tolist(), noise[worst].tolist(), strict=True))
+        if reading.rounding:
+            loadings[rounded] = reading.rounding
+        compared = math.sqrt(float((errors**2).mean()))
+        return Prediction(float(errors[worst]), loadings=loadings, compared=compared)
+
+    def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
+        """Read the outputs of every table off the measured sums."""
+        numbers, own = np.concatenate(measured), np.asarray(deviations)
+        return [
+            self._decode(table, reading, ROUNDED - at, numbers, own)
+            for at, (table, reading) in enumerate(self._columns)
+        ]
+
+    def _decode(
+        self,
+        table: int,
+        reading: Reading,
+        rounded: int,
+        measured: np.ndarray,
+        deviations: np.ndarray,
+    ) -> Estimate:
+        positions, weights = self._weights(table, reading)
+        noise = weights * deviations[positions]
+        loadings: dict[int, float | np.ndarray] = dict(
+            zip(positions.tolist(), noise.T, strict=True)
+        )
+        if reading.rounding:
+            loadings[rounded] = reading.rounding
+        values = weights @ measured[positions].astype(np.float64) + 0.0  # no zero is negative
+        return Estimate(round_whole(values) if reading.step else values, loadings)
+
+    @cached_property
+    def _columns(self) -> list[tuple[int, Reading]]:
+        """The released columns: the table of each, and how it is read off totals."""
+        steps = [self._step(weights) for _, weights in self.characters.readings]
+        return [
+            (table, reading.whole(reading.step * step if self._are_whole else 0))
+            for table, step in enumerate(steps)
+            for reading in self.outputs
+        ]
+
+    @property
+    def _are_whole(self) -> bool:
+        """Whether numbers are rounded; not where they are to add up to those of other tables."""
+        return self.workload.domain.apart
+
+    @staticmethod
+    def _step(weights: np.ndarray) -> int:
+        """Return the s for which all weights are multiples of 1 / s."""
+        parts = (Fraction(float(one)).limit_denominator(_FINEST) for one in np.unique(weights))
+        return math.lcm(*(part.denominator for part in parts))
+
+    def _weights(self, table: int, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
+        """Return which sums the cells of a column are read off, and the weights, cell by cell."""
+        positions, weights = self.characters.readings[table]
+        parts = reading.weights.items()
+        return (
+            np.concatenate([positions + k * self.characters.number for k, _ in parts]),
+            np.concatenate([factor * weights for _, factor in parts], axis=1),
+        )
+
+
+def design(workload: Workload, law: Law) -> CharacterDesign | None:
+    """Plan tables by sums of signs; `None` where there are too many, or a quotient is wanted.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted of every table.
+    law
+        Law of the noise, drawn together in boxes.
+    """
+    domain = workload.domain
+    if not domain.margins or max(domain.sizes, default=1) > MOST_KEYS:
+        return None
+    characters = Characters(Lattice(domain))
+    layout = lift_totals(workload, as_asked=True)
+    readings = tuple(one for one in layout.readings if isinstance(one, Reading))
+    read = {k for reading in readings for k in reading.weights}
+    many = characters.number * len(read) > MOST_SUMS
+    if many or len(readings) < len(workload.outputs) or min(read) < 0:
+        return None
+    order = sorted(read)
+    totals = tuple(layout.blocks[k] for k in order)
+    outputs = tuple(
+        Reading({order.index(k): weight for k, weight in one.weights.items()}, one.step or 1)
+        for one in readings
+    )
+    reach = _reach(workload, totals, characters)
+    found = weights(workload, layout)
+    demands = _demands(characters)
+    squares = [found[k] * demand for k in order for demand in demands]
+    together, scales = boxes_of(reach, squares)
+    if not together:
+        return None
+    return CharacterDesign(workload, totals, outputs, characters, scales, together)
+
+
+def worth_joining(domains: Sequence[Domain]) -> list[int]:
+    """Say which tables of counts to measure together, by their positions in order.
+
+    They are the smallest ones, so many that the sum of all variances is least, if every table has a
+    sum of signs for each of its cells and a box holds all of these. Let `V_t = 2` be the variance
+    of a cell with Laplace noise, and `V` the sum of those of tables in the box, all at epsilon 1:
+    with the best parts of epsilon it is `(V^(1/3) + sum_t V_t^(1/3))^3`, t being the others.
+
+    Parameters
+    ----------
+    domains
+        Where the cells of every table lie.
+
+    Examples
+    --------
+    >>> binary, large = (Domain((Dimension(n, ordered=False),)) for n in (2, 100))
+    >>> worth_joining([binary, large, binary]), worth_joining([large, large])
+    ([0, 2], [])
+    """
+    small = [k for k, one in enumerate(domains) if max(one.sizes, default=1) <= MOST_KEYS]
+    sums = {k: math.prod(n + 1 for n in domains[k].sizes) - 1 for k in small}
+    order = sorted((k for k in small if sums[k] < MOST_SUMS), key=lambda k: sums[k])
+    best, members, least, demand = 0, 1, float(len(domains)), 0.0
+    for number, k in enumerate(order, 1):
+        members += sums[k]
+        demand += math.prod(signs_of(n, hidden=True).spread for n in domains[k].sizes)
+        alone = math.cbrt(demand * spread(members) / 2)
+        if members <= MOST_SUMS and alone + len(domains) - number < least:
+            best, least = number, alone + len(domains) - number
+    return sorted(order[:best])
+
+
+def _demands(characters: Characters) -> np.ndarray:
+    """Return for every sum the weight of its variance in the mean variance of all tables."""
+    tables = characters.lattice.tables
+    given = characters.lattice.domain.weights or (1.0,) * len(tables)
+    found = np.zeros(characters.number)
+    for (positions, parts), weight in zip(characters.readings, given, strict=True):
+        found[positions] += weight * (parts**2).mean(axis=0)
+    return found / math.fsum(given)
+
+
+def _reach(workload: Workload, totals: Sequence[Block], characters: Characters) -> list[int]:
+    """Return how far a neighbor can move every sum, at most.
+
+    A row adds a corner v of its total times a sign; one that is not there adds 0.
+    """
+    most = workload.reach.total
+    replaced = workload.neighboring == "replace"
+    found = []
+    for block in totals:
+        (low, high) = _ends(workload, block)
+        for least, largest in characters.ranges:
+            ends = [a * b for a in (low, high) for b in (least, largest)]
+            if not (replaced and workload.reach.always):
+                ends.append(0)
+            far = max(ends) - min(ends) if replaced else max(map(abs, ends))
+            found.append(most * far)
+    return found
+
+
+def _ends(workload: Workload, block: Block) -> tuple[int, int]:
+    """Return the least and the largest that a row adds to a total."""
+    every = [corner for (corner,) in corners(workload.sources[block.source], [block])]
+    return min(every), max(every)

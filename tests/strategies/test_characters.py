@@ -1,0 +1,299 @@
+"""Tables by sums of signs: what a row moves, exactly, what cells are read off, and the errors."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, table_of, up_to
+
+from dpframe.privacy.box import spread
+from dpframe.privacy.laws import BOX
+from dpframe.strategies import characters
+from dpframe.strategies.base import Output, Source
+from dpframe.strategies.characters import signs_of
+from dpframe.strategies.domain import Dimension
+from dpframe.strategies.noise import deviations_of, noise_of
+
+RELATIONS = pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+
+
+def hidden(work, *axes, always=True):
+    """Let the last key of some axes stand for rows that have none."""
+    own = [replace(one, hidden=k in axes) for k, one in enumerate(work.domain.dimensions)]
+    reach = replace(work.reach, always=always)
+    return replace(work, domain=replace(work.domain, dimensions=tuple(own)), reach=reach)
+
+
+def planned(sizes, tables, **options):
+    design = characters.design(marginal(sizes, tables, **options), BOX)
+    assert design is not None
+    return design
+
+
+def totals_of(design, cells, value=None):
+    """Totals of a frame with its rows in some cells, all with one value."""
+    one = counted(cells, design.workload.domain)
+    totals = {(0, "rows"): one, (1, "rows"): one * (value is not None), (1, "value"): 0 * one}
+    totals[1, "value"] = totals[1, "value"] if value is None else one * value
+    return {need: totals[need] for need in design.needs}
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("keys", range(1, 33))
+def test_cells_are_read_off_sums_of_signs(keys, missing):
+    own = signs_of(keys, hidden=missing)
+    assert own.matrix.dtype == np.int64
+    assert (own.matrix[0] == 1).all()
+    assert np.abs(own.matrix).max() == 1
+    size = keys + missing
+    assert np.allclose(own.inverse @ own.matrix, np.eye(size)[:keys], atol=1e-12)
+    # whole numbers of 1 / step, which rounding relies on, exactly
+    step = characters.CharacterDesign._step(own.inverse)
+    parts = np.rint(own.inverse * step).astype(np.int64)
+    assert np.allclose(parts, own.inverse * step, atol=1e-9)
+    assert (parts @ own.matrix == step * np.eye(size, dtype=np.int64)[:keys]).all()
+    # Hotelling: no entries in [-1, 1] do better than 1 / size, and these come near
+    assert (1 - 1e-12) / size <= own.spread <= (1 if size == 1 else 0.5)
+
+
+# the best of all signs, found by search: 7 keys have .1825
+BEST = [(2, 1 / 2), (3, 5 / 12), (4, 1 / 4), (5, 2 / 9), (6, 1 / 5), (8, 1 / 8), (16, 1 / 16)]
+MISSING = [(1, 1 / 2), (2, 3 / 8), (3, 1 / 4), (4, 7 / 32), (5, 1 / 5), (7, 1 / 8)]
+
+
+def test_no_signs_of_few_keys_do_better():
+    assert [signs_of(k).spread for k, _ in BEST] == pytest.approx([c for _, c in BEST])
+    found = [signs_of(k, hidden=True).spread for k, _ in MISSING]
+    assert found == pytest.approx([c for _, c in MISSING])
+    for keys, missing in ((2, False), (3, False), (1, True), (2, True)):
+        assert signs_of(keys, hidden=missing).spread == pytest.approx(least_spread(keys, missing))
+
+
+def least_spread(keys, missing):
+    """The least of all matrices of -1, 0 and 1 with a first row of ones."""
+    size = keys + missing
+    found = []
+    for entries in itertools.product((-1, 0, 1), repeat=size * (size - 1)):
+        matrix = np.vstack([np.ones(size), np.reshape(entries, (size - 1, size))])
+        if abs(np.linalg.det(matrix)) > 1e-9:
+            found.append((np.linalg.inv(matrix)[:keys] ** 2).sum() / keys)
+    return min(found)
+
+
+KINDS = {
+    "counts": ((EVERYONE,), (COUNT,)),
+    "a sum": ((EVERYONE, Source(-2, 3, optional=False)), (Output("value", 1),)),
+    "counts and sums": ((EVERYONE, Source(1, 4, optional=True)), (COUNT, Output("value", 1))),
+}
+DOMAINS = {
+    "two-way": ((2, 3, 2), up_to(3, 2), ()),
+    "by one column each": ((3, 2, 1), [(0,), (1,), (2,)], ()),
+    "weighted": ((2, 2, 3), [(), (0,), (1, 2)], (9, 1, 0.3)),
+}
+
+
+def farthest(design, most):
+    """The most that neighbors cost, over all frames of so many rows, in rational arithmetic."""
+    work = design.workload
+    source = work.sources[-1] if len(work.sources) > 1 else None
+    values = [None] if source is None else [source.lower, source.upper]
+    values += [None] * (source is not None and source.optional)
+    rows = {
+        tuple(int(one) for one in np.concatenate(design.encode(totals_of(design, cells, value))))
+        for cells in each_cell(work.domain.sizes)
+        for value in values
+    }
+    units = {
+        tuple(map(sum, zip(*unit, strict=True))) if unit else (0,) * len(design.scales)
+        for number in range(1 if work.reach.always else 0, most + 1)
+        for unit in itertools.combinations_with_replacement(sorted(rows), number)
+    }
+    nothing = {(0,) * len(design.scales)}
+    units |= set() if work.reach.always and work.neighboring == "replace" else nothing
+    others = nothing if work.neighboring == "add_remove" else units
+    scales = [Fraction(scale) for scale in design.scales]
+    moved = {
+        tuple(abs(a - b) for a, b in zip(one, other, strict=True))
+        for one in units
+        for other in others
+    }
+    # many sums that are drawn together have one scale: the farthest of these costs
+    costs = {tuple(max(step[k] for k in own) for own in _alike(design)) for step in moved}
+    steps = [[scales[own[0]] for own in _alike(design)], _in_groups(design)]
+    return max(_cost(one, *steps) for one in costs)
+
+
+def _alike(design):
+    found = {}
+    for at, group in enumerate(design.groups):
+        for k in group:
+            found.setdefault((at, design.scales[k]), []).append(k)
+    return list(found.values())
+
+
+def _in_groups(design):
+    return [
+        next(at for at, group in enumerate(design.groups) if own[0] in group)
+        for own in _alike(design)
+    ]
+
+
+def _cost(moved, scales, groups):
+    largest = {}
+    for step, scale, group in zip(moved, scales, groups, strict=True):
+        length = Fraction(step) / scale if step else Fraction(0)
+        largest[group] = max(largest.get(group, Fraction(0)), length)
+    return sum(largest.values(), start=Fraction(0))
+
+
+@pytest.mark.sampled(every=5)
+@RELATIONS
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_no_neighbor_moves_sums_further_than_claimed(domain, kind, rows, neighboring):
+    sizes, tables, weights = DOMAINS[domain]
+    sources, outputs = KINDS[kind]
+    options = {"sources": sources, "outputs": outputs, "rows": rows, "neighboring": neighboring}
+    design = planned(sizes, tables, weights=weights, **options)
+    check(design, rows)
+
+
+def check(design, rows):
+    claimed = design.movement([Fraction(scale) for scale in design.scales], BOX)
+    found = farthest(design, rows)
+    assert found <= claimed
+    one_box = len(design.groups) == 1 or design.workload.neighboring == "add_remove"
+    if one_box and len(design.totals) == 1:
+        assert found == claimed
+
+
+@RELATIONS
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "tables"),
+    [((3, 4), [(0,), (1,)]), ((3, 3, 2), [(), (0,), (1, 2)]), ((3, 3), [(0,), (0, 1)])],
+)
+def test_rows_without_a_key_move_sums_no_further(sizes, tables, always, neighboring):
+    work = hidden(marginal(sizes, tables, neighboring=neighboring), 0, 1, 2, always=always)
+    check(characters.design(work, BOX), 1)
+
+
+def test_a_public_number_of_rows_gets_no_noise():
+    work = hidden(marginal((3, 3), [(0,), (1,)], neighboring="replace"), 0, 1)
+    assert characters.design(work, BOX).scales[0] == 0
+    kept = hidden(marginal((3, 3), [(0,), (1,)], neighboring="replace"), 0, 1, always=False)
+    assert characters.design(kept, BOX).scales[0] > 0
+
+
+@pytest.mark.parametrize("factor", [Fraction(1, 2), Fraction(99, 100)])
+def test_a_sum_that_moves_further_than_claimed_is_found(factor, monkeypatch):
+    asked = ((2, 3), up_to(2, 2))
+    check(planned(*asked), 1)
+    reach = characters._reach
+
+    def shorter(*given):
+        return [factor * far for far in reach(*given)]
+
+    monkeypatch.setattr(characters, "_reach", shorter)
+    with pytest.raises(AssertionError):
+        check(planned(*asked), 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_cells_without_noise_are_exact(domain, kind):
+    sizes, tables, weights = DOMAINS[domain]
+    sources, outputs = KINDS[kind]
+    design = planned(sizes, tables, weights=weights, sources=sources, outputs=outputs)
+    cells = np.random.default_rng(5).integers(0, 9, sizes)
+    measured = design.encode(totals_of(design, cells, 3))
+    found = design.decode(measured, [0.0] * len(measured))
+    expected = [
+        table_of(cells, table).ravel() * (3 if output.kind == "value" else 1)
+        for table in tables
+        for output in outputs
+    ]
+    assert [one.values.tolist() for one in found] == [pytest.approx(one) for one in expected]
+
+
+def test_tables_of_several_queries_are_whole_and_without_the_hidden_cells():
+    work = hidden(marginal((3, 4), [(0,), (1,), ()]), 0, 1)
+    design = characters.design(work, BOX)
+    cells = np.random.default_rng(5).integers(0, 9, (3, 4))
+    measured = design.encode(totals_of(design, cells))
+    found = [one.values for one in design.decode(measured, [0.0] * len(measured))]
+    assert [one.dtype.kind for one in found] == ["i"] * 3
+    expected = [cells.sum(1)[:-1], cells.sum(0)[:-1], [cells.sum()]]
+    assert [one.tolist() for one in found] == [list(one) for one in expected]
+
+
+DRAWS = 40_000
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_errors_are_those_of_many_draws(rest):
+    work = marginal((3, 4), [(0,), (1,)] if rest else up_to(2, 2))
+    design = characters.design(hidden(work, 0, 1) if rest else work, BOX)
+    scales = [3.0 * scale for scale in design.scales]
+    sizes = [DRAWS] * len(scales)  # each group anew in every draw
+    noise = noise_of(BOX, design, scales, sizes)
+    deviations = deviations_of(BOX, design, scales, design.workload.cells)
+    values = np.stack(noise)
+    for estimate, prediction, (positions, weights) in zip(
+        design.decode([np.zeros(1, np.int64)] * len(scales), deviations),
+        design.predict(deviations),
+        design.characters.readings,
+        strict=True,
+    ):
+        errors = (weights @ values[positions]).std(axis=1)
+        loadings = [part for block, part in estimate.loadings.items() if block >= 0]
+        expected = np.sqrt(np.square(np.broadcast_arrays(*loadings)).sum(axis=0))
+        # kurtosis is 4.5 at most: a standard error of .5 %, which 3 % exceeds in one of 1e8
+        assert errors == pytest.approx(expected, rel=0.03)
+        assert errors != pytest.approx(1.06 * expected, rel=0.03)
+        rounding = prediction.loadings.get(min(prediction.loadings), 0.0) if rest else 0.0
+        assert prediction.std_error == pytest.approx(math.hypot(expected.max(), rounding))
+
+
+def test_closed_forms_of_binary_tables():
+    """Standard errors at epsilon 1 of tables by one column, and of all by two."""
+    apart = planned((2,) * 10, [(k,) for k in range(10)])
+    together = planned((2,) * 10, up_to(10, 2))
+    for design, most in ((apart, 5.11), (together, 17.53)):
+        moved = float(design.movement(design.scales, BOX))
+        wide = [2.0**30 * moved * scale for scale in design.scales]
+        found = design.predict(deviations_of(BOX, design, wide, design.workload.cells))
+        error = math.sqrt(np.mean([one.compared**2 for one in found])) / 2.0**30
+        assert error <= most
+        # in one box: v(D) times the mean of 1 / 2^k
+        members = len(design.scales)
+        tables = design.workload.domain.margins
+        mean = np.mean([spread(members) / 2 ** len(one) for one in tables])
+        assert error <= math.sqrt(mean) * (1 + 1e-9)
+
+
+def test_what_has_no_such_design():
+    assert characters.design(marginal((2, 3), []), BOX) is None
+    assert characters.design(marginal((2, 33), [(0,), (1,)]), BOX) is None
+    assert characters.design(marginal((8,) * 40, up_to(40, 2)), BOX) is None
+    mean = {"sources": (EVERYONE, Source(0, 3, optional=False)), "outputs": (Output("mean", 1),)}
+    assert characters.design(marginal((2, 3), [(0,), (1,)], **mean), BOX) is None
+
+
+def test_tables_are_joined_as_far_as_it_pays():
+    def of(*sizes):
+        domain = marginal(sizes, [tuple(range(len(sizes)))]).domain
+        return replace(domain, margins=())
+
+    assert characters.worth_joining([of(2)] * 10) == list(range(10))
+    assert characters.worth_joining([of(2), of(9), of(2), of(30)]) == [0, 2]
+    assert characters.worth_joining([of(12)] * 4) == []
+    assert characters.worth_joining([of(2, 2)] * 45) == []  # in two ways, where rows may miss
+    assert characters.worth_joining([of(), of(2)]) == [0, 1]
+    assert characters.worth_joining([]) == []
+    assert Dimension(3, ordered=False).hidden is False
