@@ -198,10 +198,25 @@ def test_units_of_the_column_do_not_matter():
     assert made.denoised.chosen["center"] == pytest.approx(50 + 50 * base.denoised.chosen["center"])
 
 
-def test_nothing_moves_out_of_bounds():
-    noisy = measured(np.full(len(ROWS), 0.99))
+def test_nothing_moves_far_or_out_of_bounds():
+    noisy = measured(np.full(len(ROWS), 0.3))
     made = shrunken_means(raw(noisy), noisy).denoised
+    rows = likely_rows(noisy.rows, 4.0).rows
+    reach = 1.5 * np.sqrt(noisy.noise_at(made.chosen["center"])) / rows
+    moved = np.abs(made.values - raw(noisy))
+    assert (moved <= reach + 1e-12).all()
+    assert np.isclose(moved, reach).sum() >= 5  # noise of more than 1.5 deviations
     assert np.abs(made.values).max() <= 1
+
+
+def test_a_group_unlike_all_others_keeps_most_of_its_distance():
+    rows = np.full(400, 2.0)
+    truth = np.where(np.arange(400) == 7, 1.0, -0.97)
+    noisy = measured(truth, rows, 1.0)
+    made = shrunken_means(raw(noisy), noisy).denoised
+    assert made.chosen["moved"] == 400
+    assert made.values[7] > -0.5
+    assert error(made.values, truth) < 0.5 * error(raw(noisy), truth)
 
 
 def test_fewer_than_twenty_groups_stay():

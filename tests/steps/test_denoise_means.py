@@ -74,7 +74,9 @@ def test_certificates_hold_what_means_are_read_off(mechanism):
 
 @pytest.mark.parametrize("mechanism", SPENDS)
 def test_means_are_denoised_beside_counts_and_sums(mechanism):
-    made = visits(MANY).dp.release(query(), mechanism=mechanism, denoise="auto", **SPENDS[mechanism])
+    made = visits(MANY).dp.release(
+        query(), mechanism=mechanism, denoise="auto", **SPENDS[mechanism]
+    )
     new = ["fee_denoised", "total_denoised", "n_denoised"]
     assert list(made.columns) == ["fee", "total", "n", *new]
     noisy = recomputed(made, "fee", (0.0, 100.0))
