@@ -102,9 +102,10 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     Notes
     -----
     Tails are taken to go on as they do before, and to end some time; what is drawn is the same for
-    the same noisy numbers. In a bin, a size x is taken to be as frequent as 1 / x; for `error_high`,
-    all have the largest. All groups are taken to lose the same. A row that is lost of a sum counts with the mean of `|x|`
-    over the bounds. For "max_groups", units are counted by the groups that they have rows in;
+    the same noisy numbers. In a bin, a size x is taken to be as frequent as 1 / x, and for
+    `error_high` to be the largest. All groups are taken to lose the same. A row that is lost of a
+    sum counts with the mean of `|x|` over the bounds. For "max_groups", units are counted by the
+    groups that they have rows in;
     a group that is lost of a unit is taken to be `sqrt(c)` rows, with c the cap on rows in it, or
     1. For "max_rows_per_group", they are counted by the rows in their fullest group; what other
     groups lose is not seen, so that L is a lower bound.

@@ -126,7 +126,7 @@ def penalized(weights, noisy, rows, prior):
     return np.log(density @ weights).sum() + likely @ np.log(weights) / likely.sum()
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.3])
+@pytest.mark.parametrize("spread", [pytest.param(0.02, marks=pytest.mark.full), 0.3])
 def test_em_reaches_the_optimum_of_a_general_solver(spread, monkeypatch):
     monkeypatch.setattr(means, "_STEPS", 2_000)
     monkeypatch.setattr(means, "_STILL", 1e-7)
