@@ -29,6 +29,7 @@ _STILL = 1e-3  # a step that moves no weight, nor the center, by more is the las
 _FITTED = 5_000  # groups: what more of them say of the prior is not worth the time
 _NARROW = 0.01  # least of `1 - M^2`
 _RATIO = 1.2  # of one number of rows to the next, in their distribution
+_REACH = 1.5  # standard errors by which a mean moves at most (Efron and Morris 1972)
 _ALIKE = 4.0  # ratio of squared errors within a tier
 _DOUBT = 2.5  # standard errors by which the distances in a tier may be larger than they seem
 _PEAKED = 5.0  # variance of the square of Laplace noise of variance 1; normal noise has 2
@@ -146,7 +147,9 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
        likeliest of six; M is fitted along, by least squares. The estimate is the posterior mean.
     3. The risk of the released mean, `E (min(max((n theta + e) / max(n + f, 1), -1), 1) - theta)^2`
        over normal noise e and f, comes from quadrature, as if theta were where the posterior is.
-    4. In tiers of groups whose risks are alike within a factor 4, the mean of `(theta - M)^2` is
+    4. No mean moves by more than 1.5 raw standard errors `sqrt(V) / n` (Efron and Morris 1972), so
+       that a group that is unlike all others loses little.
+    5. In tiers of groups whose risks are alike within a factor 4, the mean of `(theta - M)^2` is
        estimated without bias from `(T - M N)^2 - V`. A tier moves only where moving still gains
        10 % if that mean is 2.5 standard errors larger, or `1 - M^2`. All groups stay where less
        than 20 % of all squared error is expected to go; so does a group that has above 80 % of it.
@@ -162,8 +165,8 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     -------
     ShrunkenMeans
         Values within the bounds; with fewer than 20 groups, all as they are. The risk of means that
-        moved is the mean variance of the posterior: a group that is not as the prior has it makes
-        it too small. `chosen` holds the "center", the "spread", which is the standard deviation of
+        moved is that under the posterior: a group that is not as the prior has it makes it too
+        small. `chosen` holds the "center", the "spread", which is the standard deviation of
         the prior for large groups, and how many groups were "moved".
 
     Raises
@@ -178,8 +181,8 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
 
     References
     ----------
-    B. Efron and C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
-    approach", JASA 68, 1973.
+    B. Efron and C. Morris, "Limiting the risk of Bayes and empirical Bayes estimators, part II",
+    JASA 67, 1972.
     M. Stephens, "False discovery rates: a new deal", Biostatistics 18(2), 2017 (mixtures of
     scales).
 
@@ -202,8 +205,9 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     prior = fit_prior(own, rows)
     known = posterior(own, rows, prior)
     risks = raw_risks(own, rows.rows, known)
-    shrunk = _shrunk_risks(own, rows.rows, prior.center, known)
-    moved = _to_move(own, rows.rows, prior.center, known, risks)
+    means = _within_reach(own, rows.rows, prior.center, known.means)
+    shrunk = _shrunk_risks(own, rows.rows, prior.center, known) + (known.means - means) ** 2
+    moved = _to_move(own, rows.rows, prior.center, known, (risks, shrunk))
     moved &= len(released) >= _FEWEST
     left = np.where(moved, shrunk, risks)
     if left.sum() > (1 - _WORTH) * risks.sum():
@@ -215,7 +219,7 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         "spread": h * spread,
         "moved": float(np.count_nonzero(moved)),
     }
-    estimates = np.clip(middle + h * known.means, *noisy.bounds)
+    estimates = np.clip(middle + h * means, *noisy.bounds)
     made = Denoised(np.where(moved, estimates, released), _mean(left) * h * h, chosen)
     return ShrunkenMeans(made, _mean(risks) * h * h)
 
@@ -410,12 +414,28 @@ def _risk_at(noisy: NoisyRatio, rows: np.ndarray, truth: np.ndarray) -> np.ndarr
     return risks
 
 
-def _to_move(
-    noisy: NoisyRatio, rows: np.ndarray, center: float, known: Posterior, risks: np.ndarray
+def _within_reach(
+    noisy: NoisyRatio, rows: np.ndarray, center: float, means: np.ndarray
 ) -> np.ndarray:
-    """Say which groups move: none of a tier where it is not clear that this gains."""
+    """Return means no further from the released ones than some standard errors of these."""
+    raw = np.clip(noisy.centered / np.maximum(noisy.rows, 1.0), -1, 1)
+    reach = _REACH * np.sqrt(noisy.noise_at(center)) / rows
+    return np.asarray(np.clip(means, raw - reach, raw + reach))
+
+
+def _to_move(
+    noisy: NoisyRatio,
+    rows: np.ndarray,
+    center: float,
+    known: Posterior,
+    expected: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Say which groups move: none of a tier where it is not clear that this gains.
+
+    Expected are the squared errors of released and of shrunken means.
+    """
     noise, noise_there = float(noisy.noise_at(center)), noisy.noise_at(known.means)
-    shrunk = _shrunk_risks(noisy, rows, center, known)
+    risks, shrunk = expected
     squares = (noisy.centered - center * noisy.rows) ** 2
     moved = np.asarray(risks <= _MOST * risks.sum())
     for tier in _tiers(risks):

@@ -64,15 +64,18 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     Every unit falls in exactly one bin, whatever it has: adding or removing one moves one number by
     1, replacing it two. So the histogram costs little, and no cap is needed for it. For each
     candidate c, the mean absolute error of a group is predicted as ``E|L + Y| = L + s exp(-L /
-    s)``: K L, what the cap cuts off, is read off the histogram; K is the number of groups; Y is the
-    noise that the query needs with that cap, as Laplace noise with ``E|Y| = s``.
+    s)``: K L is what the cap cuts off; K is the number of groups; Y is the noise that the query
+    needs with that cap, as Laplace noise with ``E|Y| = s``. L is not certain: 300 histograms are
+    drawn that may be behind the noisy one, and each has its L.
 
     It is released on its own, by `release` or by the method of the same name. That returns one row
     per candidate. `units`: how many need this cap and not the one before, with noise and
     certificate as in every release; the last row also holds all that need more. Computed from it:
-    `lost`, `noise` and `error`, mean absolute errors of a group with that cap, in the units of the
-    output; of several outputs, in rows. `.dp.best` is the cap with the least. `preview` returns
-    `std_error`, that of the number of units, and `noise`.
+    `lost` (the median of all L), `noise` and `error` (the geometric mean), mean absolute errors of
+    a group with that cap, in the units of the output; of several outputs, in rows; and
+    `error_high`, which the error is below in 95 % of the histograms, however a cap cuts off groups.
+    Where it is far above `error`, the look cannot tell a tail from noise. `.dp.best` is the cap
+    with the least `error`. `preview` returns `std_error`, that of the number of units, and `noise`.
 
     Parameters
     ----------
@@ -98,10 +101,11 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
 
     Notes
     -----
-    In the tail, bins that noise alone can explain count as empty, and none as negative: with too
-    few units, the suggestion is too small. In a bin, a size x is taken to be as frequent as 1 / x.
-    All groups are taken to lose the same. A row that is lost of a sum counts with the mean of `|x|`
-    over the bounds. For "max_groups", units are counted by the groups that they have rows in;
+    Tails are taken to go on as they do before, and to end some time; what is drawn is the same for
+    the same noisy numbers. In a bin, a size x is taken to be as frequent as 1 / x, and for
+    `error_high` to be the largest. All groups are taken to lose the same. A row that is lost of a
+    sum counts with the mean of `|x|` over the bounds. For "max_groups", units are counted by the
+    groups that they have rows in;
     a group that is lost of a unit is taken to be `sqrt(c)` rows, with c the cap on rows in it, or
     1. For "max_rows_per_group", they are counted by the rows in their fullest group; what other
     groups lose is not seen, so that L is a lower bound.
@@ -114,7 +118,7 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     >>> _ = rides.dp.declare(privacy_unit="rider", max_rows=20)
     >>> found = rides.dp.suggest_caps(largest=64, epsilon=0.1)
     >>> found.dp.best, list(found.columns)
-    ({'max_rows': 4}, ['units', 'lost', 'noise', 'error'])
+    ({'max_rows': 4}, ['units', 'lost', 'noise', 'error', 'error_high'])
     >>> rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1).round(2)
               std_error  noise
     max_rows

@@ -68,12 +68,12 @@ def test_rows_without_noise_are_what_they_are_however_many():
 
 def by_quadrature(noisy, rows, prior, at):
     """Mean and variance of theta given `T - M N`, by sums over a fine grid."""
-    offsets = np.linspace(-6, 6, 1_200_001)
+    offsets = np.linspace(-6, 6, 240_001)
     density = np.zeros_like(offsets)
     widest = 1 - prior.center**2
     for weight, share in zip(prior.weights, SHARES, strict=True):
         spread = widest * min(share + prior.within * rows.inverse[at], 1)
-        density += weight * stats.norm.pdf(offsets, scale=math.sqrt(spread)) * 1e-5
+        density += weight * stats.norm.pdf(offsets, scale=math.sqrt(spread)) * 5e-5
     residual = noisy.centered[at] - prior.center * noisy.rows[at]
     error = math.sqrt(
         noisy.centered_variance
@@ -91,7 +91,7 @@ def close_to_quadrature():
     weights = np.linspace(1, 3, len(SHARES))
     prior = ScalePrior(0.4, weights / weights.sum(), 0.3)
     found = posterior(noisy, rows, prior)
-    for at in (0, 3, 5, 6, 7):
+    for at in (0, 5, 7):
         mean, variance = by_quadrature(noisy, rows, prior, at)
         if not math.isclose(found.means[at], min(mean, 1), abs_tol=1e-7):
             return False
@@ -126,10 +126,10 @@ def penalized(weights, noisy, rows, prior):
     return np.log(density @ weights).sum() + likely @ np.log(weights) / likely.sum()
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.3])
+@pytest.mark.parametrize("spread", [pytest.param(0.02, marks=pytest.mark.full), 0.3])
 def test_em_reaches_the_optimum_of_a_general_solver(spread, monkeypatch):
-    monkeypatch.setattr(means, "_STEPS", 5_000)
-    monkeypatch.setattr(means, "_STILL", 1e-8)
+    monkeypatch.setattr(means, "_STEPS", 2_000)
+    monkeypatch.setattr(means, "_STILL", 1e-7)
     truth = np.clip(0.3 + spread * (TRUTH - 0.3) / 0.1, -1, 1)
     noisy = measured(truth)
     rows = likely_rows(noisy.rows, 4.0)
@@ -147,7 +147,7 @@ def test_em_reaches_the_optimum_of_a_general_solver(spread, monkeypatch):
         assert likely <= penalized(prior.weights, noisy, rows, prior) + 1e-3
 
 
-def risk_by_draws(theta, n, deviations, draws=400_000, covariance=0.0):
+def risk_by_draws(theta, n, deviations, draws=100_000, covariance=0.0):
     rng = np.random.default_rng(5)
     both = [[deviations[0] ** 2, covariance], [covariance, deviations[1] ** 2]]
     e, f = rng.multivariate_normal([0, 0], both, draws).T
@@ -198,10 +198,25 @@ def test_units_of_the_column_do_not_matter():
     assert made.denoised.chosen["center"] == pytest.approx(50 + 50 * base.denoised.chosen["center"])
 
 
-def test_nothing_moves_out_of_bounds():
-    noisy = measured(np.full(len(ROWS), 0.99))
+def test_nothing_moves_far_or_out_of_bounds():
+    noisy = measured(np.full(len(ROWS), 0.3))
     made = shrunken_means(raw(noisy), noisy).denoised
+    rows = likely_rows(noisy.rows, 4.0).rows
+    reach = 1.5 * np.sqrt(noisy.noise_at(made.chosen["center"])) / rows
+    moved = np.abs(made.values - raw(noisy))
+    assert (moved <= reach + 1e-12).all()
+    assert np.isclose(moved, reach).sum() >= 5  # noise of more than 1.5 deviations
     assert np.abs(made.values).max() <= 1
+
+
+def test_a_group_unlike_all_others_keeps_most_of_its_distance():
+    rows = np.full(400, 2.0)
+    truth = np.where(np.arange(400) == 7, 1.0, -0.97)
+    noisy = measured(truth, rows, 1.0)
+    made = shrunken_means(raw(noisy), noisy).denoised
+    assert made.chosen["moved"] == 400
+    assert made.values[7] > -0.5
+    assert error(made.values, truth) < 0.5 * error(raw(noisy), truth)
 
 
 def test_fewer_than_twenty_groups_stay():
@@ -243,13 +258,13 @@ def test_tiers_hold_what_is_alike():
 def test_the_distance_of_a_tier_has_no_bias_and_its_doubt_is_that_of_laplace_noise():
     rng = np.random.default_rng(8)
     rows, spread, found, doubtful = np.full(40, 12.0), 0.05, [], []
-    for _ in range(1_500):
+    for _ in range(1_000):
         far = math.sqrt(spread) * rng.standard_normal(40)
         squares = (rows * far + rng.laplace(0, 2, 40)) ** 2
         bound = means._largest_distance(squares, rows, 8.0, np.full(40, spread))
         found.append(np.mean(squares - 8.0) / 144)
         doubtful.append(bound - max(found[-1], 0))
-    assert np.mean(found) == pytest.approx(spread, abs=6 * np.std(found) / math.sqrt(1_500))
+    assert np.mean(found) == pytest.approx(spread, abs=6 * np.std(found) / math.sqrt(1_000))
     assert np.mean(doubtful) / 2.5 == pytest.approx(np.std(found), rel=0.1)
 
 

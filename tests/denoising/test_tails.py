@@ -142,14 +142,14 @@ def by_enumeration(noisy, noise, widths):
 def test_drawn_histograms_have_the_posterior_of_all_paths():
     noisy, widths = np.array([3.0, -1.0, 2.0]), np.array([1.0, 0.5, 0.7])
     expected, states, levels = by_enumeration(noisy, 4.0, widths)
-    drawn = likely_counts(noisy, 4.0, widths, draws=40_000)
+    drawn = likely_counts(noisy, 4.0, widths, draws=20_000)
     for at, marginal in enumerate(expected):
         none = (drawn[:, at] == 0).mean()
-        assert none == pytest.approx(marginal[:2].sum(), abs=0.015)  # six standard errors
+        assert none == pytest.approx(marginal[:2].sum(), abs=0.02)  # six standard errors
         for n, (low, high) in enumerate(levels):
             found = ((drawn[:, at] >= low) & (drawn[:, at] < high)).mean()
             share = sum(p for p, state in zip(marginal, states, strict=True) if state[1] == n)
-            assert found == pytest.approx(share, abs=0.015)
+            assert found == pytest.approx(share, abs=0.02)
 
 
 def test_a_wrong_slope_of_the_prior_is_found(monkeypatch):
