@@ -452,6 +452,8 @@ class _Laplace(Law):
         if not terms:
             return None
         own = {block: self.standard_deviation(noise.scales[block]) for block in terms}
+        if not all(own.values()):  # of so large an epsilon that floats know no noise
+            return None
         if noise.terms is None and len(terms) == 1:
             ((block, part),) = terms.items()
             width = float(np.abs(part[0]) / own[block])
@@ -488,14 +490,16 @@ class _Laplace(Law):
         if len(shares.loadings) != 1 or len(noise.loadings) != 1:
             return None
         ((block, loading),) = shares.loadings.items()
-        scale = noise.scales[block]
-        step = loading / self.standard_deviation(scale)
+        scale, own = noise.scales[block], self.standard_deviation(noise.scales[block])
+        if own == 0:  # of so large an epsilon that floats know no noise
+            return None
+        step = loading / own
         steps = step * np.abs(shares.a - shares.b), step * shares.b
         held = np.zeros(np.shape(distance), bool)
         for cells in np.unique(shares.cells).tolist():
             these = shares.cells == cells
-            own = (steps[0][these], steps[1][these])
-            found = share_holds(distance[these], own, cells - 1, scale, level)
+            both = (steps[0][these], steps[1][these])
+            found = share_holds(distance[these], both, cells - 1, scale, level)
             if found is None:
                 return None
             held[these] = found
