@@ -59,7 +59,7 @@ def tails(scales, weights):
     joint = chances[0][:, None] * chances[1]
     order = np.argsort(sums, axis=None)
     far, beyond = sums.ravel()[order], 1 - np.cumsum(joint.ravel()[order])
-    return lambda t: beyond[max(np.searchsorted(far, t + 1e-9, side="right") - 1, 0)]
+    return lambda t: beyond[np.searchsorted(far, t + 1e-9, side="right") - 1] if t >= 0 else 1
 
 
 @pytest.mark.sampled(every=3)
@@ -82,8 +82,8 @@ def test_the_interval_is_what_the_exact_law_does_not_reject(cells, level):
     assert low <= inside.min() + 1e-9
     assert high >= min(inside.max(), 6) - 1e-9
     for r in (low, high):  # and no further than a step of noise would bring it
-        far = abs(cells[0] - r * cells[1]) - max(1, r) if 0 < r < 6 else 0
-        if far > 0:
+        if 0 < r < 6:
+            far = max(abs(cells[0] - r * cells[1]) - max(1, r), 0)
             assert tails(scales, (1, r))(far - 1e-6) > 1 - level
 
 
@@ -130,7 +130,7 @@ def test_coverage_is_exactly_as_large_as_it_says(truths, level, spend):
     covered = exact_coverage(truths, level, spend)
     assert level <= covered <= 1
     if min(truths) > 1:  # next to nothing, hardly any quotient can be excluded at any level
-        assert exact_coverage(truths, 0.8 * level, spend) < covered
+        assert exact_coverage(truths, 0.7 * level, spend) < covered
 
 
 @pytest.mark.parametrize("mechanism", SPENDS)
