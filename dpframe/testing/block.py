@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,12 +31,12 @@ class TestBlock(seam.OpenBlock):
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, word: int = 0) -> None:
         super().__init__(word)
-        self._lock = threading.Lock()
         self._ids = 0
         self._ledgers: dict[object, Ledger] = {}
         self._known: list[Ledger] = []  # the ids of objects that end are given out again
+        self._warnings: dict[int, tuple[object, set[str]]] = {}
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._folder = None if folder is None else Path(os.path.realpath(folder))
+        self._given = self._folder = None if folder is None else Path(os.path.realpath(folder))
         self._places: set[Path] = set()
         self._fault: PrivacyTestError | None = None
 
@@ -84,6 +83,11 @@ class TestBlock(seam.OpenBlock):
             for one in sorted(beside)
             if one.is_file()
         }
+
+    def warnings_of(self, frame: object) -> set[str]:
+        """Keep what was warned of in this block apart."""
+        with self._lock:
+            return self._warnings.setdefault(id(frame), (frame, set()))[1]
 
     def stand_in(self, ledger: Ledger) -> Ledger:
         """Return the ledger in memory that stands in for another, one for each file."""
@@ -136,6 +140,7 @@ class TestBlock(seam.OpenBlock):
     def close(self) -> None:
         """End the block, and remove its temporary folder."""
         super().close()
+        self._warnings.clear()  # it holds frames
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
