@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
+from dpframe.forks import cached_property
 from dpframe.testing.advice import advice_for
 from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
@@ -62,6 +63,11 @@ class _Pipeline:
             wrong = f"{words}, {made} releases were made, and {before} with all"
             raise self._error(rule, wrong, "result", unit, made)
         return block.measured
+
+    @cached_property
+    def nothing(self) -> tuple[Draw, ...]:
+        """What is measured of no rows."""
+        return self.replay(self.frame.iloc[:0], _EMPTY)
 
     def _compare(self, again: RunOutcome, words: str, unit: Any, rule: str) -> None:
         if again.raised is not None and words == _EMPTY:
@@ -163,8 +169,8 @@ def check(
     units
         How many units of the frame are tried: those that stand out first, then random ones.
     odd_cells
-        Whether a made-up unit has missing, infinite, extreme and unknown cells. `False`: where
-        something before the pipeline refuses such, a schema for instance.
+        Whether made-up units have missing, infinite, extreme and unknown cells, in one column at
+        a time. `False`: where something before the pipeline refuses such, a schema for instance.
     seed
         Decides on the units that are tried.
     folder
@@ -217,7 +223,9 @@ def check(
     else:
         made_up = splitter.made_up(declarations, seed)
         moved = _check_units(tried, [*splitter.of_frame(units, seed), *made_up])
-        odd = [*splitter.odd(seed)] * odd_cells  # last: it breaks most, and says least
+        odd = [
+            *splitter.odd(declarations, seed)
+        ] * odd_cells  # last: it breaks most, and says least
         moved = _check_units(tried, odd) or moved
     if not moved:
         why = "no unit that was tried moves any number that is measured, so nothing was checked"
@@ -260,11 +268,11 @@ def _check_arguments(frame: object, unit: Hashable | None, units: object) -> Non
 def _check_units(tried: _Pipeline, chosen: Sequence[TriedUnit]) -> bool:
     """Check units that are left out or added; return whether one moves anything."""
     beside = [_with_and_without(tried, one) for one in chosen]
-    nothing = tried.replay(tried.frame.iloc[:0], _EMPTY)
-    moved = False
+    moved, nothing = False, tried.nothing
     for one, (with_all, without) in zip(chosen, beside, strict=True):
         alone = tried.replay(one.alone, f"with {one.name} alone", one.unit)
-        tried.check_sums((with_all, without, alone, nothing), one.name, one.unit, "alone")
+        if not one.capped:
+            tried.check_sums((with_all, without, alone, nothing), one.name, one.unit, "alone")
         tried.check_charge(with_all, without, f"with and without {one.name}", one.unit)
         tried.check_charge(alone, nothing, f"with {one.name} alone and nobody", one.unit)
         moved = moved or _moves(with_all, without) or _moves(alone, nothing)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration.facts import Declaration
+from dpframe.declaration.facts import Column, Declaration
 
-_MOST_CELLS, _MOST_ROWS = 200, 2_000
+_MOST_CELLS, _MOST_ROWS, _MOST_ODD = 200, 2_000, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,9 @@ class TriedUnit:
         Its identifier; of a frame without a unit, the label of its row.
     whole, without, alone
         Frames with all units, all but this one, and this one alone. `None`: the frame as it is.
+    capped
+        Whether it has more rows than caps allow. Which rows stay may then depend on their order,
+        and so on other units, without any harm.
     """
 
     name: str
@@ -32,6 +35,7 @@ class TriedUnit:
     whole: pd.DataFrame | None
     without: pd.DataFrame | None
     alone: pd.DataFrame
+    capped: bool = False
 
 
 class Splitter:
@@ -78,20 +82,38 @@ class Splitter:
         return list(dict.fromkeys([*first, *rest.tolist()]))[:most]
 
     def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[TriedUnit]:
-        """Make units that fill all cells and caps."""
+        """Make units with rows in all groups: more rows than caps allow, and no more."""
         if len(self.frame):
             rng = np.random.default_rng(seed)  # no noise: made-up rows
             for end, words in enumerate(("small", "large")):
                 rows = self._full(declarations, rng, end)
-                yield from self._add_rows(rows, f"{words} values in all groups", end)
+                yield from self._add_rows(rows, f"{words} values in all groups", end, capped=True)
+            rows = self._full(declarations, rng, 1).iloc[: _least_cap(declarations)]
+            yield from self._add_rows(rows.copy(), "as many rows as caps allow", 1)
 
-    def odd(self, seed: int) -> Iterator[TriedUnit]:
-        """Make a unit of odd cells."""
-        if len(self.frame):
-            rng = np.random.default_rng(seed)  # no noise: made-up rows
-            yield from self._add_rows(self._odd(rng), "odd cells", 1)
+    def odd(self, declarations: Sequence[Declaration], seed: int) -> Iterator[TriedUnit]:
+        """Make units of odd cells, in one column at a time: other cells are ordinary."""
+        complete = self.frame.dropna()
+        templates = complete if len(complete) else self.frame
+        if not len(templates):
+            return
+        rng = np.random.default_rng(seed)  # no noise: made-up rows
+        own, keys, cells = self._groups(declarations)
+        for label in [*dict.fromkeys([*own, *self.frame.columns])][:_MOST_ODD]:
+            column = self.frame[label]
+            if label == self.unit or column.ndim != 1:
+                continue
+            odd = _odd_cells(column)
+            rows = templates.iloc[rng.integers(len(templates), size=len(odd))].copy()
+            for at, key in enumerate(keys):
+                known = [cells[row % len(cells)][at] for row in range(len(odd))]
+                _write_cells(rows, key, known)
+            _write_cells(rows, label, odd)
+            yield from self._add_rows(rows, f"odd cells in {label!r:.60}", 1)
 
-    def _add_rows(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[TriedUnit]:
+    def _add_rows(
+        self, rows: pd.DataFrame, words: str, end: int, *, capped: bool = False
+    ) -> Iterator[TriedUnit]:
         """Add rows under an identifier before or behind all others, if there is one."""
         word, unit = "row", None
         if self.unit is None:
@@ -103,7 +125,7 @@ class Splitter:
             _write_cells(rows, self.unit, [unit] * len(rows))
         rows.index = _new_index(self.frame.index, len(rows))
         whole = pd.concat([self.frame, rows])
-        yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows)
+        yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows, capped)
 
     def _templates(self, rng: np.random.Generator, count: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame.iloc[rng.integers(len(self.frame), size=count)]
@@ -113,29 +135,28 @@ class Splitter:
         self, declarations: Sequence[Declaration], rng: np.random.Generator, end: int
     ) -> pd.DataFrame:
         """Make rows in all groups, more than caps allow, with values at the ends of bounds."""
-        facts = {label: c for one in declarations for label, c in one.columns.items()}
-        own = [label for label in facts if label in self.frame.columns and label != self.unit]
-        keys = [label for label in own if facts[label].keys is not None]
-        listed = (list(facts[label].keys) for label in keys)  # type: ignore[arg-type]
-        cells = list(islice(product(*listed), _MOST_CELLS)) or [()]
+        own, keys, cells = self._groups(declarations)
         most = max((one.caps.rows or 0 for one in declarations), default=0) // len(cells)
         each = max((one.caps.rows_per_group or 0 for one in declarations), default=0)
         times = min(max(most, each, 1) + 1, max(_MOST_ROWS // len(cells), 1))
         rows = self._templates(rng, len(cells) * times)
-        for at, label in enumerate(keys if cells[0] else ()):
+        for at, label in enumerate(keys):
             _write_cells(rows, label, [cell[at] for cell in cells] * times)
-        for label in own:
-            bounds = facts[label].bounds
+        for label, facts in own.items():
+            bounds = facts.bounds
             if bounds is not None:
                 _write_cells(rows, label, [bounds[end]] * len(rows))
         return rows
 
-    def _odd(self, rng: np.random.Generator) -> pd.DataFrame:
-        rows = self._templates(rng, 4)
-        for label in dict.fromkeys(self.frame.columns):
-            if label != self.unit:
-                _write_cells(rows, label, _odd_cells(self.frame[label]))
-        return rows
+    def _groups(
+        self, declarations: Sequence[Declaration]
+    ) -> tuple[dict[Hashable, Column], list[Hashable], list[tuple[Any, ...]]]:
+        """Return columns of which something is declared, those with keys, and their groups."""
+        facts = {label: c for one in declarations for label, c in one.columns.items()}
+        there = set(self.frame.columns) - {self.unit}
+        own = {label: column for label, column in facts.items() if label in there}
+        listed = {label: list(c.keys) for label, c in own.items() if c.keys is not None}
+        return own, [*listed], list(islice(product(*listed.values()), _MOST_CELLS))
 
     def replacing(self, most: int, seed: int) -> Iterator[tuple[TriedUnit, pd.DataFrame]]:
         """Give units and frames for neighbors in which one is replaced, see `of_frame`.
@@ -175,6 +196,13 @@ class Splitter:
         return _renumber(pd.concat(parts), self.frame)
 
 
+def _least_cap(declarations: Sequence[Declaration]) -> int | None:
+    """Return how many rows exceed no cap, whatever is asked."""
+    caps = (one.caps for one in declarations)
+    every = (most for cap in caps for most in (cap.rows, cap.groups, cap.rows_per_group))
+    return min((most for most in every if most is not None), default=None)
+
+
 def _renumber(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     if isinstance(frame.index, pd.RangeIndex):
         made.index = pd.RangeIndex(len(made))
@@ -206,19 +234,26 @@ def _write_cells(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> 
 
 
 def _odd_cells(column: pd.Series) -> list[Any]:
+    """Return odd values, a missing one first: under a cap of one row, the first one stays."""
     kind, given = column.dtype.kind, column.iloc[0]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return [None, given, given, given]
     if kind == "f":
         return [np.nan, np.inf, -np.inf, 1e300]
     if kind in "iu":
         ends = np.iinfo(getattr(column.dtype, "numpy_dtype", column.dtype))
-        return [ends.min, ends.max, 0, 1]
+        return [*_missing_if_held(column), ends.min, ends.max, 0, 1]
     if kind == "M":
         return [pd.NaT, pd.Timestamp("1700-01-01"), pd.Timestamp("2250-01-01"), given]
+    if kind == "m":
+        return [pd.NaT, pd.Timedelta(days=-10_000), pd.Timedelta(days=10_000), given]
     if kind == "b":
-        return [True, False, True, False]
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return [None, given, given, given]
+        return [*_missing_if_held(column), True, False, True, False]
     return [None, "", "?", given]
+
+
+def _missing_if_held(column: pd.Series) -> list[Any]:
+    return [] if isinstance(column.dtype, np.dtype) else [pd.NA]
 
 
 def _new_ids(column: pd.Series) -> tuple[Any, Any]:
