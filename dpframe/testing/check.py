@@ -11,7 +11,7 @@ from dpframe.forks import cached_property
 from dpframe.testing.advice import advice_for
 from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
-from dpframe.testing.neighbors import Splitter, TriedUnit
+from dpframe.testing.neighbors import Splitter, TriedUnit, unit_columns
 from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
 
 _ADDITIVITY = "additivity"
@@ -129,7 +129,7 @@ def check(
     pipeline: Callable[[pd.DataFrame], Any],
     frame: pd.DataFrame,
     *,
-    unit: Hashable | None = None,
+    unit: Hashable | list[Hashable] | None = None,
     units: int = 50,
     odd_cells: bool = True,
     seed: int = 0,
@@ -165,7 +165,8 @@ def check(
     frame
         The frame, or a made-up one like it.
     unit
-        The column that says whom a row belongs to. `None`: every row is a unit.
+        The column that says whom a row belongs to, or a list of several, as in `declare`. `None`:
+        every row is a unit.
     units
         How many units of the frame are tried: those that stand out first, then random ones.
     odd_cells
@@ -217,7 +218,7 @@ def check(
             raise
         tried = _second_try(pipeline, frame, folder, fault)
     declarations = [one._operation.declaration for one in tried.run.measured]
-    splitter = Splitter(frame, unit)
+    splitter = Splitter(frame, unit, declarations)
     if all(one.neighboring == "replace" for one in declarations):
         moved = _check_replaced(tried, splitter, units, seed)
     else:
@@ -255,12 +256,15 @@ def _second_try(
     return tried
 
 
-def _check_arguments(frame: object, unit: Hashable | None, units: object) -> None:
+def _check_arguments(frame: object, unit: Hashable | list[Hashable] | None, units: object) -> None:
     if not isinstance(frame, pd.DataFrame):
         way = "Let the pipeline make other kinds of frames of it."
         raise DPFrameError.about("frame", "must be a pandas.DataFrame", frame, way)
-    if unit is not None and sum(label == unit for label in frame.columns) != 1:
-        raise UnknownColumnError.about("unit", "must be one column of the frame", unit)
+    columns, there = unit_columns(unit), [*frame.columns]
+    twice = any(columns.count(label) > 1 or there.count(label) != 1 for label in columns)
+    if twice or (unit is not None and not columns):
+        rule = "must be one column of the frame, or a list of several"
+        raise UnknownColumnError.about("unit", rule, unit)
     if type(units) is not int or units < 1:
         raise DPFrameError.about("units", "must be a whole number, 1 or more", units)
 

@@ -46,23 +46,39 @@ class Splitter:
     frame
         The frame.
     unit
-        The column of its units; `None`: every row is one.
+        The column of its units, or a list of several; `None`: every row is one.
+    declarations
+        What pipelines declare: which columns have keys.
     """
 
-    def __init__(self, frame: pd.DataFrame, unit: Hashable | None) -> None:
-        self.frame, self.unit = frame, unit
-        if unit is None:
-            self.codes, self.ids = np.arange(len(frame)), frame.index
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        unit: Hashable | list[Hashable] | None,
+        declarations: Sequence[Declaration] = (),
+    ) -> None:
+        self.frame = frame
+        self.unit = unit_columns(unit)
+        facts = [one.columns.items() for one in declarations]
+        self.keyed = {label for each in facts for label, c in each if c.keys is not None}
+        if len(self.unit) > 1:
+            self.codes, self.ids = _combinations(frame[self.unit])
+        elif self.unit:
+            self.codes, self.ids = pd.factorize(frame[self.unit[0]])
         else:
-            self.codes, self.ids = pd.factorize(frame[unit])
+            self.codes, self.ids = np.arange(len(frame)), frame.index
 
     def of_frame(self, most: int, seed: int) -> Iterator[TriedUnit]:
         """Give some units of the frame: those that stand out first, then random ones."""
-        word = "row" if self.unit is None else str(self.unit)
         for code in self._choose(most, seed):
             own = self.codes == code
             unit = self._id(code)
-            yield TriedUnit(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
+            name = f"{self._word} {unit!r:.60}"
+            yield TriedUnit(name, unit, None, self.frame[~own], self.frame[own])
+
+    @property
+    def _word(self) -> str:
+        return ", ".join(map(str, self.unit)) or "row"
 
     def _id(self, code: int) -> Any:
         """Return the identifier of a unit, a number of NumPy as one of Python."""
@@ -101,7 +117,7 @@ class Splitter:
         own, keys, cells = self._groups(declarations)
         for label in [*dict.fromkeys([*own, *self.frame.columns])][:_MOST_ODD]:
             column = self.frame[label]
-            if label == self.unit or column.ndim != 1:
+            if label in self.unit or column.ndim != 1:
                 continue
             odd = _odd_cells(column)
             rows = templates.iloc[rng.integers(len(templates), size=len(odd))].copy()
@@ -116,16 +132,31 @@ class Splitter:
     ) -> Iterator[TriedUnit]:
         """Add rows under an identifier before or behind all others, if there is one."""
         word, unit = "row", None
-        if self.unit is None:
+        if not self.unit:
             rows = rows.iloc[:1].copy()
         else:
-            word, unit = "unit", _new_ids(self.frame[self.unit])[end]
+            word, unit = "unit", self._new_unit(end)
             if unit is None:
                 return
-            _write_cells(rows, self.unit, [unit] * len(rows))
+            self._write_unit(rows, unit)
         rows.index = _new_index(self.frame.index, len(rows))
         whole = pd.concat([self.frame, rows])
         yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows, capped)
+
+    def _new_unit(self, end: int) -> Any:
+        """Return a unit that no row has: new in one column, that of no groups if there is one."""
+        if len(self.unit) == 1:
+            return _new_ids(self.frame[self.unit[0]])[end]
+        for label in sorted(self.unit, key=self.keyed.__contains__) if len(self.ids) else ():
+            new = _new_ids(self.frame[label])[end]
+            if new is not None:
+                known = zip(self.unit, self._id(0 if end == 0 else len(self.ids) - 1), strict=True)
+                return tuple(new if each == label else cell for each, cell in known)
+        return None
+
+    def _write_unit(self, rows: pd.DataFrame, unit: Any) -> None:
+        for label, cell in zip(self.unit, unit if len(self.unit) > 1 else (unit,), strict=True):
+            _write_cells(rows, label, [cell] * len(rows))
 
     def _templates(self, rng: np.random.Generator, count: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame.iloc[rng.integers(len(self.frame), size=count)]
@@ -153,7 +184,7 @@ class Splitter:
     ) -> tuple[dict[Hashable, Column], list[Hashable], list[tuple[Any, ...]]]:
         """Return columns of which something is declared, those with keys, and their groups."""
         facts = {label: c for one in declarations for label, c in one.columns.items()}
-        there = set(self.frame.columns) - {self.unit}
+        there = set(self.frame.columns).difference(self.unit)
         own = {label: column for label, column in facts.items() if label in there}
         listed = {label: list(c.keys) for label, c in own.items() if c.keys is not None}
         return own, [*listed], list(islice(product(*listed.values()), _MOST_CELLS))
@@ -173,13 +204,13 @@ class Splitter:
         for code in others:
             whole = self._replace_unit(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
-            name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
+            name = f"{self._word} {self._id(code)!r:.60}"
             yield TriedUnit(name, self._id(code), None, whole, alone), every
 
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame[self.codes == model].copy()
-        if self.unit is not None:
-            _write_cells(rows, self.unit, [self.ids[code]] * len(rows))
+        if self.unit:
+            self._write_unit(rows, self.ids[code])
         return rows
 
     def _replace_unit(self, code: int, model: int) -> pd.DataFrame:
@@ -194,6 +225,24 @@ class Splitter:
             for code in codes
         ]
         return _renumber(pd.concat(parts), self.frame)
+
+
+def unit_columns(unit: Hashable | list[Hashable] | None) -> list[Hashable]:
+    """Return the columns that say whom a row belongs to: none, one or several."""
+    if isinstance(unit, list):
+        return unit
+    return [] if unit is None else [unit]
+
+
+def _combinations(columns: pd.DataFrame) -> tuple[np.ndarray, pd.Index]:
+    """Factorize the combinations of some columns; -1 stands where a cell is missing."""
+    parts = np.array([pd.factorize(columns.iloc[:, at])[0] for at in range(columns.shape[1])])
+    known = np.flatnonzero((parts >= 0).all(axis=0))
+    codes = np.full(len(columns), -1)
+    codes[known], _ = pd.factorize(pd.MultiIndex.from_arrays(parts[:, known]))
+    _, first = np.unique(codes[known], return_index=True)
+    rows = columns.iloc[known[first]].itertuples(index=False, name=None)
+    return codes, pd.Index([*rows], dtype=object, tupleize_cols=False)
 
 
 def _least_cap(declarations: Sequence[Declaration]) -> int | None:
