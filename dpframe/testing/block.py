@@ -35,6 +35,7 @@ class TestBlock(seam.OpenBlock):
         self._ledgers: dict[object, Ledger] = {}
         self._known: list[Ledger] = []  # the ids of objects that end are given out again
         self._warnings: dict[int, tuple[object, set[str]]] = {}
+        self._files: dict[str, object] = {}  # of ledgers, as they were
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._given = self._folder = None if folder is None else Path(os.path.realpath(folder))
         self._places: set[Path] = set()
@@ -93,7 +94,9 @@ class TestBlock(seam.OpenBlock):
         """Return the ledger in memory that stands in for another, one for each file."""
         if ledger.path is None:
             return self._ledger(id(ledger), lambda: emptied_in_memory(ledger), ledger)
-        return self._ledger(_key(ledger.path), lambda: emptied_in_memory(ledger))
+        key = _key(ledger.path)
+        self._files.setdefault(key, _state(key))
+        return self._ledger(key, lambda: emptied_in_memory(ledger))
 
     def ledger_at(self, path: Path) -> Ledger | None:
         """Return the ledger in memory that stands in for a file, if there is one."""
@@ -132,6 +135,11 @@ class TestBlock(seam.OpenBlock):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        for path in [path for path, before in self._files.items() if _state(path) != before]:
+            why = f"the file of the ledger {path} was charged while a testing block was open."
+            what = "No test sees other processes: what they release is real."
+            way = "If the pipeline starts some, let it use threads; if not, test with another file."
+            self.fail(PrivacyTestError(f"{why} {what} {way}", rule="outside"))
         if self._fault is not None and error is not self._fault:
             raise self._fault
         if error is None:
@@ -149,6 +157,15 @@ class TestBlock(seam.OpenBlock):
         """Stay in this process."""
         why = "a testing block cannot be pickled:"
         raise PrivacyTestError(f"{why} what another process releases is not seen. Use threads.")
+
+
+def _state(path: str) -> object:
+    """Say what shows that a file was written."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _key(path: Path) -> str:

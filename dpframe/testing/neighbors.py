@@ -239,7 +239,7 @@ def _combinations(columns: pd.DataFrame) -> tuple[np.ndarray, pd.Index]:
     parts = np.array([pd.factorize(columns.iloc[:, at])[0] for at in range(columns.shape[1])])
     known = np.flatnonzero((parts >= 0).all(axis=0))
     codes = np.full(len(columns), -1)
-    codes[known], _ = pd.factorize(pd.MultiIndex.from_arrays(parts[:, known]))
+    codes[known], _ = pd.factorize(pd.MultiIndex.from_arrays([*parts[:, known]]))
     _, first = np.unique(codes[known], return_index=True)
     rows = columns.iloc[known[first]].itertuples(index=False, name=None)
     return codes, pd.Index([*rows], dtype=object, tupleize_cols=False)

@@ -69,8 +69,9 @@ def rehearsal(
     allow, and some have more. Equal arguments make equal rows.
 
     `attrs` of the frame say that its rows are made up: outside a block of `dpframe.testing` it
-    is neither declared nor released. Steps of pandas that keep `attrs` keep that mark. A
-    `merge`, a `concat` with other frames, named aggregation, `get_dummies` and CSV files lose it.
+    is neither declared nor released. Whatever makes a new frame loses that mark, such as a
+    `merge`, a `concat` with other frames, named aggregation, `get_dummies` and CSV files: rely on
+    the block. With a unit of several columns, units share the values of one.
 
     Parameters
     ----------

@@ -525,6 +525,27 @@ def test_forked_processes_release_nothing(path):
     assert child.exitcode == 7 and path.read_bytes() == before
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_file_that_another_process_charges_is_noticed(path):
+    context = get_context("fork")
+    go, done = context.Event(), context.Event()
+
+    def act():
+        go.wait(30)
+        declare_and_ask(dpf.Ledger(path))
+        done.set()
+
+    child = context.Process(target=act)
+    child.start()  # before there is a block: it sees none
+    with pytest.raises(dpt.PrivacyTestError, match="No test sees"), dpt.record():
+        declare_and_ask(dpf.Ledger(path))
+        go.set()
+        assert done.wait(60)
+    child.join(60)
+    assert len(dpf.Ledger(path).entries) == 1
+
+
 def test_blocks_and_their_ledgers_are_not_pickled(path):
     with dpt.record() as run:
         with pytest.raises(dpt.PrivacyTestError, match="cannot be pickled"):
