@@ -12,6 +12,7 @@ from pandas.api.typing import DataFrameGroupBy
 from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
 from dpframe.calls import nearest
+from dpframe.certificates.certificate import TEST
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.parts import (
@@ -32,18 +33,21 @@ from dpframe.certificates.steps import (
     SuggestionPart,
 )
 from dpframe.certificates.verify import ATTRIBUTE, certificate_of
-from dpframe.declaration.facts import declaration_text, kept_declaration
+from dpframe.declaration.facts import declaration_text, is_of_another_test, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CallError, CertificateError, DeclarationError, NoSuchNameError, quote
 from dpframe.provenance import is_private
 
-Standing: TypeAlias = Literal["undeclared", "declared", "derived", "released", "diagnosis", "none"]
+Standing: TypeAlias = Literal[
+    "undeclared", "declared", "tested", "derived", "released", "diagnosis", "none"
+]
 """What is known of a frame, and so what can be done with it."""
 
 _HEADINGS: Mapping[Standing, str] = MappingProxyType(
     {
         "undeclared": "a private frame, of which nothing is declared",
         "declared": "a private frame, declared as public:",
+        "tested": "a private frame, declared inside of a testing block: declare it here",
         "derived": "a frame derived from a declared one: declare it, with ledger= of the first",
         "released": "a released frame; dpf.verify checks it:",
         "diagnosis": "a diagnosis: exact numbers, not for publication",
@@ -154,6 +158,7 @@ def _standing(frame: Frame) -> Standing:
     known: tuple[tuple[Standing, Callable[[], object]], ...] = (
         ("diagnosis", lambda: is_private(attrs)),
         ("released", lambda: ATTRIBUTE in attrs),
+        ("tested", lambda: is_of_another_test(frame)),
         ("declared", lambda: kept_declaration(frame)),
         ("derived", lambda: engine.is_derived(frame)),
     )
@@ -173,7 +178,7 @@ def names_on_offer(frame: Frame, private: Iterable[str], released: Iterable[str]
     standing, declaration = _standing(frame), kept_declaration(frame)
     if standing == "released":
         return {*released, *_BOTH} - _not_for(frame)
-    if standing == "derived":
+    if standing in ("derived", "tested"):
         return {"declare"}
     if standing in ("diagnosis", "none"):
         return set()
@@ -260,7 +265,9 @@ def _of_released(frame: pd.DataFrame) -> list[str]:
         return ["  its certificate cannot be read"]
     noises = (f"{one.mechanism.title} noise, released at {one.released_at}" for one in releases)
     asked = (one.query.words for one in releases)
-    return [f"  {visible(line)}" for line in chain(*zip(asked, noises, strict=True))]
+    lines = chain(*zip(asked, noises, strict=True))
+    tests = [TEST] * any(one.testing for one in releases)
+    return [f"  {visible(line)}" for line in (*tests, *lines)]
 
 
 def no_such_name(accessor: Any, name: str) -> NoSuchNameError:

@@ -202,6 +202,7 @@ class _Kept(NamedTuple):
     declaration: Declaration
     owner: ref[Any]
     test: seam.OpenBlock | None  # in which it was declared
+    outside: Ledger | None  # which was declared outside of tests
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         """Leave it out of pickles and deep copies."""
@@ -214,13 +215,30 @@ def keep_declaration(frame: object, declaration: Declaration) -> None:
     It survives edits in place, and is not carried to copies, filters and merges: a derived frame
     may mix rows, so it must be declared again. Engines mark frames to tell such ones apart.
     """
-    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame), seam.seen()))
+    test, before = seam.seen(), _kept(frame)
+    outside = declaration.ledger
+    if test is not None:
+        outside = None if before is None else before.outside
+    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame), test, outside))
+
+
+def _kept(frame: object) -> _Kept | None:
+    kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
+    return kept if isinstance(kept, _Kept) and kept.owner() is frame else None
 
 
 def kept_declaration(frame: object) -> Declaration | None:
     """Return the declaration kept on a frame object, if any."""
-    kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
-    return kept.declaration if isinstance(kept, _Kept) and kept.owner() is frame else None
+    kept = _kept(frame)
+    return None if kept is None else kept.declaration
+
+
+def kept_ledger(frame: object) -> Ledger | None:
+    """Return the ledger that a frame object has; what a test declared ends with its block."""
+    kept = _kept(frame)
+    if kept is None:
+        return None
+    return kept.declaration.ledger if kept.test in (None, seam.seen()) else kept.outside
 
 
 def is_of_another_test(frame: object) -> bool:
@@ -235,7 +253,13 @@ def is_copied(frame: object) -> bool:
 
 
 def kept_warnings(frame: object) -> set[str]:
-    """Return the set of what was warned of about a frame object, to be added to."""
+    """Return the set of what was warned of about a frame object, to be added to.
+
+    A testing block has one of its own: what is warned of inside is warned of outside, too.
+    """
+    test = seam.seen()
+    if test is not None:
+        return test.warnings_of(frame)
     known = getattr(frame, "__dict__", {}).get(_WARNINGS)
     if isinstance(known, set):
         return known

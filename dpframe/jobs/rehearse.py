@@ -2,9 +2,9 @@
 
 import math
 import warnings
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,6 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
         raise _wrong_folder(f"there is a file {page} already: give --overwrite to replace it.")
     budget = _budget(job)
     frame = _rows(job, made)
-    folder.mkdir(parents=True, exist_ok=True)
     with temporary_folder("dpframe-rows-") as place, unspent():
         Ledger.create(place / "made-up.ledger", budget=budget)
         elsewhere = replace(
@@ -76,6 +75,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
             budget=None,
         )
         with seeded_noise(made.seed, folder=folder):
+            folder.mkdir(parents=True, exist_ok=True)
             tried = preview_job(elsewhere, overwrite=overwrite)
             if not tried.fits:
                 return Rehearsal(tried, [], [])
@@ -86,6 +86,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DPFrameWarning)  # was said when it was tried
                     title = str(job.options["name"])
+                    page.unlink(missing_ok=True)  # a file of another name may be the same
                     report(done.frames, path=page, ledger=done.ledger, title=title)
                 written.append(page)
             except DPFrameError as error:  # Jinja2 is optional
@@ -123,18 +124,14 @@ def _budget(job: Job) -> Budget:
 def _files_in(
     folder: Path, files: Mapping[str, tuple[Path, ...]]
 ) -> Mapping[str, tuple[Path, ...]]:
-    """Choose places in one folder for all files; those that are called alike are numbered."""
-    often = Counter(path.name.casefold() for paths in files.values() for path in paths)
-    number = 0
-    found = {}
-    for table, paths in files.items():
-        places = []
-        for path in paths:
-            number += 1
-            alike = often[path.name.casefold()] > 1
-            places.append(folder / f"TEST-{f'{number}-' * alike}{path.name}")
-        found[table] = tuple(places)
-    return found
+    """Choose places in one folder for all files; if any are called alike, all are numbered."""
+    names = [path.name.casefold() for paths in files.values() for path in paths]
+    alike = len(set(names)) < len(names)
+    numbers = count(1)
+    return {
+        table: tuple(folder / f"TEST-{f'{next(numbers)}-' * alike}{path.name}" for path in paths)
+        for table, paths in files.items()
+    }
 
 
 def _rows(job: Job, made: MadeUp) -> pd.DataFrame:

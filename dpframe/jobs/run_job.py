@@ -26,6 +26,7 @@ from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
 from dpframe.plan.type_check import disagreement
+from dpframe.privacy import seam
 from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
@@ -111,7 +112,8 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
         _declare(job, frame, ledger)
         frames = _release_job(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
-    saved = rescue_frames(job, frames) if failed else None
+    lost = failed and seam.seen() is None  # in a test, nothing was paid for
+    saved = rescue_frames(job, frames) if lost else None
     if not failed:
         set_stage(Stage.WRITTEN)
     return Done(frames, ledger, written, failed, saved, tried.warned)

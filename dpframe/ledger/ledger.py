@@ -205,7 +205,7 @@ class Ledger:
         file = LedgerFile(_checked_path(path))
         test = seam.current()
         if test is not None:
-            file.check_new()
+            file.check_new(taken=test.ledger_at(file.path) is not None)
             test.make_ledger(file.path, cls(budget=budget))
         else:
             OneAtATime().hold(lambda _: file.create(header))
@@ -328,7 +328,8 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-        charged = self._in_use()
+        with seam.hold(seam.current()):  # refuses threads that a test does not see
+            charged = self._in_use()
         if charged is not self:
             charged._append(decide)
             return

@@ -11,7 +11,7 @@ import pandas as pd
 from dpframe.arguments import check_text, is_label, no_ledger
 from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
-from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_declaration
+from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
 from dpframe.declaration.warnings import warn_of_budget
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import check_private
@@ -162,7 +162,7 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
             why = "a frame is being declared by this thread, which a signal has interrupted."
             way = "Declare this one after the signal was handled."
             raise DeclarationError(f"{why} {way}")
-        charged = ledger or _kept_or_new(budget, kept_declaration(frame), protected)
+        charged = ledger or _kept_or_new(budget, kept_ledger(frame), protected)
         engine.mark(frame)
         keep_declaration(frame, replace(declaration, ledger=charged))
 
@@ -204,12 +204,9 @@ def _check_ledger(budget: Budget | None, ledger: object) -> None:
 
 
 def _kept_or_new(
-    budget: Budget | None, earlier: Declaration | None, protected: Protected
+    budget: Budget | None, ledger: Ledger | None, protected: Protected
 ) -> Ledger | None:
     """Choose the ledger to charge: what was spent is not forgotten by declaring again."""
-    ledger = None if earlier is None else earlier.ledger
-    if ledger is not None and ledger.is_of_another_test:
-        ledger = None
     if ledger is None and budget is not None:
         ledger = Ledger(budget=budget)
     if ledger is None:
@@ -268,8 +265,7 @@ def declares(
     common = Ledger(budget=budget) if budget is not None and options["ledger"] is None else None
 
     def declare_made(frame: Frame) -> None:
-        known = kept_declaration(frame)
-        if common is None or (known is not None and known.ledger is not None):
+        if common is None or kept_ledger(frame) is not None:
             declare(frame, schema, **options)  # a ledger stays
         else:
             declare(frame, schema, **(options | {"budget": None, "ledger": common}))

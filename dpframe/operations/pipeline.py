@@ -78,18 +78,22 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
 def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry) -> Any:
     """Warn, charge the ledger, and then make the release; both are logged."""
     test = seam.current()
-    declaration, certify = operation.declaration, operation.certifier(entry)
+    declaration = operation.declaration
     ledger = declaration.ledger
+    with seam.hold(test):
+        certify = operation.certifier(entry)
+        warn_of_release(frame, declaration, operation.plan.spend)
+        if ledger is not None:
+            ledger.charge(entry)
 
     def make() -> Any:
         # the only place where private integers meet noise
-        exact = operation.measure(frame)
-        noisy = operation.draw(exact) if test is None else test.draw(operation, exact, entry)
-        return certify(noisy, ledger_of(ledger, entry))
+        with seam.hold(test):  # whoever listens to the log may have opened a block
+            exact = operation.measure(frame)
+            noisy = operation.draw(exact) if test is None else test.draw(operation, exact, entry)
+            return certify(noisy, ledger_of(ledger, entry))
 
-    warn_of_release(frame, declaration, operation.plan.spend)
     if ledger is not None:
-        ledger.charge(entry)
         _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
     made = after_charge(make)
     _log(entry, lambda loss: ("released", f"cost: {loss}"))

@@ -9,6 +9,8 @@ other code of the process is refused a release meanwhile: it would be a real one
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,10 +33,10 @@ class OpenBlock:
 
     def __init__(self, word: int = 0) -> None:
         self.word = word
-        self._process, self._thread = os.getpid(), threading.get_ident()
+        self._process = os.getpid()
+        self._lock = threading.Lock()
         self._token: Token[OpenBlock | None] | None = None
-        self._left = False
-        self._ended = False
+        self._opened = self._ended = False
 
     def draw(self, operation: Any, exact: Any, entry: Any) -> Any:
         """Draw noise as a release does."""
@@ -71,16 +73,28 @@ class OpenBlock:
     def make_ledger(self, path: Path, ledger: Any) -> None:
         """Keep a ledger that is to be at a path."""
 
+    def warnings_of(self, frame: object) -> set[str]:
+        """Return what was warned of about a frame object in this block, to be added to."""
+        return set()
+
+    def fail(self, fault: PrivacyTestError) -> PrivacyTestError:
+        """Note a fault, and return it to be raised."""
+        return fault
+
     def open(self) -> None:
         """Open the block in this context."""
-        if self._ended:
-            raise PrivacyTestError("a testing block can be opened once: make another one.")
+        if _held() is not None:
+            raise PrivacyTestError("a testing block cannot be opened inside of a release.")
         around = _BLOCK.get()
         if around is not None and around.is_here:
             way = "Close the first one, or leave the second one out."
             raise PrivacyTestError(f"a testing block cannot be opened inside of another. {way}")
         if around is not None:
             around.refuse()
+        with self._lock:
+            if self._opened:
+                raise PrivacyTestError("a testing block can be opened once: make another one.")
+            self._opened = True
         self._token = _BLOCK.set(self)
         _OPEN.append(self)
 
@@ -89,14 +103,20 @@ class OpenBlock:
         self._ended = True
         if self in _OPEN:
             _OPEN.remove(self)
-        token, self._token = self._token, None
-        if token is not None:
-            try:
-                _BLOCK.reset(token)
-                _BLOCK.set(None)  # an older one may have ended since
-                self._left = True
-            except ValueError:  # a generator, or a task, that another context closes
-                pass
+        self._forget()
+
+    def _forget(self) -> bool:
+        """Leave this context to what is outside, if it opened the block; a copy of it did not."""
+        token = self._token
+        if token is None:
+            return False
+        try:
+            _BLOCK.reset(token)
+        except ValueError:  # a generator, or a task, that another context closes
+            return False
+        _BLOCK.set(None)  # an older one may have ended since
+        self._token = None
+        return True
 
     @property
     def is_here(self) -> bool:
@@ -104,11 +124,14 @@ class OpenBlock:
         return not self._ended and self._process == os.getpid()
 
     def refuse(self) -> None:
-        """Refuse what a block left behind: a process, a thread or a task that outlived it."""
+        """Refuse what a block left behind: a process, a thread or a task that outlived it.
+
+        The context that opened it may go on, whoever closed it.
+        """
         if self._process != os.getpid():
             why = "this process was forked inside a testing block, whose test does not see it."
             raise PrivacyTestError(f"{why} Release in the process of the test.", rule=_OUTSIDE)
-        if self._ended and (self._left or self._thread != threading.get_ident()):
+        if self._ended and not self._forget():
             why = "this thread or task was started inside a testing block, which has ended."
             raise PrivacyTestError(f"{why} Wait for it inside of the block.", rule=_OUTSIDE)
 
@@ -116,6 +139,33 @@ class OpenBlock:
 _BLOCK: ContextVar[OpenBlock | None] = ContextVar("dpframe_testing", default=None)
 _OPEN: list[OpenBlock] = []
 """All blocks that are open in the process, or were when it was forked."""
+
+
+class _Held:
+    """What a release was begun in: a block, or nothing, whatever opens or ends meanwhile."""
+
+    def __init__(self, block: OpenBlock | None) -> None:
+        self.block, self.ended = block, False
+
+
+_HELD: ContextVar[_Held | None] = ContextVar("dpframe_releasing", default=None)
+
+
+@contextmanager
+def hold(block: OpenBlock | None) -> Iterator[None]:
+    """Charge and draw in one block from the first check on, or outside of all."""
+    held = _Held(block)
+    token = _HELD.set(held)
+    try:
+        yield
+    finally:
+        held.ended = True  # for copies of this context
+        _HELD.reset(token)
+
+
+def _held() -> _Held | None:
+    held = _HELD.get()
+    return None if held is None or held.ended else held
 
 
 def current() -> OpenBlock | None:
@@ -126,6 +176,9 @@ def current() -> OpenBlock | None:
     PrivacyTestError
         If a block is open that this thread does not see, or this code has outlived its block.
     """
+    held = _held()
+    if held is not None:
+        return held.block
     block = _BLOCK.get()
     if block is None and not _OPEN:
         return None
@@ -133,17 +186,23 @@ def current() -> OpenBlock | None:
         if block.is_here:
             return block
         block.refuse()
-    for other in _OPEN:
+    for other in [*_OPEN]:
         other.refuse()
         why = "a testing block is open, and this thread was started without its context:"
         what = "what it releases would be real."
         way = "Run it with contextvars.copy_context().run or asyncio.to_thread, or outside of it."
-        raise PrivacyTestError(f"{why} {what} {way}", rule=_OUTSIDE)
+        fault = PrivacyTestError(f"{why} {what} {way}", rule=_OUTSIDE)
+        for each in [*_OPEN]:
+            each.fail(fault)
+        raise fault
     return None
 
 
 def seen() -> OpenBlock | None:
     """Return the block that this code is in; never raises, so that it may be asked at any time."""
+    held = _held()
+    if held is not None:
+        return held.block
     block = _BLOCK.get()
     return block if block is not None and block.is_here else None
 
@@ -154,10 +213,11 @@ def row_word() -> int | None:
     Which rows of its own a unit keeps moves no total by more than its caps: a release that was
     begun elsewhere before the block was opened stays private.
     """
-    if not _OPEN:
+    held = _held()
+    if held is None and not _OPEN:
         return None
-    block = seen() or _OPEN[-1]
-    return block.word
+    block = (seen() or _OPEN[-1]) if held is None else held.block
+    return None if block is None else block.word
 
 
 def new_id() -> str:

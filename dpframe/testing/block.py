@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,12 +31,13 @@ class TestBlock(seam.OpenBlock):
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, word: int = 0) -> None:
         super().__init__(word)
-        self._lock = threading.Lock()
         self._ids = 0
         self._ledgers: dict[object, Ledger] = {}
         self._known: list[Ledger] = []  # the ids of objects that end are given out again
+        self._warnings: dict[int, tuple[object, set[str]]] = {}
+        self._files: dict[str, object] = {}  # of ledgers, as they were
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._folder = None if folder is None else Path(os.path.realpath(folder))
+        self._given = self._folder = None if folder is None else Path(os.path.realpath(folder))
         self._places: set[Path] = set()
         self._fault: PrivacyTestError | None = None
 
@@ -85,11 +85,18 @@ class TestBlock(seam.OpenBlock):
             if one.is_file()
         }
 
+    def warnings_of(self, frame: object) -> set[str]:
+        """Keep what was warned of in this block apart."""
+        with self._lock:
+            return self._warnings.setdefault(id(frame), (frame, set()))[1]
+
     def stand_in(self, ledger: Ledger) -> Ledger:
         """Return the ledger in memory that stands in for another, one for each file."""
         if ledger.path is None:
             return self._ledger(id(ledger), lambda: emptied_in_memory(ledger), ledger)
-        return self._ledger(_key(ledger.path), lambda: emptied_in_memory(ledger))
+        key = _key(ledger.path)
+        self._files.setdefault(key, _state(key))
+        return self._ledger(key, lambda: emptied_in_memory(ledger))
 
     def ledger_at(self, path: Path) -> Ledger | None:
         """Return the ledger in memory that stands in for a file, if there is one."""
@@ -128,6 +135,11 @@ class TestBlock(seam.OpenBlock):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        for path in [path for path, before in self._files.items() if _state(path) != before]:
+            why = f"the file of the ledger {path} was charged while a testing block was open."
+            what = "No test sees other processes: what they release is real."
+            way = "If the pipeline starts some, let it use threads; if not, test with another file."
+            self.fail(PrivacyTestError(f"{why} {what} {way}", rule="outside"))
         if self._fault is not None and error is not self._fault:
             raise self._fault
         if error is None:
@@ -136,6 +148,7 @@ class TestBlock(seam.OpenBlock):
     def close(self) -> None:
         """End the block, and remove its temporary folder."""
         super().close()
+        self._warnings.clear()  # it holds frames
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
@@ -144,6 +157,15 @@ class TestBlock(seam.OpenBlock):
         """Stay in this process."""
         why = "a testing block cannot be pickled:"
         raise PrivacyTestError(f"{why} what another process releases is not seen. Use threads.")
+
+
+def _state(path: str) -> object:
+    """Say what shows that a file was written."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _key(path: Path) -> str:

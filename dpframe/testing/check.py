@@ -7,10 +7,11 @@ from typing import Any
 import pandas as pd
 
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
+from dpframe.forks import cached_property
 from dpframe.testing.advice import advice_for
 from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
-from dpframe.testing.neighbors import Splitter, TriedUnit
+from dpframe.testing.neighbors import Splitter, TriedUnit, unit_columns
 from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
 
 _ADDITIVITY = "additivity"
@@ -62,6 +63,11 @@ class _Pipeline:
             wrong = f"{words}, {made} releases were made, and {before} with all"
             raise self._error(rule, wrong, "result", unit, made)
         return block.measured
+
+    @cached_property
+    def nothing(self) -> tuple[Draw, ...]:
+        """What is measured of no rows."""
+        return self.replay(self.frame.iloc[:0], _EMPTY)
 
     def _compare(self, again: RunOutcome, words: str, unit: Any, rule: str) -> None:
         if again.raised is not None and words == _EMPTY:
@@ -123,7 +129,7 @@ def check(
     pipeline: Callable[[pd.DataFrame], Any],
     frame: pd.DataFrame,
     *,
-    unit: Hashable | None = None,
+    unit: Hashable | list[Hashable] | None = None,
     units: int = 50,
     odd_cells: bool = True,
     seed: int = 0,
@@ -159,12 +165,13 @@ def check(
     frame
         The frame, or a made-up one like it.
     unit
-        The column that says whom a row belongs to. `None`: every row is a unit.
+        The column that says whom a row belongs to, or a list of several, as in `declare`. `None`:
+        every row is a unit.
     units
         How many units of the frame are tried: those that stand out first, then random ones.
     odd_cells
-        Whether a made-up unit has missing, infinite, extreme and unknown cells. `False`: where
-        something before the pipeline refuses such, a schema for instance.
+        Whether made-up units have missing, infinite, extreme and unknown cells, in one column at
+        a time. `False`: where something before the pipeline refuses such, a schema for instance.
     seed
         Decides on the units that are tried.
     folder
@@ -211,13 +218,15 @@ def check(
             raise
         tried = _second_try(pipeline, frame, folder, fault)
     declarations = [one._operation.declaration for one in tried.run.measured]
-    splitter = Splitter(frame, unit)
+    splitter = Splitter(frame, unit, declarations)
     if all(one.neighboring == "replace" for one in declarations):
         moved = _check_replaced(tried, splitter, units, seed)
     else:
         made_up = splitter.made_up(declarations, seed)
         moved = _check_units(tried, [*splitter.of_frame(units, seed), *made_up])
-        odd = [*splitter.odd(seed)] * odd_cells  # last: it breaks most, and says least
+        odd = [
+            *splitter.odd(declarations, seed)
+        ] * odd_cells  # last: it breaks most, and says least
         moved = _check_units(tried, odd) or moved
     if not moved:
         why = "no unit that was tried moves any number that is measured, so nothing was checked"
@@ -247,12 +256,15 @@ def _second_try(
     return tried
 
 
-def _check_arguments(frame: object, unit: Hashable | None, units: object) -> None:
+def _check_arguments(frame: object, unit: Hashable | list[Hashable] | None, units: object) -> None:
     if not isinstance(frame, pd.DataFrame):
         way = "Let the pipeline make other kinds of frames of it."
         raise DPFrameError.about("frame", "must be a pandas.DataFrame", frame, way)
-    if unit is not None and sum(label == unit for label in frame.columns) != 1:
-        raise UnknownColumnError.about("unit", "must be one column of the frame", unit)
+    columns, there = unit_columns(unit), [*frame.columns]
+    twice = any(columns.count(label) > 1 or there.count(label) != 1 for label in columns)
+    if twice or (unit is not None and not columns):
+        rule = "must be one column of the frame, or a list of several"
+        raise UnknownColumnError.about("unit", rule, unit)
     if type(units) is not int or units < 1:
         raise DPFrameError.about("units", "must be a whole number, 1 or more", units)
 
@@ -260,11 +272,11 @@ def _check_arguments(frame: object, unit: Hashable | None, units: object) -> Non
 def _check_units(tried: _Pipeline, chosen: Sequence[TriedUnit]) -> bool:
     """Check units that are left out or added; return whether one moves anything."""
     beside = [_with_and_without(tried, one) for one in chosen]
-    nothing = tried.replay(tried.frame.iloc[:0], _EMPTY)
-    moved = False
+    moved, nothing = False, tried.nothing
     for one, (with_all, without) in zip(chosen, beside, strict=True):
         alone = tried.replay(one.alone, f"with {one.name} alone", one.unit)
-        tried.check_sums((with_all, without, alone, nothing), one.name, one.unit, "alone")
+        if not one.capped:
+            tried.check_sums((with_all, without, alone, nothing), one.name, one.unit, "alone")
         tried.check_charge(with_all, without, f"with and without {one.name}", one.unit)
         tried.check_charge(alone, nothing, f"with {one.name} alone and nobody", one.unit)
         moved = moved or _moves(with_all, without) or _moves(alone, nothing)

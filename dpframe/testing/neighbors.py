@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration.facts import Declaration
+from dpframe.declaration.facts import Column, Declaration
 
-_MOST_CELLS, _MOST_ROWS = 200, 2_000
+_MOST_CELLS, _MOST_ROWS, _MOST_ODD = 200, 2_000, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,9 @@ class TriedUnit:
         Its identifier; of a frame without a unit, the label of its row.
     whole, without, alone
         Frames with all units, all but this one, and this one alone. `None`: the frame as it is.
+    capped
+        Whether it has more rows than caps allow. Which rows stay may then depend on their order,
+        and so on other units, without any harm.
     """
 
     name: str
@@ -32,6 +35,7 @@ class TriedUnit:
     whole: pd.DataFrame | None
     without: pd.DataFrame | None
     alone: pd.DataFrame
+    capped: bool = False
 
 
 class Splitter:
@@ -42,23 +46,39 @@ class Splitter:
     frame
         The frame.
     unit
-        The column of its units; `None`: every row is one.
+        The column of its units, or a list of several; `None`: every row is one.
+    declarations
+        What pipelines declare: which columns have keys.
     """
 
-    def __init__(self, frame: pd.DataFrame, unit: Hashable | None) -> None:
-        self.frame, self.unit = frame, unit
-        if unit is None:
-            self.codes, self.ids = np.arange(len(frame)), frame.index
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        unit: Hashable | list[Hashable] | None,
+        declarations: Sequence[Declaration] = (),
+    ) -> None:
+        self.frame = frame
+        self.unit = unit_columns(unit)
+        facts = [one.columns.items() for one in declarations]
+        self.keyed = {label for each in facts for label, c in each if c.keys is not None}
+        if len(self.unit) > 1:
+            self.codes, self.ids = _combinations(frame[self.unit])
+        elif self.unit:
+            self.codes, self.ids = pd.factorize(frame[self.unit[0]])
         else:
-            self.codes, self.ids = pd.factorize(frame[unit])
+            self.codes, self.ids = np.arange(len(frame)), frame.index
 
     def of_frame(self, most: int, seed: int) -> Iterator[TriedUnit]:
         """Give some units of the frame: those that stand out first, then random ones."""
-        word = "row" if self.unit is None else str(self.unit)
         for code in self._choose(most, seed):
             own = self.codes == code
             unit = self._id(code)
-            yield TriedUnit(f"{word} {unit!r:.60}", unit, None, self.frame[~own], self.frame[own])
+            name = f"{self._word} {unit!r:.60}"
+            yield TriedUnit(name, unit, None, self.frame[~own], self.frame[own])
+
+    @property
+    def _word(self) -> str:
+        return ", ".join(map(str, self.unit)) or "row"
 
     def _id(self, code: int) -> Any:
         """Return the identifier of a unit, a number of NumPy as one of Python."""
@@ -78,32 +98,65 @@ class Splitter:
         return list(dict.fromkeys([*first, *rest.tolist()]))[:most]
 
     def made_up(self, declarations: Sequence[Declaration], seed: int) -> Iterator[TriedUnit]:
-        """Make units that fill all cells and caps."""
+        """Make units with rows in all groups: more rows than caps allow, and no more."""
         if len(self.frame):
             rng = np.random.default_rng(seed)  # no noise: made-up rows
             for end, words in enumerate(("small", "large")):
                 rows = self._full(declarations, rng, end)
-                yield from self._add_rows(rows, f"{words} values in all groups", end)
+                yield from self._add_rows(rows, f"{words} values in all groups", end, capped=True)
+            rows = self._full(declarations, rng, 1).iloc[: _least_cap(declarations)]
+            yield from self._add_rows(rows.copy(), "as many rows as caps allow", 1)
 
-    def odd(self, seed: int) -> Iterator[TriedUnit]:
-        """Make a unit of odd cells."""
-        if len(self.frame):
-            rng = np.random.default_rng(seed)  # no noise: made-up rows
-            yield from self._add_rows(self._odd(rng), "odd cells", 1)
+    def odd(self, declarations: Sequence[Declaration], seed: int) -> Iterator[TriedUnit]:
+        """Make units of odd cells, in one column at a time: other cells are ordinary."""
+        complete = self.frame.dropna()
+        templates = complete if len(complete) else self.frame
+        if not len(templates):
+            return
+        rng = np.random.default_rng(seed)  # no noise: made-up rows
+        own, keys, cells = self._groups(declarations)
+        for label in [*dict.fromkeys([*own, *self.frame.columns])][:_MOST_ODD]:
+            column = self.frame[label]
+            if label in self.unit or column.ndim != 1:
+                continue
+            odd = _odd_cells(column)
+            rows = templates.iloc[rng.integers(len(templates), size=len(odd))].copy()
+            for at, key in enumerate(keys):
+                known = [cells[row % len(cells)][at] for row in range(len(odd))]
+                _write_cells(rows, key, known)
+            _write_cells(rows, label, odd)
+            yield from self._add_rows(rows, f"odd cells in {label!r:.60}", 1)
 
-    def _add_rows(self, rows: pd.DataFrame, words: str, end: int) -> Iterator[TriedUnit]:
+    def _add_rows(
+        self, rows: pd.DataFrame, words: str, end: int, *, capped: bool = False
+    ) -> Iterator[TriedUnit]:
         """Add rows under an identifier before or behind all others, if there is one."""
         word, unit = "row", None
-        if self.unit is None:
+        if not self.unit:
             rows = rows.iloc[:1].copy()
         else:
-            word, unit = "unit", _new_ids(self.frame[self.unit])[end]
+            word, unit = "unit", self._new_unit(end)
             if unit is None:
                 return
-            _write_cells(rows, self.unit, [unit] * len(rows))
+            self._write_unit(rows, unit)
         rows.index = _new_index(self.frame.index, len(rows))
         whole = pd.concat([self.frame, rows])
-        yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows)
+        yield TriedUnit(f"a made-up {word} of {words}", unit, whole, None, rows, capped)
+
+    def _new_unit(self, end: int) -> Any:
+        """Return a unit that no row has: new in one column, that of no groups if there is one."""
+        if len(self.unit) == 1:
+            return _new_ids(self.frame[self.unit[0]])[end]
+        for label in sorted(self.unit, key=self.keyed.__contains__) if len(self.ids) else ():
+            new = _new_ids(self.frame[label])[end]
+            if new is not None:
+                known = zip(self.unit, self._id(0 if end == 0 else len(self.ids) - 1), strict=True)
+                return tuple(new if each == label else cell for each, cell in known)
+        return None
+
+    def _write_unit(self, rows: pd.DataFrame, unit: Any) -> None:
+        for label, cell in zip(self.unit, unit if len(self.unit) > 1 else (unit,), strict=True):
+            _write_cells(rows, label, [cell] * len(rows))
 
     def _templates(self, rng: np.random.Generator, count: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame.iloc[rng.integers(len(self.frame), size=count)]
@@ -113,29 +166,28 @@ class Splitter:
         self, declarations: Sequence[Declaration], rng: np.random.Generator, end: int
     ) -> pd.DataFrame:
         """Make rows in all groups, more than caps allow, with values at the ends of bounds."""
-        facts = {label: c for one in declarations for label, c in one.columns.items()}
-        own = [label for label in facts if label in self.frame.columns and label != self.unit]
-        keys = [label for label in own if facts[label].keys is not None]
-        listed = (list(facts[label].keys) for label in keys)  # type: ignore[arg-type]
-        cells = list(islice(product(*listed), _MOST_CELLS)) or [()]
+        own, keys, cells = self._groups(declarations)
         most = max((one.caps.rows or 0 for one in declarations), default=0) // len(cells)
         each = max((one.caps.rows_per_group or 0 for one in declarations), default=0)
         times = min(max(most, each, 1) + 1, max(_MOST_ROWS // len(cells), 1))
         rows = self._templates(rng, len(cells) * times)
-        for at, label in enumerate(keys if cells[0] else ()):
+        for at, label in enumerate(keys):
             _write_cells(rows, label, [cell[at] for cell in cells] * times)
-        for label in own:
-            bounds = facts[label].bounds
+        for label, facts in own.items():
+            bounds = facts.bounds
             if bounds is not None:
                 _write_cells(rows, label, [bounds[end]] * len(rows))
         return rows
 
-    def _odd(self, rng: np.random.Generator) -> pd.DataFrame:
-        rows = self._templates(rng, 4)
-        for label in dict.fromkeys(self.frame.columns):
-            if label != self.unit:
-                _write_cells(rows, label, _odd_cells(self.frame[label]))
-        return rows
+    def _groups(
+        self, declarations: Sequence[Declaration]
+    ) -> tuple[dict[Hashable, Column], list[Hashable], list[tuple[Any, ...]]]:
+        """Return columns of which something is declared, those with keys, and their groups."""
+        facts = {label: c for one in declarations for label, c in one.columns.items()}
+        there = set(self.frame.columns).difference(self.unit)
+        own: dict[Hashable, Column] = {label: c for label, c in facts.items() if label in there}
+        listed = {label: list(c.keys) for label, c in own.items() if c.keys is not None}
+        return own, [*listed], list(islice(product(*listed.values()), _MOST_CELLS))
 
     def replacing(self, most: int, seed: int) -> Iterator[tuple[TriedUnit, pd.DataFrame]]:
         """Give units and frames for neighbors in which one is replaced, see `of_frame`.
@@ -152,13 +204,13 @@ class Splitter:
         for code in others:
             whole = self._replace_unit(code, model)
             alone = self._as_model(model, range(len(counts)), keep=code)
-            name = f"{'row' if self.unit is None else self.unit} {self._id(code)!r:.60}"
+            name = f"{self._word} {self._id(code)!r:.60}"
             yield TriedUnit(name, self._id(code), None, whole, alone), every
 
     def _rows_as(self, model: int, code: int) -> pd.DataFrame:
         rows: pd.DataFrame = self.frame[self.codes == model].copy()
-        if self.unit is not None:
-            _write_cells(rows, self.unit, [self.ids[code]] * len(rows))
+        if self.unit:
+            self._write_unit(rows, self.ids[code])
         return rows
 
     def _replace_unit(self, code: int, model: int) -> pd.DataFrame:
@@ -173,6 +225,31 @@ class Splitter:
             for code in codes
         ]
         return _renumber(pd.concat(parts), self.frame)
+
+
+def unit_columns(unit: Hashable | list[Hashable] | None) -> list[Hashable]:
+    """Return the columns that say whom a row belongs to: none, one or several."""
+    if isinstance(unit, list):
+        return unit
+    return [] if unit is None else [unit]
+
+
+def _combinations(columns: pd.DataFrame) -> tuple[np.ndarray, pd.Index]:
+    """Factorize the combinations of some columns; -1 stands where a cell is missing."""
+    parts = np.array([pd.factorize(columns.iloc[:, at])[0] for at in range(columns.shape[1])])
+    known = np.flatnonzero((parts >= 0).all(axis=0))
+    codes = np.full(len(columns), -1)
+    codes[known], _ = pd.factorize(pd.MultiIndex.from_arrays([*parts[:, known]]))
+    _, first = np.unique(codes[known], return_index=True)
+    rows = columns.iloc[known[first]].itertuples(index=False, name=None)
+    return codes, pd.Index([*rows], dtype=object, tupleize_cols=False)
+
+
+def _least_cap(declarations: Sequence[Declaration]) -> int | None:
+    """Return how many rows exceed no cap, whatever is asked."""
+    caps = (one.caps for one in declarations)
+    every = (most for cap in caps for most in (cap.rows, cap.groups, cap.rows_per_group))
+    return min((most for most in every if most is not None), default=None)
 
 
 def _renumber(made: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
@@ -206,19 +283,25 @@ def _write_cells(rows: pd.DataFrame, label: Hashable, values: Sequence[Any]) -> 
 
 
 def _odd_cells(column: pd.Series) -> list[Any]:
+    """Return odd values, a missing one first: under a cap of one row, the first one stays."""
     kind, given = column.dtype.kind, column.iloc[0]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return [None, given, given, given]
     if kind == "f":
         return [np.nan, np.inf, -np.inf, 1e300]
     if kind in "iu":
         ends = np.iinfo(getattr(column.dtype, "numpy_dtype", column.dtype))
-        return [ends.min, ends.max, 0, 1]
-    if kind == "M":
-        return [pd.NaT, pd.Timestamp("1700-01-01"), pd.Timestamp("2250-01-01"), given]
+        return [*_missing_if_held(column), ends.min, ends.max, 0, 1]
+    if kind in "mM":
+        far = (pd.Timestamp("1700-01-01"), pd.Timestamp("2250-01-01"))
+        return [pd.NaT, *(far if kind == "M" else map(pd.Timedelta, (-9e18, 9e18))), given]
     if kind == "b":
-        return [True, False, True, False]
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return [None, given, given, given]
+        return [*_missing_if_held(column), True, False, True, False]
     return [None, "", "?", given]
+
+
+def _missing_if_held(column: pd.Series) -> list[Any]:
+    return [] if isinstance(column.dtype, np.dtype) else [pd.NA]
 
 
 def _new_ids(column: pd.Series) -> tuple[Any, Any]:

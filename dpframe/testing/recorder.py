@@ -50,11 +50,7 @@ class Run(TestBlock):
             Inside or at the end of the block: if another number of releases is made, or another
             one, or if the neighbor moves more than was charged.
         """
-        return Replay(self, self._own_folder, self.word)
-
-    @property
-    def _own_folder(self) -> str | os.PathLike[str] | None:
-        return None if self._temporary is not None else self._folder
+        return Replay(self, self._given, self.word)
 
     def draw(self, operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Any:
         """Draw noise, and keep what it hides."""

@@ -22,6 +22,7 @@ MOST_ROWS = 10_000_000
 
 _MISSING = 0.05  # share of the cells that are missing, where a schema allows it
 _FAR = 2**61  # integers that are made up are not farther from 0
+_SHARING = 4  # units of several columns share the values of one
 _TEXTS = 20  # different texts of a column of which nothing else is known
 _DAY = pd.Timedelta(days=1).as_unit("us")
 _FIRST = pd.Timestamp("2024-01-01").as_unit("us")
@@ -68,8 +69,9 @@ def rehearsal(
     allow, and some have more. Equal arguments make equal rows.
 
     `attrs` of the frame say that its rows are made up: outside a block of `dpframe.testing` it
-    is neither declared nor released. Steps of pandas that keep `attrs` keep that mark. A
-    `merge`, a `concat` with other frames, named aggregation, `get_dummies` and CSV files lose it.
+    is neither declared nor released. Whatever makes a new frame loses that mark, such as a
+    `merge`, a `concat` with other frames, named aggregation, `get_dummies` and CSV files: rely on
+    the block. With a unit of several columns, units share the values of one.
 
     Parameters
     ----------
@@ -131,10 +133,11 @@ def declaration_from(schema: object, facts: Mapping[str, Any]) -> Declaration:
     """Read facts as `declare` does, of a frame that has the columns they name, and no row."""
     named: list[Any] = [facts.get(name) for name in _BY_LABEL]
     unit = facts["privacy_unit"]
+    units = [*unit] if isinstance(unit, list) else [unit]
     labels = [
         *cells_of_schema(schema),
         *(label for given in named if isinstance(given, Mapping) for label in given),
-        *([unit] if isinstance(unit, str | int | tuple) else ()),
+        *(label for label in units if isinstance(label, str | int | tuple)),
     ]
     frame = pd.DataFrame({label: [] for label in dict.fromkeys(labels)})
     options: Any = {**facts, "budget": None, "ledger": None, "validate": False}
@@ -239,6 +242,7 @@ def make_rows(
     unit = declaration.unit_columns
     labels = dict.fromkeys([*declaration.columns, *unit])
     units = _units(rows, declaration.caps, rng)
+    parts = _parts_of_units(declaration, units.number)
     columns = {}
     for label in labels:
         facts = declaration.column(label)
@@ -246,7 +250,7 @@ def make_rows(
         nullable = facts.missing is not None
         known = cells.get(label) or (None if kind is None else CellFacts(kind, nullable=nullable))
         if known is not None:
-            values = _column(facts, known, units, rng, is_unit=label in unit)
+            values = _column(facts, known, units, rng, parts.get(label))
             values = _with_odd(values, facts, known, rng, nasty=nasty)
             columns[label] = (
                 values if known.dtype is None else _with_dtype(values, label, known.dtype)
@@ -289,22 +293,39 @@ def _units(rows: int, caps: Caps, rng: np.random.Generator) -> _Units:
     return _Units(number[order], place[order], spread[number][order])
 
 
+def _parts_of_units(declaration: Declaration, numbers: np.ndarray) -> dict[Hashable, np.ndarray]:
+    """Split the numbers of units into one for each of their columns, like digits.
+
+    Columns that have keys come first, and the last one without them takes what is left.
+    """
+    keys = {label: declaration.column(label).keys for label in declaration.unit_columns}
+    parts = {}
+    for label in sorted(keys, key=lambda label: keys[label] is None)[: len(keys) - 1]:
+        known = keys[label]
+        numbers, parts[label] = np.divmod(numbers, _SHARING if known is None else len(known))
+    return parts | {label: numbers for label in keys if label not in parts}
+
+
 def _column(
-    facts: Column, cells: CellFacts, units: _Units, rng: np.random.Generator, *, is_unit: bool
+    facts: Column,
+    cells: CellFacts,
+    units: _Units,
+    rng: np.random.Generator,
+    part: np.ndarray | None,
 ) -> pd.Series:
-    """Make up the values of a column."""
+    """Make up the values of a column, of the privacy unit if there is a part of its number."""
     rows = len(units.number)
     if cells.unique:
         return _different(cells, facts, np.arange(rows))
-    if is_unit and facts.keys is None:
-        return _different(cells, facts, units.number)
+    if part is not None and facts.keys is None:
+        return _different(cells, facts, part)
     if facts.keys is None:
         return _between(cells.kind, _ends(cells, facts), rows, rng)
     n = len(facts.keys)
     drawn = np.floor(n * rng.random(rows) ** 2).astype(np.int64)  # the first keys more often
     alone, many = units.spread == _IN_ONE, units.spread == _IN_MANY
     at = np.select([alone, many], [units.number, units.place], drawn)
-    taken = facts.keys.take((units.number if is_unit else at) % n)
+    taken = facts.keys.take((at if part is None else part) % n)
     return pd.Series(taken.array, index=pd.RangeIndex(rows))
 
 

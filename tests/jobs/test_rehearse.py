@@ -142,6 +142,29 @@ def test_files_that_are_called_alike_are_numbered(tmp_path):
     }
 
 
+def test_numbers_make_no_names_alike(tmp_path):
+    places = ("files = ", 'files = ["x/a-{query}.csv", "y/a-{query}.csv", "x/1-a-{query}.csv"] # ')
+    assert rehearse(planned(tmp_path, places)) == SOUND
+    made = {path.name for path in (tmp_path / "tried").glob("*.csv")}
+    assert len(made) == 6
+    assert {"TEST-1-a-by_zone.csv", "TEST-3-1-a-by_zone.csv"} <= made
+
+
+def test_another_name_of_the_page_keeps_what_it_has(plan):
+    other = plan.parent / "own.html"
+    other.write_text("mine")
+    (plan.parent / "tried").mkdir()
+    os.link(other, plan.parent / "tried" / "TEST-report.html")
+    assert rehearse(plan, "--overwrite") == SOUND
+    assert other.read_text() == "mine"
+
+
+def test_a_rehearsal_inside_of_a_block_leaves_no_folder(plan):
+    with dpt.record(), pytest.raises(dpt.PrivacyTestError, match="inside of another"):
+        rehearse(plan)
+    assert not (plan.parent / "tried").exists()
+
+
 def test_files_that_are_there_are_replaced_only_if_told(plan, capsys):
     assert rehearse(plan) == SOUND
     before = (plan.parent / "tried" / TABLES[0]).read_bytes()
@@ -230,6 +253,8 @@ def test_files_that_cannot_be_written_are_named(plan, capsys, monkeypatch):
     monkeypatch.setattr("dpframe.jobs.output_files.os.replace", fail)
     assert rehearse(plan) == UNREADABLE
     assert "the disk is full" in capsys.readouterr().err
+    made = [path for path in (plan.parent / "tried").rglob("*") if path.is_file()]
+    assert [path.name for path in made] == ["TEST-report.html"]  # nothing was paid for: no rescue
     assert not list(plan.parent.glob("dpframe-released-*"))
 
 

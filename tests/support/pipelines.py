@@ -27,6 +27,7 @@ def rides(rows=400, riders=60, seed=3):
             "zone": rng.choice([*ZONES, "E"], rows, p=[0.5, 0.25, 0.15, 0.07, 0.03]),
             "fare": rng.gamma(2, 9, rows).round(2),
             "hour": rng.integers(0, 24, rows),
+            "age": rng.integers(0, 60, rows) + 0.5,
         }
     )
     frame.loc[frame.sample(frac=0.1, random_state=1).index, "fare"] = np.nan
@@ -62,6 +63,11 @@ def rides_of_a_rider(frame):
     return released(frame[frame["ride"] < 3])
 
 
+def in_any_order(frame):
+    """Equal hours come in an order that depends on all rows; no cap chooses among them."""
+    return released(frame.sort_values("hour"), max_rows=40)
+
+
 def with_names_of_zones(frame):
     names = pd.DataFrame({"zone": ZONES, "name": ["Airport", "Bridge", "Center", "Docks"]})
     frame = frame.merge(names, on="zone", validate="many_to_one")
@@ -91,7 +97,7 @@ def each_row_replaced(frame):
     return frame.dp.mean("fare", by="zone", epsilon=1)
 
 
-RIGHT = [by_zone, late_rides, rides_of_a_rider, with_names_of_zones, found_zones]
+RIGHT = [by_zone, late_rides, in_any_order, rides_of_a_rider, with_names_of_zones, found_zones]
 
 # one mistake each, with the rules that may name it
 
@@ -134,6 +140,12 @@ def fifty_largest(frame):
 def group_means(frame):
     means = frame.groupby("zone")["fare"].transform("mean")
     return released(frame.assign(fare=frame["fare"].fillna(means)))
+
+
+def gaps_that_never_occur(frame):
+    """No age is missing in the frame; in other data one may be."""
+    age = frame["age"].fillna(frame["age"].median())
+    return released(frame.assign(fare=age))
 
 
 def filled_forward(frame):
@@ -230,6 +242,7 @@ WRONG = {
     in_quartiles: "additivity",
     fifty_largest: "additivity",
     group_means: "additivity",
+    gaps_that_never_occur: "additivity",
     filled_forward: "additivity",
     renumbered_people: "charge",
     joined_with_many: "additivity",

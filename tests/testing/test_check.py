@@ -212,7 +212,58 @@ def test_charges_are_compared_with_the_unit_that_is_given():
     assert found.rule == "charge" and "was charged" in str(found)
 
 
+FLIGHTS = pd.DataFrame(
+    {
+        "aircraft": [1, 1, 1, 2, 2, 3, None, 3],
+        "week": [1, 1, 2, 1, 2, 2, 1, 2],
+        "hours": [1.0, 2.5, 4.0, 2.0, 8.0, 1.5, 3.0, 9.0],
+    }
+)
+
+
+def flown(flights, neighboring="add_remove"):
+    flights.dp.declare(
+        keys={"week": [1, 2]},
+        bounds={"hours": (0, 10)},
+        privacy_unit=["week", "aircraft"],
+        max_rows=2,
+        neighboring=neighboring,
+    )
+    return flights.dp.sum("hours", by="week", epsilon=1)
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_units_of_several_columns_are_tried(neighboring):
+    seen = []
+
+    def count_flights(flights):
+        seen.append(flights.groupby(["week", "aircraft"]).size())
+        return flown(flights, neighboring)
+
+    unit = ["week", "aircraft"]
+    assert dpt.check(count_flights, FLIGHTS, unit=unit, units=9).measured
+    if neighboring == "add_remove":
+        every = seen[0].index  # without each unit, and with it alone
+        assert {one for made in seen for one in every.difference(made.index)} == {*every}
+        assert {*every} <= {made.index[0] for made in seen if len(made) == 1}
+        new = [one for made in seen for one in made.index.difference(every)]
+        assert new and all(week in (1, 2) for week, _ in new)  # where keys are known
+
+
+def test_units_of_several_columns_are_found():
+    def by_aircraft(flights):  # in one week, it moves the other ones
+        mean = flights.groupby("aircraft")["hours"].transform("mean")
+        return flown(flights.assign(hours=flights["hours"] - mean / 4))
+
+    found = fault(by_aircraft, FLIGHTS, ["week", "aircraft"], odd_cells=False)
+    assert found.rule == "additivity"
+    assert f"week, aircraft {found.unit}" in str(found) or "made-up unit" in str(found)
+
+
 def test_arguments_are_checked():
+    for unit in ("driver", ["rider", "driver"], ["rider", "rider"], []):
+        with pytest.raises(UnknownColumnError, match="or a list of several"):
+            dpt.check(by_zone, SMALL, unit=unit)
     with pytest.raises(DPFrameError, match=r"must be a pandas\.DataFrame"):
         dpt.check(by_zone, "rides.csv")
     with pytest.raises(UnknownColumnError, match="one column of the frame"):

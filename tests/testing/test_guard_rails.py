@@ -1,8 +1,10 @@
 """Nothing tests by accident, and nothing real happens in a test: threads, forks, ledgers, files."""
 
 import asyncio
+import contextlib
 import contextvars
 import gc
+import logging
 import os
 import pickle
 import subprocess
@@ -21,11 +23,12 @@ import dpframe.testing as dpt
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
+from dpframe.ledger.protected import Protected
 from dpframe.privacy import seam
 
 TRIPS = pd.DataFrame({"zone": ["A", "B", "A", "C"], "rider": [1, 1, 2, 3]})
 QUERY = dpf.count("zone", keys=["A", "B"])
-BUDGET = dpf.Budget(epsilon=1)
+BUDGET, LARGE = dpf.Budget(epsilon=1), dpf.Budget(epsilon=100)
 ROOT = Path(dpf.__file__).parent
 
 
@@ -218,10 +221,15 @@ def in_thread(act):
 
 @pytest.mark.parametrize("block", blocks())
 def test_threads_that_do_not_see_the_block_release_nothing(block, path):
-    before = path.read_bytes()
+    before, real = path.read_bytes(), dpf.Ledger(path)
     frame = declared(dpf.Ledger(budget=BUDGET))
-    with block():
-        for act in (ask, lambda: declare_and_ask(dpf.Ledger(path)), lambda: declared(None)):
+    with pytest.raises(dpt.PrivacyTestError, match="without its context"), block():
+        for act in (
+            ask,
+            lambda: declare_and_ask(dpf.Ledger(path)),
+            lambda: declared(None),
+            lambda: real.protect(Protected(None, "add_remove")),
+        ):
             with pytest.raises(dpt.PrivacyTestError, match="without its context"):
                 in_thread(act)
         with pytest.raises(dpt.PrivacyTestError, match="without its context"):
@@ -322,7 +330,8 @@ def test_blocks_that_are_closed_out_of_order_leave_nothing_behind():
     first.__exit__(None, None, None)
     with pytest.raises(dpt.PrivacyTestError, match="without its context"):
         ask()
-    second.__exit__(None, None, None)
+    with pytest.raises(dpt.PrivacyTestError, match="without its context"):
+        second.__exit__(None, None, None)
     assert ask().dp.certificate.release.testing is False
 
 
@@ -337,6 +346,150 @@ def test_threads_have_blocks_of_their_own():
     barrier = threading.Barrier(3)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: own(), range(3))) == [True] * 3
+
+
+def test_a_check_notices_a_thread_that_is_refused_and_never_asked():
+    def publish(trips):
+        made = ask(trips)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(ask, trips)
+        return made
+
+    with pytest.raises(dpt.PrivacyTestError, match="without its context") as caught:
+        dpt.check(publish, TRIPS)
+    assert caught.value.rule == "outside"
+
+
+def test_a_block_that_two_threads_enter_is_opened_by_one():
+    block = dpt.seeded_noise(1)
+    with block:
+        with pytest.raises(dpt.PrivacyTestError, match="can be opened once"):
+            in_thread(block.__enter__)
+        assert ask().dp.certificate.release.testing
+    assert ask().dp.certificate.release.testing is False
+
+
+class Opening(logging.Handler):
+    """Opens a block when a charge is logged."""
+
+    def emit(self, record):
+        if "charged" in record.getMessage() and not seam._OPEN:
+            self.block = dpt.seeded_noise(1)
+            self.block.__enter__()
+
+
+@pytest.fixture
+def listener():
+    logger, handler = logging.getLogger("dpframe"), Opening()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+
+
+def test_a_block_that_opens_after_the_charge_gives_no_noise(listener):
+    made = []
+    for _ in range(2):
+        ledger = dpf.Ledger(budget=BUDGET)
+        made.append(declared(ledger).dp.count("zone", keys=[*map(str, range(50))], epsilon=0.01))
+        listener.block.__exit__(None, None, None)
+        assert len(ledger.entries) == 1
+    assert not made[0].equals(made[1])
+    assert not any(one.dp.certificate.release.testing for one in made)
+
+
+def test_a_release_that_its_block_does_not_wait_for_charges_no_file(path, monkeypatch):
+    frame, charge = declared(dpf.Ledger(path)), dpf.Ledger.charge
+    before = path.read_bytes()
+
+    def late(ledger, entry):
+        block.close()
+        charge(ledger, entry)
+
+    with dpt.seeded_noise(1) as block:
+        monkeypatch.setattr(dpf.Ledger, "charge", late)
+        made = frame.dp.count("zone", keys=["A"], epsilon=0.25)
+    assert path.read_bytes() == before
+    with dpt.record():
+        assert made.dp.certificate.release.testing
+
+
+def test_tasks_that_outlive_a_block_closed_elsewhere_release_nothing():
+    async def blocks():
+        with dpt.record():
+            yield
+
+    async def late(go):
+        await go.wait()
+        return ask()
+
+    async def main():
+        go, opened = asyncio.Event(), blocks()
+        await anext(opened)
+        task = asyncio.create_task(late(go))
+        await asyncio.sleep(0)
+        await asyncio.create_task(opened.aclose())
+        go.set()
+        with pytest.raises(dpt.PrivacyTestError, match="has ended"):
+            await asyncio.wait_for(task, 10)
+        return ask()  # which knows that it closed the block
+
+    assert asyncio.run(main()).dp.certificate.release.testing is False
+
+
+def test_common_budgets_are_kept_when_frames_were_declared_inside():
+    facts = {"keys": {"zone": ["A", "B"]}, "privacy_unit": dpf.EACH_ROW}
+    common = dpf.declares(**facts, budget=BUDGET, argument="frame")
+    count = common(lambda frame: frame.dp.count("zone", epsilon=1))
+    frames = [TRIPS.copy(), TRIPS.copy()]
+    with dpt.record():
+        for frame in frames:
+            frame.dp.declare(**facts, budget=BUDGET)
+    count(frames[0])
+    with pytest.raises(dpf.errors.BudgetExceededError):
+        count(frames[1])
+
+
+def test_a_ledger_of_a_test_takes_the_place_of_a_real_one_inside_alone():
+    frame = declared(dpf.Ledger(budget=BUDGET))
+    frame.dp.count("zone", keys=["A"], epsilon=1)
+    with dpt.record():
+        frame.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=dpf.Ledger(budget=BUDGET))
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, budget=BUDGET)
+    assert frame.dp.budget.remaining_epsilon == 0
+
+
+def test_what_is_warned_of_inside_is_warned_of_outside_too():
+    frame = TRIPS.copy()
+    for block in (dpt.record, dpt.record, contextlib.nullcontext):
+        with block(), pytest.warns(dpf.errors.DPFrameWarning, match="too large"):
+            frame.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=dpf.Ledger(budget=LARGE))
+
+
+def test_a_replay_writes_into_a_folder_of_its_own_and_removes_it(tmp_path):
+    with dpt.record() as run:
+        dpf.write_csv(ask(), tmp_path / "zones.csv")
+    with run.replay() as again:
+        dpf.write_csv(ask(), tmp_path / "zones.csv")
+        assert again.folder != run.folder
+        assert again.folder.stat().st_mode & 0o077 == 0
+    assert not run.folder.exists() and not again.folder.exists()
+
+
+def test_a_path_has_one_new_ledger_inside(tmp_path):
+    with dpt.record():
+        dpf.Ledger.create(tmp_path / "new.ledger", budget=BUDGET)
+        with pytest.raises(LedgerError, match="already"):
+            dpf.Ledger.create(tmp_path / "new.ledger", budget=BUDGET)
+
+
+def test_the_accessor_shows_what_is_of_a_test():
+    with dpt.record():
+        frame = declared(dpf.Ledger(budget=BUDGET))
+        assert "TEST" in repr(frame.dp.count("zone", keys=["A"], epsilon=0.5).dp)
+        assert "0.5" in repr(frame.dp)
+    assert "declare it here" in repr(frame.dp) and ".count" not in repr(frame.dp)
 
 
 def test_a_block_that_fails_is_closed():
@@ -370,6 +523,27 @@ def test_forked_processes_release_nothing(path):
         child.start()
         child.join(60)
     assert child.exitcode == 7 and path.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_file_that_another_process_charges_is_noticed(path):
+    context = get_context("fork")
+    go, done = context.Event(), context.Event()
+
+    def act():
+        go.wait(30)
+        declare_and_ask(dpf.Ledger(path))
+        done.set()
+
+    child = context.Process(target=act)
+    child.start()  # before there is a block: it sees none
+    with pytest.raises(dpt.PrivacyTestError, match="No test sees"), dpt.record():
+        declare_and_ask(dpf.Ledger(path))
+        go.set()
+        assert done.wait(60)
+    child.join(60)
+    assert len(dpf.Ledger(path).entries) == 1
 
 
 def test_blocks_and_their_ledgers_are_not_pickled(path):

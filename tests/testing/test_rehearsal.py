@@ -69,6 +69,24 @@ def test_units_fill_every_cap_and_go_beyond_it():
     assert {5, 6, 10} <= set(groups[groups == rows.reindex(groups.index)])  # a group for each row
 
 
+@pytest.mark.parametrize("weeks", [None, range(1, 53)])
+def test_units_of_several_columns_share_values_and_fill_caps(weeks):
+    facts = {"privacy_unit": ["aircraft", "week"], "max_rows": 5}
+    keys = {"zone": ["A", "B"]} | ({} if weeks is None else {"week": weeks})
+    made = dpt.rehearsal(rows=800, keys=keys, **facts)
+    rows = made.groupby(["aircraft", "week"]).size()
+    assert {5, 6, 10} <= set(rows)
+    assert made["aircraft"].nunique() < len(rows) / 3  # an aircraft is in several weeks
+    assert rows.groupby(level="week").size().max() > 1
+    assert weeks is None or set(made["week"]) == set(weeks)
+
+    def publish(flights):
+        flights.dp.declare(keys=keys, **facts)
+        return flights.dp.count("zone", epsilon=1)
+
+    assert dpt.check(publish, made, unit=["aircraft", "week"], units=2).measured
+
+
 def test_few_rows_leave_room_for_several_units():
     made = dpt.rehearsal(rows=20, max_rows=1000, **FACTS)
     assert made["rider"].nunique() > 1
