@@ -126,11 +126,10 @@ def penalized(weights, noisy, rows, prior):
     return np.log(density @ weights).sum() + likely @ np.log(weights) / likely.sum()
 
 
-@pytest.mark.parametrize("spread", [pytest.param(0.02, marks=pytest.mark.full), 0.3])
-def test_em_reaches_the_optimum_of_a_general_solver(spread, monkeypatch):
+def test_em_reaches_the_optimum_of_a_general_solver(monkeypatch):
     monkeypatch.setattr(means, "_STEPS", 2_000)
     monkeypatch.setattr(means, "_STILL", 1e-7)
-    truth = np.clip(0.3 + spread * (TRUTH - 0.3) / 0.1, -1, 1)
+    truth = np.clip(0.3 + 3 * (TRUTH - 0.3), -1, 1)
     noisy = measured(truth)
     rows = likely_rows(noisy.rows, 4.0)
     prior = fit_prior(noisy, rows)

@@ -303,8 +303,8 @@ def test_the_histogram_is_charged_before_anything_is_counted():
 
 
 def test_the_suggestion_is_near_the_best_of_all_caps():
-    # with 1,500 units, and noise of 10 in a bin, 40 rows are found: a false alarm needs noise of
-    # -270 or +25 and more in a bin behind, which has a probability below 1e-6 for the first
+    # 300 of 1,500 units have 40 rows, beside noise of 5 in a bin: only noise of some -250 there,
+    # with a probability below 1e-20, lets a smaller cap look better
     frame = rides(1500)
     found = frame.dp.suggest_caps("zone", epsilon=0.2, largest=64, planned={"epsilon": 1.8})
     assert found.dp.best["max_rows"] >= 32
