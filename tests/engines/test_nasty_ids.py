@@ -1,6 +1,7 @@
 """Ids of any kind are told apart by a rule that looks at one row alone, in columns of any dtype."""
 
 import asyncio
+import itertools
 import random
 import unicodedata
 import uuid
@@ -258,6 +259,15 @@ def test_combinations_are_told_apart_as_pairs_in_a_dict(name, data):
     with mock.patch.object(grouping, "_MOST", most):
         assert numbered(*columns) == expected
         assert numbered(*columns[::-1]) == expected
+
+
+def test_combinations_do_not_wrap_around():
+    """Three columns of 2**40 values each, by their codes: combinations do not fit in 64 bits."""
+    codes = np.array(list(itertools.product((0, 1 << 24), repeat=3))).T
+    with mock.patch.object(grouping, "_column_codes", lambda column: (column, (1 << 40) - 1)):
+        numbers, missing = grouping._combinations(list(codes))
+    assert len(set(numbers.tolist())) == codes.shape[1]
+    assert not missing.any()
 
 
 GLUED = [("a b", "c"), ("a", "b c"), ("a", "b"), ("a b c", ""), ("1", "1"), (1, "1"), ("1", 1)]

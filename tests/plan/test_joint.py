@@ -8,7 +8,7 @@ import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import capping
 from dpframe.errors import QueryError
-from dpframe.plan.plan import plan_release
+from dpframe.plan.plan import plan_release, resolve
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import LAWS, Law
 from dpframe.privacy.neighbors import Caps
@@ -73,6 +73,7 @@ def test_the_same_query_twice_is_measured_once():
         ({"a": dpf.count(["g", "h"]), "b": dpf.count(["h", "g"])}, [["a"], ["b"]]),
         ({"a": dpf.count("g"), "b": dpf.count("g", keys=["A", "B"])}, [["a"], ["b"]]),
         ({"a": dpf.count("g"), "b": dpf.count("g", keys=["A", "B", "C"])}, [["a", "b"]]),
+        ({"a": dpf.count("g"), "b": dpf.count("g", keys=["A", "C", "B"])}, [["a"], ["b"]]),
         (
             {
                 "a": dpf.histogram("x", bins=[-2, 0, 3]),
@@ -188,6 +189,20 @@ def test_counts_by_several_columns_share_noise_where_that_is_best():
         len([own for own in made.tables.values() if own.measurement is one])
         for one in made.measurements
     ) == [1, 1, 1, 1, 1, 5]
+
+
+@pytest.mark.parametrize(("where", "public"), [(None, True), ("x > 0", False)])
+def test_only_the_number_of_all_rows_is_public(where, public):
+    """That of rows that meet a condition is not: a row that is replaced may move it."""
+    few = {name: Column(keys=pd.Index([0, 1], name=name)) for name in "abc"}
+    tables = {name: dpf.count(by=name, where=where) for name in few}
+    made = plan(tables, Declaration(few, neighboring="replace"), "box")
+    (measured,) = made.measurements
+    assert [scale == 0 for scale in measured.scales] == [public] + [False] * 6
+    # and of units that may have several rows, tables are measured apart
+    units = Declaration(few, privacy_unit=("who",), caps=Caps(rows=1))
+    assert len(plan(tables, units, "laplace").measurements) == 3
+    assert resolve(units, tables).across is None
 
 
 def test_counts_that_share_noise_are_right(monkeypatch):

@@ -64,6 +64,29 @@ def test_the_tail_has_a_cell_and_an_envelope(law):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
+def test_the_tail_is_drawn_block_by_block(law, monkeypatch):
+    """Coins name the block; its envelope halves with each of them, on both sides alike."""
+    monkeypatch.setattr(noise, "_accept", lambda *drawn: drawn)
+    place, height = 0x3A5A5A5A5A5A5A, 0xC3C3C3C3C3C3C3C3
+    for block in (0, 1, 2, 7):
+        for side in (0, 1):
+            words = iter([*[(1, 1)] * block, (1, 0), (54, place), (1, side), (64, height)])
+
+            def scripted(n, words=words):
+                size, word = next(words)
+                assert n == size
+                return word
+
+            monkeypatch.setattr(noise, "_random_bits", scripted)
+            found = noise._settle(law.curve, noise.Interval(0, 70), np.nan, 0)
+            size = (law.curve.reach + block << 54) + place
+            drawn = noise.Interval(size if side else ~size, 54)
+            assert found == (law.curve, drawn, noise.Interval(height, 64 + 8 + block))
+            assert next(words, None) is None
+    assert noise._settle(law.curve, noise.Interval(0, 70), np.inf, 0) is None
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
 def test_brackets_hold_the_curve_and_are_tight(law):
     rng = random.Random(5)
     curve = law.curve
@@ -306,6 +329,52 @@ def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
         clear += 1
         assert low == out[0] == high
     assert clear > 0.9 * size
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_integers_decide_whatever_is_within_the_margin_of_a_border(law, monkeypatch):
+    asked, rng, room, out = [], random.Random(4), np.empty((ROWS, 1)), np.empty(1, np.int64)
+    monkeypatch.setattr(noise, "_round_exactly", lambda *drawn: asked.append(drawn) or 0)
+    for case in range(400):
+        scale = 2.0 ** rng.uniform(0, 60)
+        # floats are off by a quarter of the margin at most, and of Z 2**-70 is unknown
+        away = rng.uniform(-0.7, 0.7) * MARGIN
+        with mp.workdps(60):
+            k = int(scale * rng.uniform(0, 4.9)) + 1
+            border = (k - mp_offset(law, scale) + away) / mp.mpf(scale)
+            start = int(mp.floor(rng.choice([-1, 1]) * border * 2**70))
+        scales = np.array([scale])
+        strip, place = np.array([start >> 64]), np.array([start & 2**64 - 1], np.uint64)
+        noise._round_block(room, law.curve, scales, noise._points(room, scales, strip, place), out)
+        assert len(asked) == case + 1
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_integers_decide_whatever_height_is_within_the_margin_of_the_curve(law, monkeypatch):
+    rng, table, asked = np.random.default_rng(6), strip_table(law.curve), []
+    known = {
+        pair: table.free + at
+        for at, pair in enumerate(zip(table.strip[table.free :].tolist(), table.bottom.tolist()))
+    }
+    cells, places, fractions = [], [], []
+    while len(cells) < 200:
+        strip = int(rng.integers(-64 * law.curve.reach, 64 * law.curve.reach))
+        place = int(rng.integers(0, 2**64, dtype=np.uint64))
+        with mp.workdps(40):
+            z = (strip + mp.mpf(place) / 2**64) / 64
+            height = mp_height(law, z) + rng.uniform(-0.7, 0.7) * MARGIN
+            bottom = int(mp.floor(height))
+            if height > 0 and (strip, float(bottom)) in known:
+                cells.append(known[strip, float(bottom)])
+                places.append(place)
+                fractions.append(int((height - bottom) * 2**64))
+    monkeypatch.setattr(noise, "_settle", lambda *drawn: asked.append(drawn))
+    monkeypatch.setattr(noise, "random_words", lambda n: np.array(fractions, np.uint64))
+    cell = np.array(cells, np.uint16)
+    points = noise.Points(table.strip[cell], np.array(places, np.uint64), None)
+    rejected, refined = noise._test_heights(table, cell, points)
+    assert len(asked) == len(rejected) == len(cells)
+    assert not refined
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

@@ -165,6 +165,27 @@ def test_noise_that_would_hide_everything_is_refused():
 # ---------------------------------------------------------------- how far neighbors move it
 
 
+@pytest.mark.parametrize(
+    ("reach", "neighboring", "first", "later"),
+    [
+        (ROW, "add_remove", 1, 1),
+        (Reach(3, 2, 1, 9), "add_remove", 7, 7),
+        (Reach(3, 2, 1, 9), "replace", 14, 14),
+        (ROW, "replace", Fraction(10, 9), 2),  # of the ninth tenth, which is the middle one
+    ],
+)
+def test_scales_of_every_level_are_the_least_floats_that_keep_epsilon(
+    reach, neighboring, first, later
+):
+    quantiles = [Fraction(1, 4), THIRD, Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)]
+    for epsilon in (Fraction(1), Fraction(1, 3), Fraction(7, 10**9)):
+        made = selection_of(quantiles, epsilon, reach, neighboring)
+        assert made.levels == 3
+        for step, scale in zip(made.steps, made.scales, strict=True):
+            least = 2 * max(step.a, step.b - step.a) * (first + 2 * later) / epsilon
+            assert Fraction(math.nextafter(scale, 0)) < least <= Fraction(scale)
+
+
 def losses(quantiles, parts, units, rests, neighboring):
     """Largest ratio over all neighbors: a unit beside some rest, in groups of bins."""
     steps = tuple(steps_of(quantiles))

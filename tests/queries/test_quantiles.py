@@ -57,6 +57,8 @@ def test_too_many_quantiles_and_too_fine_ones_cannot_be_selected():
         check_selectable(dpf.quantile("fare", [n / 11 for n in range(1, 11)]))
     with raises(QueryError, "six decimals", parameter="q"):
         check_selectable(dpf.quantile("fare", 0.1234567))
+    with raises(QueryError, "six decimals", parameter="q"):  # of both together
+        check_selectable(dpf.quantile("fare", [Fraction(1, 999_983), Fraction(1, 999_979)]))
     with raises(QueryError, "number", parameter="q"):
         dpf.quantile("fare", [])
 

@@ -173,6 +173,14 @@ def check(design, rows):
 
 
 @RELATIONS
+def test_the_least_of_unequal_scales_counts(neighboring):
+    design = planned((2, 3), up_to(2, 2), neighboring=neighboring)
+    for k in range(len(design.scales)):
+        own = tuple(scale / (2 if k == at else 1) for at, scale in enumerate(design.scales))
+        check(replace(design, scales=own), 1)
+
+
+@RELATIONS
 @pytest.mark.parametrize("always", [False, True])
 @pytest.mark.parametrize(
     ("sizes", "tables"),
