@@ -354,7 +354,9 @@ def test_integers_decide_whatever_height_is_within_the_margin_of_the_curve(law, 
     rng, table, asked = np.random.default_rng(6), strip_table(law.curve), []
     known = {
         pair: table.free + at
-        for at, pair in enumerate(zip(table.strip[table.free :].tolist(), table.bottom.tolist()))
+        for at, pair in enumerate(
+            zip(table.strip[table.free :].tolist(), table.bottom.tolist(), strict=True)
+        )
     }
     cells, places, fractions = [], [], []
     while len(cells) < 200:
