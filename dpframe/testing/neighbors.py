@@ -154,7 +154,7 @@ class Splitter:
         """Return columns of which something is declared, those with keys, and their groups."""
         facts = {label: c for one in declarations for label, c in one.columns.items()}
         there = set(self.frame.columns) - {self.unit}
-        own = {label: column for label, column in facts.items() if label in there}
+        own: dict[Hashable, Column] = {label: c for label, c in facts.items() if label in there}
         listed = {label: list(c.keys) for label, c in own.items() if c.keys is not None}
         return own, [*listed], list(islice(product(*listed.values()), _MOST_CELLS))
 
@@ -243,10 +243,9 @@ def _odd_cells(column: pd.Series) -> list[Any]:
     if kind in "iu":
         ends = np.iinfo(getattr(column.dtype, "numpy_dtype", column.dtype))
         return [*_missing_if_held(column), ends.min, ends.max, 0, 1]
-    if kind == "M":
-        return [pd.NaT, pd.Timestamp("1700-01-01"), pd.Timestamp("2250-01-01"), given]
-    if kind == "m":
-        return [pd.NaT, pd.Timedelta(days=-10_000), pd.Timedelta(days=10_000), given]
+    if kind in "mM":
+        far = (pd.Timestamp("1700-01-01"), pd.Timestamp("2250-01-01"))
+        return [pd.NaT, *(far if kind == "M" else map(pd.Timedelta, (-9e18, 9e18))), given]
     if kind == "b":
         return [*_missing_if_held(column), True, False, True, False]
     return [None, "", "?", given]

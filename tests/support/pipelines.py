@@ -64,7 +64,7 @@ def rides_of_a_rider(frame):
 
 
 def in_any_order(frame):
-    """Equal hours come in an order that depends on all rows; no rider has more rows than its cap."""
+    """Equal hours come in an order that depends on all rows; no cap chooses among them."""
     return released(frame.sort_values("hour"), max_rows=40)
 
 
