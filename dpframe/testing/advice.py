@@ -31,6 +31,13 @@ MISTAKES = {
         ),
     ),
     "printed": (_of(r"\bprint\(|\.info\(|display\(", "nothing of the frame may be printed"),),
+    "files": (
+        _of(
+            r"\.to_(csv|excel|feather|html|json|latex|markdown|parquet|pickle|sql|stata|xml)\(|"
+            r"\.write\w*\(|savefig|\bopen\(|\bdumps?\(",
+            "nothing of the frame may be written; write what is released",
+        ),
+    ),
     "logged": (_of(r"\blog\w*\.|logging", "nothing of the frame may be logged"),),
     "warned": (_of(r"warn", "no warning may depend on the frame"),),
     "error": (

@@ -170,13 +170,14 @@ def check(
     left out, beside everybody else and where all others are replaced, too.
 
     Passing is no proof: the check sees the frames that it tries. It sees no time, no memory, no
-    other process, and not whether noise has its law.
+    other process, no file but those that dpframe and Python open, nothing that modules, caches or
+    the environment keep from one run to the next, and not whether noise has its law.
 
     Parameters
     ----------
     pipeline
         A function from a private frame of pandas to what is published: preparation, declaration
-        and releases. It is given copies, and runs some hundred times.
+        and releases. It is given copies, and runs twice for every unit that is tried.
     frame
         The frame, or a made-up one like it.
     unit

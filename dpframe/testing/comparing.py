@@ -7,11 +7,13 @@ import io
 import logging
 import math
 import os
+import sqlite3
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import zip_longest
+from pathlib import Path
 from types import CellType
 from typing import Any
 
@@ -60,7 +62,7 @@ def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> Ru
     result, raised = None, None
     with (
         warnings.catch_warnings(record=True) as caught, _logs(logged), _output() as printed,
-        _figures(),
+        _figures(), _writes() as written,
     ):  # fmt: skip
         warnings.simplefilter("always")
         with block:
@@ -70,7 +72,8 @@ def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> Ru
                 raise
             except BaseException as error:  # `sys.exit()` and what pytest raises, too
                 raised = error
-            files, ledgers = block.files(), block.ledgers()
+            files = _contents(written, block.folder) | block.files()
+            ledgers = block.ledgers()
     return RunOutcome(
         result,
         None if raised is None else f"{type(raised).__name__}: {_text(raised)}",
@@ -139,6 +142,57 @@ def _output() -> Iterator[tuple[io.StringIO, io.StringIO]]:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         yield out, err
+
+
+_WRITING = os.O_WRONLY | os.O_RDWR
+_written: list[set[str]] = []
+"""Files that are opened while a pipeline runs, of the runs that are watched now."""
+
+
+@contextlib.contextmanager
+def _writes() -> Iterator[set[str]]:
+    """Keep the paths of all files that Python opens for writing, and of databases of SQLite."""
+    _hear_of_files()
+    own: set[str] = set()
+    _written.append(own)
+    try:
+        yield own
+    finally:
+        _written[:] = [one for one in _written if one is not own]  # equal ones may be there
+
+
+@functools.cache
+def _hear_of_files() -> None:
+    sys.addaudithook(_note_file)  # it stays as long as the process, and does nothing outside
+
+
+def _note_file(event: str, given: tuple[Any, ...]) -> None:
+    if not _written or event not in ("open", "sqlite3.connect"):
+        return
+    if event == "open" and not given[2] & _WRITING:
+        return
+    with contextlib.suppress(Exception):  # what it raises would be raised by `open`
+        if not isinstance(given[0], int):  # a file that is open already
+            _written[-1].add(os.path.realpath(os.fsdecode(given[0])))
+
+
+def _contents(paths: set[str], folder: Path) -> dict[str, bytes]:
+    """Read files as they are at the end of a run, those in its folder by their names there."""
+    found = {}
+    for path in sorted(map(Path, paths)):
+        with contextlib.suppress(OSError, sqlite3.Error):  # it is gone, or not to be read
+            if path.is_file():
+                inside = path.is_relative_to(folder)
+                found[str(path.relative_to(folder) if inside else path)] = _content(path)
+    return found
+
+
+def _content(path: Path) -> bytes:
+    found = path.read_bytes()
+    if not found.startswith(b"SQLite format 3"):
+        return found
+    with contextlib.closing(sqlite3.connect(path)) as database:  # the file counts its changes
+        return "\n".join(database.iterdump()).encode()
 
 
 @contextlib.contextmanager
@@ -242,7 +296,7 @@ def _of_parts(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
             yield f"{path}keys", list(one), list(other)
         else:
             for key in one:
-                yield from _differences(one[key], other[key], f"{path}[{key!r:.60}]", seen)
+                yield from _differences(one[key], other[key], f"{path}[{key!r:.120}]", seen)
     elif isinstance(one, list | tuple):
         if len(one) != len(other):
             pairs = list(zip_longest(one, other, fillvalue=_Nothing()))

@@ -1,8 +1,10 @@
 """What `check` finds in pipelines: usual mistakes, each by a named rule, and no false alarm."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
+import sqlite3
 import sys
 import uuid
 
@@ -274,6 +276,24 @@ def test_what_is_written_is_compared(tmp_path):
     found = fault(writes)
     assert found.rule == "invariance" and "what is in files" in str(found)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "text", "database"])
+def test_files_that_others_write_are_compared(tmp_path, kind):
+    def write(frame, number):
+        path, table = tmp_path / "rides", pd.DataFrame({"n": [number]})
+        if kind == "csv":
+            table.to_csv(path)
+        elif kind == "text":
+            path.write_text(f"{number} rides")
+        else:
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                table.to_sql("rides", database, if_exists="replace")
+        return released(frame)
+
+    found = str(fault(lambda frame: write(frame, len(frame)), units=1))
+    assert f"what is in files is not the same, at ['{tmp_path / 'rides'}']" in found
+    assert dpt.check(lambda frame: write(frame, 3), SMALL, unit="rider", units=1).measured
 
 
 def test_all_levels_of_the_log_are_compared_and_handlers_left_alone():
