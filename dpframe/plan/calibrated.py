@@ -192,7 +192,8 @@ def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> f
     return _predict(law, workload, design, scales).variance
 
 
-_MOST_KEPT = 64
+_MOST_KEPT, _MOST_SMALL = 64, 1024
+_SMALL = 256  # cells: what is kept of such takes some kilobytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +247,8 @@ def calibrate_designs(
     """
     # arrays are not compared, nor kept
     plain = all(work.domain.chosen is None and work.known_rows is None for work in workloads)
-    make = _kept if plain else _calibrate_anew
+    small = sum(work.cells for work in workloads) <= _SMALL
+    make = (_kept_small if small else _kept) if plain else _calibrate_anew
     return make(how, tuple(workloads), allowed)
 
 
@@ -273,3 +275,4 @@ def _predict(law: Law, work: Workload, design: Design, scales: tuple[float, ...]
 
 
 _kept = lru_cache(_MOST_KEPT)(_calibrate_anew)
+_kept_small = lru_cache(_MOST_SMALL)(_calibrate_anew)  # suggestions plan hundreds, every time

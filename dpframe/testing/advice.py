@@ -1,8 +1,10 @@
 """What to change in a pipeline: usual mistakes of preparation, looked up in its source."""
 
+import ast
 import functools
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -23,11 +25,19 @@ def _of(pattern: str, advice: str) -> Mistake:
 MISTAKES = {
     "result": (
         _of(
-            r"\b(len|sum)\(|\.shape|\.empty|\.size\b|\.count\(\)|\.any\(\)|\bif\b",
-            "exact numbers of the frame decide on what is returned; use a released count",
+            r"\b(len|sum)\(|\.shape|\.empty|\.size\b|\.any\(|\bif\b|groupby\(|"
+            r"\.(max|min|quantile|median|mean|std|sum|count|nunique|value_counts|describe)\(",
+            "exact numbers of the frame decide on what is returned; use released ones",
         ),
     ),
     "printed": (_of(r"\bprint\(|\.info\(|display\(", "nothing of the frame may be printed"),),
+    "files": (
+        _of(
+            r"\.to_(csv|excel|feather|html|json|latex|markdown|parquet|pickle|sql|stata|xml)\(|"
+            r"\.write\w*\(|savefig|\bopen\(|\bdumps?\(",
+            "nothing of the frame may be written; write what is released",
+        ),
+    ),
     "logged": (_of(r"\blog\w*\.|logging", "nothing of the frame may be logged"),),
     "warned": (_of(r"warn", "no warning may depend on the frame"),),
     "error": (
@@ -54,14 +64,15 @@ MISTAKES = {
     "additivity": (
         _of(r"\.rank\(|percentile", "a rank depends on all rows; cut at fixed values"),
         _of(r"\bq?cut\(", "edges are taken from the frame; write the edges down"),
-        _of(r"\.sample\(", "rows are sampled among all; leave the choice to max_rows="),
+        _of(r"\.sample\(", "rows are sampled or shuffled among all; leave the choice to max_rows="),
         _of(
-            r"\.(head|tail|nlargest|nsmallest)\(|iloc\[",
+            r"\.(head|tail|nlargest|nsmallest)\(|(?<!mode\(\)\.)iloc\[",
             "some rows are kept at the cost of others; keep rows by a condition on the row alone",
         ),
         _of(
             r"drop_duplicates\(|duplicated\(",
-            "which row stays depends on others; have the unit in subset=, or use dpf.units",
+            "which row stays depends on others; have the unit in subset=, and count people by "
+            "dpf.units",
         ),
         _of(
             r"\.codes|factorize\(|ngroup\(|cumcount\(|LabelEncoder|get_dummies|unique\(",
@@ -83,7 +94,15 @@ MISTAKES = {
             "unique keys, validate='many_to_one'",
         ),
         _of(
-            r"\.(max|min|quantile|median|mean|std|mode|sum|count|nunique|value_counts)\(",
+            r"\.sort_(values|index)\((?!.*kind=)",
+            "the order of equal rows depends on others, and caps choose by it; use kind='stable'",
+        ),
+        _of(
+            r"\.(mode|value_counts|idxmax|idxmin)\(",
+            "labels are chosen by what all rows hold; write them down, or use .dp.discover",
+        ),
+        _of(
+            r"\.(max|min|quantile|median|mean|std|sum|count|nunique)\(",
             "rows are changed by a number taken from all; use a fixed one",
         ),
     ),
@@ -103,6 +122,10 @@ MISTAKES = {
 
 GENERAL = {
     "result": "Something exact reached what is returned: all of it must come from releases.",
+    "printed": "What is printed must not depend on the frame.",
+    "logged": "What is logged must not depend on the frame.",
+    "warned": "No warning may depend on the frame: change what warns, so that it never does.",
+    "error": "No error may depend on the frame: a pipeline runs on any cells, and on no rows.",
     "files": "Something exact reached a file: all of it must come from releases.",
     "ledgers": "What is charged must not depend on the frame.",
     "facts": "Bounds, keys, caps and queries must be written down, and not be read off the frame.",
@@ -118,12 +141,18 @@ GENERAL = {
 }
 
 
+_RELEASES = re.compile(
+    r"(?:\.dp|\bdpf|\bdpframe)\.\w+\(|\.\w+\((?=[^()]*\b(?:epsilon|share|rho|mu)=)"
+)
+"""Calls of this library: `sum(` and the like are no mistakes there."""
+
+
 def advice_for(pipeline: Callable[..., Any], broken: str) -> str:
     """Say what to change: the lines of a pipeline that usually break a rule, or the rule."""
     found: list[str] = []
     for mistake in MISTAKES.get(broken, ()):
         for where, line in _lines(pipeline):
-            if mistake.pattern.search(line):
+            if mistake.pattern.search(_RELEASES.sub("(", line)):
                 found.append(f"  {where}: {line.strip():.100}\n    {mistake.advice}.")
     if not found:
         return GENERAL.get(broken, "It must not depend on the frame.")
@@ -147,12 +176,31 @@ def _lines(pipeline: Callable[..., Any]) -> Iterator[tuple[str, str]]:
             lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError):  # not from a file
             continue
-        for number, line in enumerate(lines, start=first):
-            if not line.lstrip().startswith(("#", "def ", "@", '"""')):
-                yield f"line {number} of {function.__name__}()", line
+        for number, line in _without_head(lines):
+            yield f"line {first + number} of {function.__name__}()", line
         known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
         names = [known.get(name) for name in (*code.co_names, *code.co_freevars)]
         waiting += [
             one for one in names if getattr(one, "__module__", "") == function.__module__
             if inspect.isfunction(one)
         ]  # fmt: skip
+
+
+def _without_head(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Give the lines of the body of a function with their numbers, from 0 on, and no comments."""
+    start, column = 0, 0
+    try:
+        (whole,) = ast.parse(textwrap.dedent("".join(lines))).body
+    except (SyntaxError, ValueError):  # a lambda in the middle of a call
+        pass
+    else:
+        if isinstance(whole, ast.FunctionDef | ast.AsyncFunctionDef):
+            said = ast.get_docstring(whole) is not None and len(whole.body) > 1
+            first = whole.body[1 if said else 0]
+            start, column = first.lineno - 1, first.col_offset
+    for number, line in enumerate(lines[start:], start=start):
+        text = line.strip()
+        if number == start and column:
+            text = textwrap.dedent("".join(lines)).splitlines()[number][column:]
+        if not text.startswith("#"):
+            yield number, text

@@ -32,13 +32,15 @@ class _Pipeline:
         self,
         pipeline: Callable[[pd.DataFrame], Any],
         frame: pd.DataFrame,
+        unit: Hashable | None,
         folder: str | os.PathLike[str] | None,
     ) -> None:
         self.call, self.frame, self.folder = pipeline, frame, folder
+        self.unit = unit
         self.run = Run(folder)
         self.first = watch(pipeline, frame, self.run)
         if self.first.raised is not None:
-            why = f"the pipeline failed on the whole frame: {self.first.error}."
+            why = f"the pipeline failed on the whole frame: {self.first.error}"
             raise PrivacyTestError(why, rule="failure") from self.first.raised
         if not self.run.measured:
             why = "the pipeline released nothing inside of the check, so nothing was checked."
@@ -89,7 +91,20 @@ class _Pipeline:
             )
         else:
             way = advice_for(self.call, broken)
-        return PrivacyTestError(f"{rule}: {wrong}.\n{way}", rule=rule, unit=unit, draw=draw)
+            if broken in (_ADDITIVITY, CHARGE):
+                way = f"{self._other_unit()}{way}"
+        text = f"{rule}: {wrong.removesuffix('.')}.\n{way}"
+        return PrivacyTestError(text, rule=rule, unit=unit, draw=draw)
+
+    def _other_unit(self) -> str:
+        """Say that the pipeline declares other units than are checked, if it does."""
+        checked = () if self.unit is None else (self.unit,)
+        for one in self.run.measured:
+            declared = one._operation.declaration.unit_columns
+            if declared != checked:
+                units = [_unit_words(each) for each in (declared, checked)]
+                return f"The pipeline declares that {units[0]}; the check, that {units[1]}.\n"
+        return ""
 
     def repeat(self) -> None:
         """Run it once more on the same frame."""
@@ -155,13 +170,14 @@ def check(
     left out, beside everybody else and where all others are replaced, too.
 
     Passing is no proof: the check sees the frames that it tries. It sees no time, no memory, no
-    other process, and not whether noise has its law.
+    other process, no file but those that dpframe and Python open, nothing that modules, caches or
+    the environment keep from one run to the next, and not whether noise has its law.
 
     Parameters
     ----------
     pipeline
         A function from a private frame of pandas to what is published: preparation, declaration
-        and releases. It is given copies, and runs some hundred times.
+        and releases. It is given copies, and runs twice for every unit that is tried.
     frame
         The frame, or a made-up one like it.
     unit
@@ -210,13 +226,13 @@ def check(
     dpframe.errors.PrivacyTestError: invariance: ...
     """
     _check_arguments(frame, unit, units)
-    tried = _Pipeline(pipeline, frame, folder)
+    tried = _Pipeline(pipeline, frame, unit, folder)
     try:
         tried.repeat()
     except PrivacyTestError as fault:
         if fault.rule != "repetition":
             raise
-        tried = _second_try(pipeline, frame, folder, fault)
+        tried = _second_try(pipeline, frame, unit, folder, fault)
     declarations = [one._operation.declaration for one in tried.run.measured]
     splitter = Splitter(frame, unit, declarations)
     if all(one.neighboring == "replace" for one in declarations):
@@ -224,9 +240,7 @@ def check(
     else:
         made_up = splitter.made_up(declarations, seed)
         moved = _check_units(tried, [*splitter.of_frame(units, seed), *made_up])
-        odd = [
-            *splitter.odd(declarations, seed)
-        ] * odd_cells  # last: it breaks most, and says least
+        odd = [*splitter.odd(declarations, seed)] * odd_cells  # last: such break most
         moved = _check_units(tried, odd) or moved
     if not moved:
         why = "no unit that was tried moves any number that is measured, so nothing was checked"
@@ -235,9 +249,16 @@ def check(
     return tried.run
 
 
+def _unit_words(columns: Sequence[Hashable]) -> str:
+    if not columns:
+        return "every row is a unit"
+    return f"units are in {', '.join(map(repr, columns)):.80}"
+
+
 def _second_try(
     pipeline: Callable[[pd.DataFrame], Any],
     frame: pd.DataFrame,
+    unit: Hashable | None,
     folder: str | os.PathLike[str] | None,
     fault: PrivacyTestError,
 ) -> _Pipeline:
@@ -249,7 +270,7 @@ def _second_try(
         The first fault, if it does not.
     """
     try:
-        tried = _Pipeline(pipeline, frame, folder)
+        tried = _Pipeline(pipeline, frame, unit, folder)
         tried.repeat()
     except PrivacyTestError:
         raise fault from None

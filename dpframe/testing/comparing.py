@@ -1,24 +1,29 @@
 """What one run of a pipeline lets out, and where two runs differ, to the last bit."""
 
 import contextlib
+import functools
 import inspect
 import io
 import logging
 import math
+import os
+import sqlite3
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import zip_longest
+from pathlib import Path
+from types import CellType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpframe.errors import PrivacyTestError
-from dpframe.testing.recorder import Run
+from dpframe.errors import PrivacyTestError, a_type
+from dpframe.ledger.ledger import Ledger
+from dpframe.testing.recorder import Run, beside
 
-_DEEPEST = 12
-_SHOWN = 100
 _ALL = 1
 """The level of logging below all others."""
 
@@ -55,7 +60,10 @@ def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> Ru
     """Run a pipeline in a block, and keep all that it lets out."""
     logged: list[str] = []
     result, raised = None, None
-    with warnings.catch_warnings(record=True) as caught, _logs(logged), _output() as printed:
+    with (
+        warnings.catch_warnings(record=True) as caught, _logs(logged), _output() as printed,
+        _figures(), _writes() as written,
+    ):  # fmt: skip
         warnings.simplefilter("always")
         with block:
             try:
@@ -64,14 +72,15 @@ def watch(pipeline: Callable[[Any], Any], frame: pd.DataFrame, block: Run) -> Ru
                 raise
             except BaseException as error:  # `sys.exit()` and what pytest raises, too
                 raised = error
-            files, ledgers = block.files(), block.ledgers()
+            files = _contents(written, block.folder) | block.files()
+            ledgers = block.ledgers()
     return RunOutcome(
         result,
         None if raised is None else f"{type(raised).__name__}: {_text(raised)}",
         raised,
         ledgers,
         files,
-        [f"{one.category.__name__}: {_text(one.message)}" for one in caught],
+        [_of_warning(one) for one in caught],
         logged,
         [one.getvalue() for one in printed],
     )
@@ -85,6 +94,11 @@ def _complete(result: Any) -> Any:
         way = "Wrap it: lambda frame: asyncio.run(pipeline(frame))."
         raise PrivacyTestError(f"the pipeline is asynchronous, and was not run. {way}")
     return list(result) if isinstance(result, Iterator) else result
+
+
+def _of_warning(one: warnings.WarningMessage) -> str:
+    where = f"line {one.lineno} of {os.path.basename(one.filename)}"
+    return f"{one.category.__name__}: {_text(one.message)} ({where})"
 
 
 def _text(value: object) -> str:
@@ -130,6 +144,73 @@ def _output() -> Iterator[tuple[io.StringIO, io.StringIO]]:
         yield out, err
 
 
+_WRITING = os.O_WRONLY | os.O_RDWR
+_written: list[set[str]] = []
+"""Files that are opened while a pipeline runs, of the runs that are watched now."""
+
+
+@contextlib.contextmanager
+def _writes() -> Iterator[set[str]]:
+    """Keep the paths of all files that Python opens for writing, and of databases of SQLite."""
+    _hear_of_files()
+    own: set[str] = set()
+    _written.append(own)
+    try:
+        yield own
+    finally:
+        _written[:] = [one for one in _written if one is not own]  # equal ones may be there
+
+
+@functools.cache
+def _hear_of_files() -> None:
+    sys.addaudithook(_note_file)  # it stays as long as the process, and does nothing outside
+
+
+def _note_file(event: str, given: tuple[Any, ...]) -> None:
+    if not _written or event not in ("open", "sqlite3.connect"):
+        return
+    if event == "open" and not given[2] & _WRITING:
+        return
+    with contextlib.suppress(Exception):  # what it raises would be raised by `open`
+        if not isinstance(given[0], int):  # a file that is open already
+            _written[-1].add(os.path.realpath(os.fsdecode(given[0])))
+
+
+def _contents(paths: set[str], folder: Path) -> dict[str, bytes]:
+    """Read files as they are at the end of a run, those in its folder by their names there."""
+    found = {}
+    for path in sorted(map(Path, paths)):
+        with contextlib.suppress(OSError, sqlite3.Error):  # it is gone, or not to be read
+            if path.is_file():
+                inside = path.is_relative_to(folder)
+                found[str(path.relative_to(folder) if inside else path)] = _content(path)
+    return found
+
+
+def _content(path: Path) -> bytes:
+    found = path.read_bytes()
+    if not found.startswith(b"SQLite format 3"):
+        return found
+    with contextlib.closing(sqlite3.connect(path)) as database:  # the file counts its changes
+        return "\n".join(database.iterdump()).encode()
+
+
+@contextlib.contextmanager
+def _figures() -> Iterator[None]:
+    """Close the figures of pyplot that a run leaves open; it warns of many."""
+    before = _open_figures()
+    try:
+        yield
+    finally:
+        for number in _open_figures() - before:
+            sys.modules["matplotlib.pyplot"].close(number)
+
+
+def _open_figures() -> set[int]:
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return set() if pyplot is None else {*pyplot.get_fignums()}
+
+
 _PARTS = {
     "error": "what is raised",
     "result": "what is returned",
@@ -144,71 +225,151 @@ _PARTS = {
 def difference(one: RunOutcome, other: RunOutcome) -> tuple[str, str] | None:
     """Return where two outcomes differ first: in which part, and in words; `None`: nowhere."""
     for part, words in _PARTS.items():
-        found = next(_differences(getattr(one, part), getattr(other, part), "", 0), None)
+        found = next(_differences(getattr(one, part), getattr(other, part), "", {}), None)
         if found is not None:
             path, first, second = found
             where = f", at {path.strip()}" if path else ""
-            return part, f"{words} is not the same{where}: {_show(first)} and {_show(second)}"
+            return part, f"{words} is not the same{where}: {beside(_show(first), _show(second))}"
     return None
 
 
+class _Nothing:
+    """What is in place of what one run lacks."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
 def _show(value: object) -> str:
+    if isinstance(value, pd.DataFrame | pd.Series | pd.Index | np.ndarray):
+        return a_type(value)
+    if type(value).__repr__ is object.__repr__:  # shows an address
+        return a_type(value)
     try:
-        text = repr(value)
+        return repr(value)
     except Exception:  # of a class that is not ours
-        text = type(value).__name__
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        return a_type(value)
 
 
 _Found = Iterator[tuple[str, object, object]]
+_Seen = dict[tuple[int, int], object]
 
 
-def _differences(one: Any, other: Any, path: str, depth: int) -> _Found:  # noqa: PLR0912
-    """Say where two values differ, with both of them there."""
-    if type(one) is not type(other):
+def _differences(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
+    """Say where two values differ, with both of them there.
+
+    `seen` holds objects that are compared already, or being compared: these may hold each other.
+    """
+    if not _have_one_type(one, other):
         yield path, one, other
     elif isinstance(one, pd.DataFrame | pd.Series):
-        yield from _of_pandas(one, other, path, depth)
+        yield from _of_pandas(one, other, path, seen)
     elif isinstance(one, pd.Index):
-        yield from _of_index(one, other, path, depth)
+        yield from _of_index(one, other, path, seen)
     elif isinstance(one, np.ndarray):
-        yield from _of_array(one, other, path, depth)
+        yield from _of_array(one, other, path, seen)
     elif isinstance(one, float):
         if not (one == other and math.copysign(1, one) == math.copysign(1, other)) and not (
             math.isnan(one) and math.isnan(other)
         ):
             yield path, one, other
-    elif isinstance(one, Mapping):
-        if list(one) != list(other):
-            yield f"{path}keys", list(one), list(other)
-        else:
-            for key in one:
-                yield from _differences(one[key], other[key], f"{path}[{key!r:.60}]", depth + 1)
-    elif isinstance(one, list | tuple):
-        if len(one) != len(other):
-            pairs = list(zip_longest(one, other, fillvalue="nothing"))
-            at = next(at for at, pair in enumerate(pairs) if not _same(*pair))
-            yield f"{path}[{at}]", *pairs[at]
-        else:
-            for at, (a, b) in enumerate(zip(one, other, strict=True)):
-                yield from _differences(a, b, f"{path}[{at}]" if len(one) > 1 else path, depth + 1)
-    elif depth < _DEEPEST and is_dataclass(one):
-        for part in fields(one):
-            a, b = getattr(one, part.name, None), getattr(other, part.name, None)
-            yield from _differences(a, b, f"{path}.{part.name}", depth + 1)
-    elif depth < _DEEPEST and _has_no_equality(one) and hasattr(one, "__dict__"):
-        yield from _differences(vars(one), vars(other), path, depth + 1)
+    elif isinstance(one, Mapping | list | tuple) or _held(one) is not None:
+        if (id(one), id(other)) not in seen:
+            seen[id(one), id(other)] = one, other  # ids of what ends are given out again
+            yield from _of_parts(one, other, path, seen)
     elif not _equal(one, other):
         yield path, one, other
 
 
-def _has_no_equality(value: object) -> bool:
+def _have_one_type(one: object, other: object) -> bool:
+    """Whether types are the same, or made anew by each run."""
+    kinds = type(one), type(other)
+    return kinds[0] is kinds[1] or (
+        len({(kind.__module__, kind.__qualname__) for kind in kinds}) == 1
+        and "<locals>" in kinds[0].__qualname__
+    )
+
+
+def _of_parts(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
+    if isinstance(one, Mapping):
+        if list(one) != list(other):
+            yield f"{path}keys", list(one), list(other)
+        else:
+            for key in one:
+                yield from _differences(one[key], other[key], f"{path}[{key!r:.120}]", seen)
+    elif isinstance(one, list | tuple):
+        if len(one) != len(other):
+            pairs = list(zip_longest(one, other, fillvalue=_Nothing()))
+            at = next(at for at, pair in enumerate(pairs) if not _same(*pair))
+            yield f"{path}[{at}]", *pairs[at]
+        else:
+            for at, (a, b) in enumerate(zip(one, other, strict=True)):
+                yield from _differences(a, b, f"{path}[{at}]" if len(one) > 1 else path, seen)
+    else:
+        first, second = _held(one) or {}, _held(other) or {}
+        for name in {**first, **second}:
+            a, b = first.get(name, _Nothing()), second.get(name, _Nothing())
+            yield from _differences(a, b, f"{path}.{name}", seen)
+
+
+def _held(value: Any) -> Mapping[str, Any] | None:
+    """Return what an object holds; `None` where its class says when two are equal."""
+    if isinstance(value, Ledger):  # entries of ledgers are compared by themselves
+        return {"budget": value.budget}
+    if isinstance(value, type):
+        return {"name": value.__qualname__}
+    if callable(value) and (parts := _of_function(value)):
+        return parts
+    if is_dataclass(value):
+        return {part.name: getattr(value, part.name, None) for part in fields(value)}
     equality: Any = type(value).__eq__
-    return equality is object.__eq__
+    if equality is not object.__eq__ or isinstance(value, Iterator):
+        return None
+    return _of_object(value)
+
+
+def _of_function(value: Any) -> dict[str, Any]:
+    """Return what a function holds: numbers in its closure are let out, too."""
+    if inspect.isfunction(value):
+        cells = [_in_cell(cell) for cell in value.__closure__ or ()]
+        defaults = value.__defaults__, value.__kwdefaults__
+        return {"code": value.__code__, "defaults": defaults, "closure": cells}
+    if inspect.ismethod(value):
+        return {"function": value.__func__, "self": value.__self__}
+    if isinstance(value, functools.partial):
+        return {"function": value.func, "arguments": [value.args, value.keywords]}
+    return {}
+
+
+def _of_object(value: Any) -> dict[str, Any]:
+    if type(value).__module__.startswith("matplotlib.") and hasattr(value, "findobj"):
+        return {"drawn": [_drawn(one) for one in value.findobj()]}
+    slots = [name for kind in type(value).__mro__ for name in vars(kind).get("__slots__", ())]
+    own: dict[str, Any] = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return own | getattr(value, "__dict__", {})
+
+
+def _in_cell(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None
+
+
+_DRAWN = (
+    "get_text", "get_label", "get_xydata", "get_offsets", "get_array", "get_segments", "get_xy",
+    "get_width", "get_height", "get_xlim", "get_ylim", "get_facecolor", "get_visible",
+)  # fmt: skip
+
+
+def _drawn(artist: Any) -> list[Any]:
+    """Return what a part of a plot shows; it holds ids and counters, too."""
+    shown = [getattr(artist, name)() for name in _DRAWN if hasattr(artist, name)]
+    return [type(artist).__qualname__, *shown]
 
 
 def _same(one: Any, other: Any) -> bool:
-    return next(_differences(one, other, "", 0), None) is None
+    return next(_differences(one, other, "", {}), None) is None
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -220,49 +381,49 @@ def _equal(one: Any, other: Any) -> bool:
         return _show(one) == _show(other)
 
 
-def _of_pandas(one: Any, other: Any, path: str, depth: int) -> _Found:
-    yield from _differences(one.index, other.index, f"{path} index", depth + 1)
+def _of_pandas(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
+    yield from _differences(one.index, other.index, f"{path} index", seen)
     if isinstance(one, pd.Series):
-        yield from _differences(one.name, other.name, f"{path} name", depth + 1)
-        yield from _of_values(one, other, path, depth)
+        yield from _differences(one.name, other.name, f"{path} name", seen)
+        yield from _of_values(one, other, path, seen)
     else:
-        yield from _differences(one.columns, other.columns, f"{path} columns", depth + 1)
+        yield from _differences(one.columns, other.columns, f"{path} columns", seen)
         if one.columns.equals(other.columns):
             for at, label in enumerate(one.columns):
                 pair = one.iloc[:, at], other.iloc[:, at]
-                yield from _of_values(*pair, f"{path} column {label!r:.60}", depth)
-    yield from _differences(dict(one.attrs), dict(other.attrs), f"{path} attrs", depth + 1)
+                yield from _of_values(*pair, f"{path} column {label!r:.60}", seen)
+    yield from _differences(dict(one.attrs), dict(other.attrs), f"{path} attrs", seen)
 
 
-def _of_index(one: Any, other: Any, path: str, depth: int) -> _Found:
-    yield from _differences(list(one.names), list(other.names), f"{path} names", depth + 1)
+def _of_index(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
+    yield from _differences(list(one.names), list(other.names), f"{path} names", seen)
     if isinstance(one, pd.MultiIndex):
         if one.nlevels == other.nlevels:
             for at in range(one.nlevels):
                 pair = one.get_level_values(at), other.get_level_values(at)
-                yield from _of_index(*pair, f"{path} level {at}", depth)
+                yield from _of_index(*pair, f"{path} level {at}", seen)
     else:
-        yield from _of_values(one, other, path, depth)
+        yield from _of_values(one, other, path, seen)
 
 
-def _of_values(one: Any, other: Any, path: str, depth: int) -> _Found:
+def _of_values(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
     if str(one.dtype) != str(other.dtype):
         yield f"{path} dtype", str(one.dtype), str(other.dtype)
     elif len(one) != len(other):
         yield f"{path} length", len(one), len(other)
     elif isinstance(one.dtype, np.dtype) and one.dtype.kind != "O":
-        yield from _of_array(one.to_numpy(), other.to_numpy(), path, depth)
+        yield from _of_array(one.to_numpy(), other.to_numpy(), path, seen)
     else:
         pairs = zip(one.tolist(), other.tolist(), strict=True)
         for at, (a, b) in enumerate(pairs):
-            yield from _differences(a, b, f"{path}[{at}]", depth + 1)
+            yield from _differences(a, b, f"{path}[{at}]", seen)
 
 
-def _of_array(one: np.ndarray, other: np.ndarray, path: str, depth: int) -> _Found:
+def _of_array(one: np.ndarray, other: np.ndarray, path: str, seen: _Seen) -> _Found:
     if one.dtype != other.dtype or one.shape != other.shape:
         yield path, f"{one.dtype} {one.shape}", f"{other.dtype} {other.shape}"
     elif one.dtype.kind == "O":
-        yield from _differences(one.ravel().tolist(), other.ravel().tolist(), path, depth + 1)
+        yield from _differences(one.ravel().tolist(), other.ravel().tolist(), path, seen)
     elif one.tobytes() != other.tobytes():
         bits = (np.ascontiguousarray(each).view(f"V{each.dtype.itemsize}") for each in (one, other))
         first = next(i for i, (a, b) in enumerate(zip(*map(np.ravel, bits), strict=True)) if a != b)

@@ -229,6 +229,7 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
         "mechanism": entry.mechanism,
         "cost": str(entry.loss),
         "columns read": str(entry.columns),
+        "caps": _caps_of(operation),
     }
     if isinstance(operation, Labels):
         threshold = operation.plan.threshold
@@ -264,6 +265,12 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
         cast(DrawKind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
         facts, exact, operation,
     )  # fmt: skip
+
+
+def _caps_of(operation: Operation[Any, Any, Any]) -> str:
+    tables = getattr(operation.plan, "tables", None)
+    several = [operation.plan] if tables is None else [one.table for one in tables.values()]
+    return " and ".join(dict.fromkeys(one.caps.words.removeprefix(", ") for one in several))
 
 
 def _profile(measured: Measurement) -> str | None:

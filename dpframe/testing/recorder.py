@@ -3,15 +3,18 @@
 import hashlib
 import os
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from dpframe.errors import DPFrameError, PrivacyTestError
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
+from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.testing.block import TestBlock
 from dpframe.testing.draws import Draw, draw_of, hand_out, with_published
 
 INVARIANCE, CHARGE = "invariance", "charge"
+_SHOWN, _BEFORE = 100, 30
 
 
 class Run(TestBlock):
@@ -105,7 +108,7 @@ class Replay(Run):
         draw = self._note(operation, exact, entry)
         for name, text in first.facts.items():
             if draw.facts.get(name) != text:
-                wrong = f"{name} of {first.what!r} differ: {_beside(text, draw.facts.get(name))}"
+                wrong = _fact_words(name, first, draw)
                 raise self._broken(wrong, number, INVARIANCE)
         self._keep(replace(draw, _published=first._published))
         return hand_out(first, number)
@@ -133,8 +136,36 @@ def excess_words(draw: Draw, cost: float) -> str:
     return f"{draw.what!r} moves by {unit} = {shown}, and {float(draw.allowed):.6g} was charged"
 
 
-def _beside(one: str, other: str | None) -> str:
-    return f"{one:.120} and {other or 'none':.120}"
+def _fact_words(name: str, one: Draw, other: Draw) -> str:
+    """Say that something public differs in two runs."""
+    pair = one, other
+    if name == "cost":
+        words = [_loss_words(draw.charged) for draw in pair]
+    elif name in ("scales", "deviations", "bins", "profile"):  # their texts are of bits
+        words = [", ".join(f"{scale:.6g}" for scale in draw.scales[:3]) for draw in pair]
+        name = "bounds or amounts, and with them scales"
+    else:
+        words = [draw.facts.get(name) or "none" for draw in pair]
+    return f"{name} of {one.what!r:.120} differ: {beside(*words)}"
+
+
+def _loss_words(loss: PrivacyLoss) -> str:
+    parts = (("epsilon", float(loss.epsilon)), ("mu", loss.mu), ("delta", float(loss.delta)))
+    return ", ".join(f"{name} {part:.6g}" for name, part in parts if part)
+
+
+def beside(one: str, other: str) -> str:
+    """Show two texts, from where they differ if they are long."""
+    pairs = enumerate(zip_longest(one, other))
+    start = max(next((at for at, (a, b) in pairs if a != b), 0) - _BEFORE, 0)
+    if max(len(one), len(other)) <= _SHOWN:
+        start = 0
+    return " and ".join(_cut(text, start) for text in (one, other))
+
+
+def _cut(text: str, start: int) -> str:
+    end = start + _SHOWN
+    return f"{'...' * bool(start)}{text[start:end]}{'...' * (len(text) > end)}"
 
 
 def record(*, folder: str | os.PathLike[str] | None = None) -> Run:

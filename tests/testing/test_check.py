@@ -1,8 +1,10 @@
 """What `check` finds in pipelines: usual mistakes, each by a named rule, and no false alarm."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
+import sqlite3
 import sys
 import uuid
 
@@ -10,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import pipelines
-from support.pipelines import RIGHT, WRONG, by_zone, released, rides
+from support.pipelines import FACTS, RIGHT, WRONG, by_zone, released, rides
 
 import dpframe as dpf
 import dpframe.testing as dpt
@@ -86,6 +88,70 @@ def test_what_no_line_shows_has_general_advice():
     assert found.rule == "additivity" and GENERAL["additivity"] in str(found)
 
 
+def hidden_if_small(frame):
+    table = released(frame)
+    sizes = frame["zone"].value_counts().reindex(table.index, fill_value=0)
+    return table[sizes >= 5]
+
+
+def on_one_line(frame): return released(frame), frame["fare"].mean()  # fmt: skip
+
+
+def warns_of_no_rows(frame):
+    np.nanmean(frame["fare"].to_numpy())
+    return released(frame)
+
+
+def prints_long(frame):
+    print("-" * 300, len(frame))
+    return released(frame)
+
+
+def spends_by_size(frame):
+    frame.dp.declare(**FACTS)
+    return frame.dp.count("zone", epsilon=round(9 / (len(frame) + 100), 6))
+
+
+def no_keys(frame):
+    return released(frame, keys={"zone": sorted(frame["zone"].unique())})
+
+
+MESSAGES = {
+    hidden_if_small: ['frame["zone"].value_counts()', "use released ones"],
+    on_one_line: ["of on_one_line(): return released(frame), frame", "use released ones"],
+    warns_of_no_rows: ["RuntimeWarning: Mean of empty slice (line ", "No warning may depend"],
+    prints_long: ["---- 120\\n' and ...", "nothing of the frame may be printed"],
+    spends_by_size: ["cost of 'count by zone' differ: epsilon 0.040909 and epsilon 0.0"],
+    no_keys: ["got none.\n"],
+    pipelines.cap_from_data: ["caps of ", "differ: max_rows="],
+    pipelines.ranked: [".rank(pct=True)"],
+}
+
+
+@pytest.mark.parametrize("pipeline", MESSAGES, ids=lambda one: one.__name__)
+def test_messages_say_what_differs_and_which_line(pipeline):
+    found = str(fault(pipeline, units=1))
+    assert [words for words in MESSAGES[pipeline] if words not in found] == [], found
+    wrong = ("dpf.sum", "..\n", "0x", "PrivacyLoss", "It must not depend")
+    assert [words for words in wrong if words in found] == [], found
+
+
+def test_frames_of_another_type_are_named_by_their_type():
+    def nothing(frame):
+        table = released(frame)
+        return table if len(frame) else None
+
+    assert "is not the same: a DataFrame and None" in str(fault(nothing))
+
+
+def test_another_unit_is_named_first():
+    def by_hour(frame):
+        return released(frame, privacy_unit="hour")
+
+    words = "The pipeline declares that units are in 'hour'; the check, that"
+    assert words in str(fault(by_hour))
+
+
 def test_mistakes_have_one_sentence_each():
     every = [one for several in MISTAKES.values() for one in several]
     assert len({one.advice for one in every}) == len(every)
@@ -156,6 +222,38 @@ def test_errors_that_pipelines_catch_are_found():
     assert fault(hides).rule == "invariance"
 
 
+def test_objects_are_compared_by_what_they_hold():
+    def made(frame, number):
+        class Found:
+            def __init__(self):
+                self.table, self.number, self.whole = released(frame), number, self
+
+        ledger = dpf.Ledger(budget=dpf.Budget(epsilon=3))
+        return Found(), ledger, released(frame, ledger=ledger), lambda: number
+
+    def of_size(frame):
+        return made(frame, len(frame))[0]
+
+    def behind_a_function(frame):
+        return made(frame, len(frame))[-1]
+
+    assert dpt.check(lambda frame: made(frame, 3), SMALL, unit="rider", units=1).measured
+    assert "at .number: 120 and " in str(fault(of_size))
+    assert "at .closure: 120 and " in str(fault(behind_a_function))
+
+
+def test_plots_are_compared_by_what_they_show():
+    def drawn(frame):
+        from matplotlib.figure import Figure  # slow to import
+
+        axes = Figure().subplots()
+        released(frame)
+        axes.bar(["rides"], [len(frame)])
+        return axes
+
+    assert "what is returned is not the same, at .drawn" in str(fault(drawn))
+
+
 def test_generators_are_run_and_coroutines_refused():
     def tables(frame):
         yield released(frame)
@@ -178,6 +276,24 @@ def test_what_is_written_is_compared(tmp_path):
     found = fault(writes)
     assert found.rule == "invariance" and "what is in files" in str(found)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "text", "database"])
+def test_files_that_others_write_are_compared(tmp_path, kind):
+    def write(frame, number):
+        path, table = tmp_path / "rides", pd.DataFrame({"n": [number]})
+        if kind == "csv":
+            table.to_csv(path)
+        elif kind == "text":
+            path.write_text(f"{number} rides")
+        else:
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                table.to_sql("rides", database, if_exists="replace")
+        return released(frame)
+
+    found = str(fault(lambda frame: write(frame, len(frame)), units=1))
+    assert f"what is in files is not the same, at ['{tmp_path / 'rides'}']" in found
+    assert dpt.check(lambda frame: write(frame, 3), SMALL, unit="rider", units=1).measured
 
 
 def test_all_levels_of_the_log_are_compared_and_handlers_left_alone():
