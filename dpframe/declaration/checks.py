@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -80,8 +80,10 @@ def _as_number(value: object) -> float:
     return number if isinstance(number, int) else rounded
 
 
-def check_missing(label: Hashable, value: object) -> float | Moment:
-    """Validate the number, point in time or duration that replaces missing values of a column."""
+def check_missing(label: Hashable, value: object) -> float | Moment | Literal["drop"]:
+    """Validate what replaces missing values of a column, or that it is to drop rows with one."""
+    if isinstance(value, str) and value == "drop":
+        return "drop"
     moment = as_moment(value)
     if moment is not None and in_use(moment):
         return moment
@@ -90,7 +92,7 @@ def check_missing(label: Hashable, value: object) -> float | Moment:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        rule = "must be a finite number, a time or a duration, in place of missing values"
+        rule = 'must be a finite number, a time or a duration, or "drop"'
         raise DeclarationError.about("missing", rule, value, label=label)
     return number
 

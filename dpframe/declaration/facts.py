@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from weakref import ref
 
 import pandas as pd
@@ -63,8 +63,8 @@ class Column:
     integer
         Whether the column is declared to hold integers or booleans.
     missing
-        Number, point in time or duration that replaces a missing one; `None`: missing values
-        contribute nothing.
+        Number, point in time or duration that replaces a missing one; "drop": queries of the column
+        leave out rows without a value; `None`: missing values contribute nothing.
     source
         Where bounds and keys come from: "schema", "declared" or "call".
     """
@@ -72,7 +72,7 @@ class Column:
     bounds: Bounds | None = None
     keys: pd.Index | None = None
     integer: bool = False
-    missing: float | Moment | None = None
+    missing: float | Moment | Literal["drop"] | None = None
     source: str = "declared"
 
 

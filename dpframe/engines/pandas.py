@@ -195,7 +195,8 @@ class _Pass:
                 prepared.first = prepared.capped != prepared.outside
                 continue
             # tables that ask the same of a unit get the same of its rows: public facts decide
-            same = task.unit, task.where, task.caps, task.inner, cells_name(task.cells)
+            rows = task.where, task.valued, cells_name(task.cells)
+            same = task.unit, task.caps, task.inner, rows
             if same not in chosen:
                 chosen[same] = units[task.unit].choose(
                     prepared.capped, prepared.outside, task.caps, task.inner

@@ -29,17 +29,21 @@ class Step:
     Parameters
     ----------
     kind
-        What is done: "where", "unit", "missing key", "undeclared key", "combination", or the name
-        of a cap; "moved key", where rows count as if they had another key.
+        What is done: "where", "missing value", "unit", "missing key", "undeclared key",
+        "combination", or the name of a cap; "moved key", where rows count as if they had another
+        key.
     rows
         Mask of the rows that no step before has left out, and this one does or moves.
     axis
         The grouping column, for keys.
+    column
+        The column that is looked at, for keys and for values.
     """
 
     kind: str
     rows: np.ndarray
     axis: Axis | None = None
+    column: Hashable = None
 
     @property
     def left_out(self) -> np.ndarray:
@@ -164,6 +168,9 @@ class RowTrace:
         task = self._task
         if task.where is not None:
             yield self._leave_out("where", ~self._block.rows_where(task.where))
+        for column, grid in task.valued:
+            _, missing = self._block.snap(column, grid)
+            yield self._leave_out("missing value", missing, column=column)
         if task.unit:
             yield self._leave_out("unit", self._units == self._none)
         for axis in task.cells.axes:
@@ -179,10 +186,10 @@ class RowTrace:
         outside, beyond = (self._block.position(one) == len(axis) for one in (axis, _strict(axis)))
         if isinstance(axis, BinAxis) or not axis.rest:
             missing = values.missing(self.column(axis.column))
-            yield self._leave_out("missing key", outside & missing, axis)
-            yield self._leave_out("undeclared key", outside, axis)
+            yield self._leave_out("missing key", outside & missing, axis, axis.column)
+            yield self._leave_out("undeclared key", outside, axis, axis.column)
         if _strict(axis) is not axis:
-            yield Step("moved key", self._left & beyond, axis)
+            yield Step("moved key", self._left & beyond, axis, axis.column)
 
     def _apply_caps(self, units: Units) -> Iterator[Step]:
         """Apply the caps of the task one by one: together they do the same, to the same law."""
@@ -201,10 +208,12 @@ class RowTrace:
                 cells = np.where(self._left, self.cells, size)
                 yield self._leave_out(name, ~units.choose(cells, size, stage, inner))
 
-    def _leave_out(self, kind: str, rows: np.ndarray, axis: Axis | None = None) -> Step:
+    def _leave_out(
+        self, kind: str, rows: np.ndarray, axis: Axis | None = None, column: Hashable = None
+    ) -> Step:
         left_out = self._left & rows
         self._left = self._left & ~rows
-        return Step(kind, left_out, axis)
+        return Step(kind, left_out, axis, column)
 
 
 def _strict(axis: Axis) -> Axis:

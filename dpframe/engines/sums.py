@@ -149,9 +149,12 @@ class Prepared:
     def find(self, block: RowBlock) -> np.ndarray:
         """Find the groups of a block, before caps; not to be written to."""
         cells = self._lookup(block.position, len(block))
-        if self.task.where is None:
-            return cells
-        return np.where(block.rows_where(self.task.where), cells, self.ungrouped)
+        if self.task.where is not None:
+            cells = np.where(block.rows_where(self.task.where), cells, self.ungrouped)
+        for column, grid in self.task.valued:
+            _, missing = block.snap(column, grid)
+            cells = np.where(missing, self.ungrouped, cells)
+        return cells
 
     def cells_kept(self, block: RowBlock) -> np.ndarray:
         """Return the cells of a block; rows that caps drop are outside."""

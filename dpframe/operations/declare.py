@@ -78,8 +78,9 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         "add_remove": neighbors have one unit more or fewer. "replace": one unit is another one.
         Frames that share a ledger must have the same.
     missing
-        `{column: number}` that takes the place of a missing value; elsewhere missing values
-        contribute nothing.
+        `{column: number}` that takes the place of a missing value; `{column: "drop"}`: a query of
+        the column leaves out rows without a usable value, from all of its outputs. Elsewhere
+        missing values contribute nothing.
     budget
         The total budget of this frame; starts a ledger in memory. Declaring the frame again keeps
         the ledger that it has.

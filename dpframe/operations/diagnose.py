@@ -103,11 +103,11 @@ _MOST_OFTEN = 3
 _SAMPLE = 1000  # values of a column that say of what kind they are
 
 
-def not_found(kind: str, axis: Axis) -> str:
-    """Say what keys are that are not declared."""
+def not_found(kind: str, axis: Axis | None) -> str:
+    """Say what keys are that are not declared, or values that are not there."""
     binned = isinstance(axis, BinAxis)
     match kind:
-        case "missing key":
+        case "missing key" | "missing value":
             return "missing"
         case "moved key":
             return "below or above all bins" if binned else "missing, or not a declared key"
@@ -395,8 +395,8 @@ def _lines_of_rows(found: RowTrace, table: Table, declaration: Declaration) -> I
 
 def _words(step: Step, table: Table, declaration: Declaration) -> str:
     """Say what leaves rows out."""
-    if step.axis is not None:
-        return f"{step.axis.column} is {not_found(step.kind, step.axis)}"
+    if step.column is not None:
+        return f"{step.column} is {not_found(step.kind, step.axis)}"
     match step.kind:
         case "where":
             return f"where {table.where.text}" if table.where else ""
@@ -460,7 +460,7 @@ def _lines_of_source(
         return
     valued = found.look_at_values(out.column, out.grid, rows)
     replaced = declaration.column(out.column).missing
-    hint = "" if replaced is None else f"counted as {replaced}"
+    hint = "" if replaced in (None, "drop") else f"counted as {replaced}"
     lower, upper = out.bounds
     held, classes = _kinds_in(found.column(out.column), rows)
     wanted, known = kinds_of(out.bounds)

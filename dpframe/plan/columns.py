@@ -1,7 +1,7 @@
 """The columns of a release: what each says about its rows, and what it is read from."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, cast
 
@@ -26,10 +26,11 @@ def present(condition: Condition) -> Condition | None:
     >>> present(Condition.parse("delay > 15 or `late at` == 'A'")).text
     'delay == delay and `late at` == `late at`'
     """
-    return Condition.all_of(*map(_equals_itself, condition.columns))
+    return Condition.all_of(*map(equals_itself, condition.columns))
 
 
-def _equals_itself(label: str) -> Condition:
+def equals_itself(label: str) -> Condition:
+    """Return the condition that a column is not missing in a row."""
     name, value = as_name(label), conditions.Name(label)
     return Condition(f"{name} == {name}", (label,), conditions.Compare("==", value, value))
 
@@ -205,6 +206,9 @@ def no_numbers(statistic: str, parameter: str, label: Hashable) -> QueryError:
 
 def _grid(label: Hashable, facts: Column, bounds: Bounds, bits: int) -> Grid:
     """Choose the grid of a bounded column, of numbers or of times."""
+    if facts.missing == "drop":
+        whole = _grid(label, replace(facts, missing=None), bounds, bits)
+        return replace(whole, drop=True)
     lower, upper = bounds
     fill = facts.missing
     if isinstance(lower, pd.Timestamp | pd.Timedelta):

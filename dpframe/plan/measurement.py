@@ -141,7 +141,8 @@ def _can_join(one: Table, other: Table) -> bool:
     if one.query.options.names_given or other.query.options.names_given:
         return False
     apart = one.unit != () and one.where != other.where
-    return not apart and one.caps == other.caps and _same_cells(one.cells, other.cells)
+    alike = one.caps == other.caps and one.valued == other.valued
+    return not apart and alike and _same_cells(one.cells, other.cells)
 
 
 def _same_cells(one: Cells, other: Cells) -> bool:

@@ -196,7 +196,7 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
         ),
         cells=table.cells.size,
         outputs=len(planned.outputs),
-        where=_text(table.where),
+        where=_text(table.rows_counted),
         options=_options(table.workload),
     )
 

@@ -162,7 +162,8 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
     column = output_of(query.outputs[0], declaration)
     groups = cells_of(query, declaration)
     caps = caps_of(query, declaration)
-    reach = reach_in(declaration, query, groups, query.condition, caps)
+    always = query.condition is None
+    reach = reach_in(declaration, query, groups, caps, always=always)
     epsilon = _allowed_epsilon(spend, declaration)
     chosen = selection_of(query.quantiles, epsilon, reach, declaration.neighboring)
     bins = _bins(column, query, integer=declaration.column(query.column).integer)

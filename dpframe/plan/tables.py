@@ -12,7 +12,7 @@ from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration, given_unit
 from dpframe.errors import DeclarationError, QueryError, a_type, quote
 from dpframe.plan.cells import cells_of
-from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of
+from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, equals_itself, output_of
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
@@ -179,7 +179,20 @@ class Table:
         """Ask an engine for some of the terms, in the order given."""
         wanted = tuple(self.terms[need] for need in needs)
         most, inner = self.workload.most, _inner(self.query, self.cells)
-        return Task(self.cells, wanted, self.where, self.unit, self.caps, most, self.sizes, inner)
+        caps = self.unit, self.caps, most, self.sizes, inner
+        return Task(self.cells, wanted, self.where, *caps, self.valued)
+
+    @property
+    def valued(self) -> tuple[tuple[Hashable, Grid], ...]:
+        """Columns without whose values rows are left out, with their grids."""
+        return _valued(self.outputs)
+
+    @property
+    def rows_counted(self) -> Condition | None:
+        """The condition that rows must meet, on values that must not be missing, too."""
+        return Condition.all_of(
+            self.where, *(equals_itself(str(label)) for label, _ in self.valued)
+        )
 
 
 def table_of(
@@ -222,6 +235,7 @@ def table_of(
     )
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
+    dropped = _valued(outputs)
     # the first source is all rows of a cell, whether they are wanted or not
     read = _read(outputs)
     wanted = list(dict.fromkeys([EVERYONE, *(source for source, _ in read)]))
@@ -230,7 +244,7 @@ def table_of(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(Output(total, places[source]) for source, total in read),
         domain=_domain(query, cells),
-        reach=reach_in(declaration, query, cells, where, caps),
+        reach=reach_in(declaration, query, cells, caps, always=where is None and not dropped),
         neighboring=declaration.neighboring,
         has_units=bool(unit),
         ranges=query.ranges,
@@ -332,12 +346,17 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
     if most is None:
         return None
     for out in outputs:
-        if out.grid is None or replace(out.grid, fill=None) != Grid(0, 0, 1):
+        if out.grid is None or replace(out.grid, fill=None, drop=False) != Grid(0, 0, 1):
             rule = f"max_true={most} needs boolean columns, and {out.column!r} is not"
             why = f"{rule} declared as one, with bounds (0, 1)."
             way = "Declare its dtype as bool in the schema, and give no other bounds."
             raise QueryError(f"{why} {way}", parameter="max_true", label=out.column, value=most)
     return most if most < len(outputs) else None
+
+
+def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
+    pairs = ((out.column, out.grid) for out in outputs)
+    return tuple(dict.fromkeys((column, grid) for column, grid in pairs if grid and grid.drop))
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
@@ -375,11 +394,11 @@ def _source(key: SourceKey) -> Source:
     own, grid = key.where is not None, key.grid
     if grid is None:
         return Source(0, int(key.met is not None), optional=own)
-    return Source(grid.lower, grid.upper, optional=own or grid.fill is None)
+    return Source(grid.lower, grid.upper, optional=own or (grid.fill is None and not grid.drop))
 
 
 def reach_in(
-    declaration: Declaration, query: Query, cells: Cells, where: Condition | None, caps: Caps
+    declaration: Declaration, query: Query, cells: Cells, caps: Caps, *, always: bool
 ) -> Reach:
     """Return how much of the groups of a query one unit can fill.
 
@@ -389,7 +408,7 @@ def reach_in(
         If no cap bounds its rows.
     """
     # a row that nothing can leave out is always in the only cell there is
-    always = not declaration.unit_columns and where is None and not cells.axes
+    always = always and not declaration.unit_columns and not cells.axes
     groups = 1 if query.margins else cells.size // _inner(query, cells)
     reach = reach_of(caps, groups, always=always)
     if reach is None:

@@ -252,7 +252,7 @@ def _distance(
     far = zero = 0 * scales[0]
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
-    dense, steps, also = cache(_dense), cache(_steps), cache(_dense_or_absent)
+    dense = cache(_dense)
     for part in footprints:
         if isinstance(part, Footprint):
             for group, places in _divide_footprint(part, grouping):
@@ -262,6 +262,7 @@ def _distance(
                 else:
                     largest[group] = max(largest[group], moved)
         elif isinstance(part, Exclusive):
+            steps, also = cache(_steps), cache(_dense_or_absent)
             own: list[tuple[Any, Any, Any, Any]] = []
             for box, gone, kind in _divide_exclusive(part, scales, grouping):
                 if box is None:

@@ -6,7 +6,7 @@ sensitivity is exact (Casacuberta et al. 2022 show what happens to sums of float
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from fractions import Fraction
 
@@ -52,6 +52,8 @@ class Grid:
         Integer that stands for a missing value; `None`: a missing value contributes nothing.
     ticks
         How the times of the column become numbers; `None` for a column of numbers.
+    drop
+        Whether rows with a missing value are left out of the whole query.
     """
 
     exponent: int
@@ -59,6 +61,7 @@ class Grid:
     upper: int
     fill: int | None = None
     ticks: Ticks | None = None
+    drop: bool = field(default=False, repr=False)
 
     @classmethod
     def for_bounds(

@@ -207,6 +207,9 @@ class Task:
         of a unit then falls in a cell, and all others in none.
     inner
         How many cells, next to each other, are one group for the caps. Of margins, all cells are.
+    valued
+        Columns, with their grids: rows without a usable value in one of them are left out, before
+        caps are applied.
     """
 
     cells: Cells
@@ -217,6 +220,7 @@ class Task:
     most: int | None = None
     sizes: Sizes | None = None
     inner: int = 1
+    valued: tuple[tuple[Hashable, Grid], ...] = ()
 
     @property
     def groups(self) -> Cells:
@@ -227,6 +231,7 @@ class Task:
     def columns(self) -> Iterator[Hashable]:
         """Every column that is named, some more than once."""
         yield from (axis.column for axis in self.groups.axes)
+        yield from (column for column, _ in self.valued)
         yield from (term.column for term in self.terms if term.grid is not None)
         for condition in (self.where, *(term.where for term in self.terms)):
             if condition is not None:

@@ -140,7 +140,7 @@ class Characters:
 
     lattice: Lattice
 
-    @property
+    @cached_property
     def number(self) -> int:
         """How many sums there are."""
         return sum(math.prod(self.lattice.shape_of(layer)) for layer in self.lattice.layers)
@@ -191,12 +191,32 @@ class Characters:
         """By table, which sums its cells are read off, and with which weights, cell by cell."""
         return [self._reading(table) for table in self.lattice.tables]
 
+    @cached_property
+    def steps(self) -> list[int]:
+        """By table, the s for which all weights are multiples of 1 / s."""
+        return [_step(weights) for _, weights in self.readings]
+
+    @cached_property
+    def demands(self) -> list[float]:
+        """For every sum, the weight of its variance in the mean variance of all tables."""
+        given = self.lattice.domain.weights or (1.0,) * len(self.readings)
+        found = np.zeros(self.number)
+        for (positions, parts), weight in zip(self.readings, given, strict=True):
+            found[positions] += weight * (parts**2).mean(axis=0)
+        demands: list[float] = (found / math.fsum(given)).tolist()
+        return demands
+
     def _reading(self, table: Layer) -> tuple[np.ndarray, np.ndarray]:
         inverses = (self._signs[axis].inverse for axis in table)
         positions = np.empty(self.lattice.shape(table), np.intp)
         for layer in subsets(table):
             positions[place(table, layer)] = self._places[layer]
         return positions.ravel(), reduce(np.kron, inverses, np.ones((1, 1)))
+
+
+def _step(weights: np.ndarray) -> int:
+    parts = (Fraction(float(one)).limit_denominator(_FINEST) for one in np.unique(weights))
+    return math.lcm(*(part.denominator for part in parts))
 
 
 def _products(
@@ -296,14 +316,14 @@ class CharacterDesign:
         self, table: int, reading: Reading, rounded: int, deviations: np.ndarray
     ) -> Prediction:
         positions, weights = self._weights(table, reading)
-        noise = weights * deviations[positions]
-        errors = np.sqrt((noise**2).sum(axis=1) + reading.rounding**2)
-        worst = int(errors.argmax())
-        loadings = dict(zip(positions.tolist(), noise[worst].tolist(), strict=True))
+        own = deviations[positions]
+        variances = weights**2 @ own**2 + reading.rounding**2
+        worst = variances.argmax()
+        loadings = dict(zip(positions.tolist(), (weights[worst] * own).tolist(), strict=True))
         if reading.rounding:
             loadings[rounded] = reading.rounding
-        compared = math.sqrt(float((errors**2).mean()))
-        return Prediction(float(errors[worst]), loadings=loadings, compared=compared)
+        compared = math.sqrt(variances.mean())
+        return Prediction(math.sqrt(variances[worst]), loadings=loadings, compared=compared)
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured sums."""
@@ -334,10 +354,9 @@ class CharacterDesign:
     @cached_property
     def _columns(self) -> list[tuple[int, Reading]]:
         """The released columns: the table of each, and how it is read off totals."""
-        steps = [self._step(weights) for _, weights in self.characters.readings]
         return [
             (table, reading.whole(reading.step * step if self._are_whole else 0))
-            for table, step in enumerate(steps)
+            for table, step in enumerate(self.characters.steps)
             for reading in self.outputs
         ]
 
@@ -345,12 +364,6 @@ class CharacterDesign:
     def _are_whole(self) -> bool:
         """Whether numbers are rounded; not where they are to add up to those of other tables."""
         return self.workload.domain.apart
-
-    @staticmethod
-    def _step(weights: np.ndarray) -> int:
-        """Return the s for which all weights are multiples of 1 / s."""
-        parts = (Fraction(float(one)).limit_denominator(_FINEST) for one in np.unique(weights))
-        return math.lcm(*(part.denominator for part in parts))
 
     def _weights(self, table: int, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
         """Return which sums the cells of a column are read off, and the weights, cell by cell."""
@@ -375,7 +388,7 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
     domain = workload.domain
     if not domain.margins or max(domain.sizes, default=1) > MOST_KEYS:
         return None
-    characters = Characters(Lattice(domain))
+    characters = _characters_of(domain)
     layout = lift_totals(workload, as_asked=True)
     readings = tuple(one for one in layout.readings if isinstance(one, Reading))
     read = {k for reading in readings for k in reading.weights}
@@ -390,12 +403,16 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
     )
     reach = _reach(workload, totals, characters)
     found = weights(workload, layout)
-    demands = _demands(characters)
-    squares = [found[k] * demand for k in order for demand in demands]
+    squares = [found[k] * demand for k in order for demand in characters.demands]
     together, scales = boxes_of(reach, squares)
     if not together:
         return None
     return CharacterDesign(workload, totals, outputs, characters, scales, together)
+
+
+@lru_cache(16)
+def _characters_of(domain: Domain) -> Characters:
+    return Characters(Lattice(domain))
 
 
 def worth_joining(domains: Sequence[Domain]) -> list[int]:
@@ -428,16 +445,6 @@ def worth_joining(domains: Sequence[Domain]) -> list[int]:
         if members <= MOST_SUMS and alone + len(domains) - number < least:
             best, least = number, alone + len(domains) - number
     return sorted(order[:best])
-
-
-def _demands(characters: Characters) -> np.ndarray:
-    """Return for every sum the weight of its variance in the mean variance of all tables."""
-    tables = characters.lattice.tables
-    given = characters.lattice.domain.weights or (1.0,) * len(tables)
-    found = np.zeros(characters.number)
-    for (positions, parts), weight in zip(characters.readings, given, strict=True):
-        found[positions] += weight * (parts**2).mean(axis=0)
-    return found / math.fsum(given)
 
 
 def _reach(workload: Workload, totals: Sequence[Block], characters: Characters) -> list[int]:

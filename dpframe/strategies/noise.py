@@ -36,7 +36,9 @@ def deviations_of(
     if design.layers is not None:
         return tuple(scales)
     members = members_of(design, cells)
-    return tuple(law.deviation_among(scale, members[k]) for k, scale in enumerate(scales))
+    kinds = [(scale, members[k]) for k, scale in enumerate(scales)]
+    found = {kind: law.deviation_among(*kind) for kind in dict.fromkeys(kinds)}
+    return tuple(found[kind] for kind in kinds)
 
 
 def noise_of(

@@ -233,6 +233,21 @@ def test_combinations_that_are_not_wanted_are_counted(trips):
     assert found.loc["rows", "rows"]["combination of keys is not wanted"] == unwanted.sum() > 0
 
 
+def test_rows_without_a_value_are_left_out_of_all_outputs_where_so_declared(trips):
+    trips.loc[::10, "day"] = pd.NaT
+    trips = pd.DataFrame(trips.to_dict("series"))
+    bounds = {"day": (pd.Timestamp("2024-01-03"), pd.Timestamp("2024-01-05"))}
+    trips.dp.declare(bounds=bounds, missing={"day": "drop"}, privacy_unit=dpf.EACH_ROW)
+    both = trips.dp.diagnose(dpf.aggregate(n=dpf.count(), m=dpf.mean("day")))
+    gone = int(trips["day"].isna().sum())
+    assert gone > 0
+    assert both.loc["rows", "rows"]["day is missing"] == gone
+    assert both.loc["rows", "rows"]["counted"] == len(trips) - gone
+    assert both.loc["values of day", "rows"]["missing"] == 0
+    alone = trips.dp.diagnose(dpf.count())
+    assert alone.loc["rows", "rows"]["counted"] == len(trips)
+
+
 def test_times_and_replacements_are_looked_at(trips):
     first, last = pd.Timestamp("2024-01-03"), pd.Timestamp("2024-01-05")
     trips.loc[::10, "day"] = pd.NaT

@@ -233,3 +233,21 @@ def test_a_mechanism_that_does_not_apply_says_so(frame):
 def test_a_wrong_question_for_the_least_spend_is_refused(frame, options, error, words):
     with raises(error, words):
         frame.dp.preview(QUERY, **options)
+
+
+def test_rows_without_a_value_cost_no_count_of_their_own_where_they_are_dropped():
+    fares = pd.DataFrame({"fare": [1.0, 2.0, np.nan, 4.0], "zone": list("AABB")})
+    each = {"privacy_unit": dpf.EACH_ROW, "bounds": {"fare": (0, 1)}, "keys": {"zone": ["A", "B"]}}
+    query = dpf.aggregate(n=dpf.count(), s=dpf.sum("fare"), m=dpf.mean("fare"))
+    errors = {}
+    for missing in (None, {"fare": "drop"}):
+        fares.dp.declare(**each, missing=missing)
+        errors[missing is None] = fares.dp.preview(query, epsilon=1)["std_error"].to_list()
+    assert errors[True] == pytest.approx([2.434, 1.414, 1.414], abs=0.001)
+    assert errors[False] == pytest.approx([2.0207, 1.414, 1.414], abs=0.001)
+    asked = {"all": dpf.count(by="zone"), "fares": query}
+    assert fares.dp.diagnose(asked)["all"].loc["rows", "left"]["counted"] == 4
+    assert fares.dp.diagnose(asked)["fares"].loc["rows", "left"]["counted"] == 3
+    made = fares.dp.release(asked, epsilon=1)
+    assert made["fares"].dp.certificate.release.query.where == "fare == fare"
+    assert made["all"].dp.certificate.release.query.where is None

@@ -54,7 +54,11 @@ EDGES = {
 }
 WHERES = [None, "x > 0 or k in [1, 'A'] or b or k >= '2020-02-01'"]
 CAPS = [NO_CAPS, Caps(2), Caps(4, 1), Caps(None, 2, 1), Caps(99, 99, 99)]
-OTHERS = [("add_remove", {}), ("replace", {"x": 1, "b": 0})]  # relation, replacements
+OTHERS = [  # relation, replacements
+    ("add_remove", {}),
+    ("replace", {"x": 1, "b": 0}),
+    ("add_remove", {"x": "drop", "b": "drop"}),
+]
 
 
 def frame_of(kind):
@@ -167,7 +171,7 @@ def with_spread(tasks, asked, scale):
 def some_options(kind, everything):
     """Combine bounds, conditions, caps, relations and replacements: all of them, or a few."""
     cases = [*itertools.product(["numbers"], WHERES, CAPS, OTHERS)]
-    cases += itertools.product(list(BOUNDS)[1:], WHERES[:1], CAPS[::2], OTHERS[:1])
+    cases += itertools.product(list(BOUNDS)[1:], WHERES[:1], CAPS[::2], OTHERS[::2])
     start = list(BY_NAME).index(kind.name)
     return cases if everything else [cases[(start + 17 * n) % len(cases)] for n in range(2)]
 

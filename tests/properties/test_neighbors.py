@@ -18,6 +18,7 @@ from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached,
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
+from dpframe.plan import tables
 from dpframe.plan.plan import plan_release
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
@@ -35,6 +36,7 @@ ROWS = [
 ]
 
 MISSING = {"x": 1.0}
+DROP = {"x": "drop"}
 
 
 def declared(bounds=(-2, 3), *, caps=None, neighboring="add_remove", missing=None):
@@ -112,6 +114,19 @@ QUERIES = {
         dpf.aggregate(by="g", n=dpf.count(), m=dpf.count(where="x > 0"), r=dpf.rate("x > 0")),
         {},
     ),
+    "mean that drops": (dpf.mean("x"), {"missing": DROP, "bounds": (1, 3)}),
+    "aggregate that drops": (
+        dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("x"), m=dpf.mean("x"), t=dpf.sum("k")),
+        {"missing": DROP},
+    ),
+    "margins that drop": (
+        dpf.margins(["g", "h"], 1, n=dpf.count(), m=dpf.mean("x")),
+        {"missing": DROP},
+    ),
+    "release of which one drops": (
+        {"n": dpf.count(by="g"), "s": dpf.sum("x", by="g"), "v": dpf.var("x", by="h")},
+        {"missing": DROP},
+    ),
     "variance": (dpf.var("x", by="g"), {}),
     "variance of integers": (dpf.var("k", where="f == 1"), {}),
     "deviation with a replacement": (dpf.std("x", by="g"), {"missing": MISSING}),
@@ -187,6 +202,22 @@ def test_one_row_moves_measurements_as_far_as_claimed(name, mechanism, neighbori
     assert reached(plan, worst) or name == "aggregate of some" or is_polygon(plan)
 
 
+def test_dropped_rows_move_a_number_of_rows_that_is_not_public(monkeypatch):
+    rows = [("A", 0, x, 1, 1) for x in (3.0, np.nan)]
+    facts = {"neighboring": "replace", "missing": DROP}
+
+    def farthest_of(plan):
+        frames = [measured(plan, [*BASE, row]) for row in rows]
+        return farthest(plan, frames, frames)
+
+    query = dpf.aggregate(n=dpf.count(), m=dpf.mean("x"))
+    assert farthest_of(planned(query, "laplace", **facts)) > 0
+    reach = tables.reach_in
+    monkeypatch.setattr(tables, "reach_in", lambda *given, always: reach(*given, always=True))
+    with pytest.raises(ZeroDivisionError):  # the number of rows has no noise, and moves
+        farthest_of(planned(query, "laplace", **facts))
+
+
 def is_polygon(plan):
     """Whether what is claimed is a little more than needed."""
     needs = {what for part in plan.measurements for _, what in part.design.needs}
@@ -209,6 +240,7 @@ UNIT_QUERIES = {
     "rate by": dpf.rate("k > 0", by="g"),
     "rate and count": dpf.aggregate(by="g", n=dpf.count(), r=dpf.rate("k > 0")),
     "aggregate": dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k")),
+    "aggregate that drops": dpf.aggregate(n=dpf.count(), s=dpf.sum("k")),
     "release of two": {"n": dpf.count(), "s": dpf.sum("k", by="g")},
 }
 UNIT_ROWS = [(g, 0, 0.0, k, 1) for g in "ABC" for k in (-3, 5)] + [("A", 0, 0.0, np.nan, 0)]
@@ -216,6 +248,10 @@ UNIT_ROWS = [(g, 0, 0.0, k, 1) for g in "ABC" for k in (-3, 5)] + [("A", 0, 0.0,
 
 def in_one(row):
     return "all"
+
+
+def in_one_with_a_value(row):
+    return None if np.isnan(row[3]) else "all"
 
 
 def by_bin(row):
@@ -228,8 +264,10 @@ CELLS = {
     "mean of all": [in_one],
     "variance of all": [in_one],
     "histogram": [by_bin],
+    "aggregate that drops": [in_one_with_a_value],
     "release of two": [in_one, by_g],
 }
+UNIT_FACTS = {"aggregate that drops": {"missing": {"k": "drop"}}}
 CONTENTS = [
     rows for n in range(5) for rows in itertools.combinations_with_replacement(UNIT_ROWS, n)
 ]
@@ -238,15 +276,15 @@ CONTENTS = [
 @pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("name", UNIT_QUERIES)
 def test_one_unit_moves_measurements_as_far_as_claimed(name):
-    query, tables = UNIT_QUERIES[name], CELLS.get(name, [by_g])
-    free = planned(query, "laplace", "add_remove", Caps(9, 9, 9))  # drops nothing
+    query, tables, facts = UNIT_QUERIES[name], CELLS.get(name, [by_g]), UNIT_FACTS.get(name, {})
+    free = planned(query, "laplace", "add_remove", Caps(9, 9, 9), **facts)  # caps drop nothing
     base = totals_of(free, BASE)
     units = [totals_of(free, [*BASE, *rows]) for rows in CONTENTS]
     for caps in ALL_CAPS:
         keeps = [all(within(rows, caps, cell_of) for cell_of in tables) for rows in CONTENTS]
         ones = list(itertools.compress(units, keeps))
         for mechanism, neighboring in itertools.product(MECHANISMS, RELATIONS):
-            plan = planned(query, mechanism, neighboring, caps)
+            plan = planned(query, mechanism, neighboring, caps, **facts)
             mine = [encoded(plan, one) for one in ones]
             others = mine if neighboring == "replace" else [encoded(plan, base)]
             worst = farthest(plan, mine, others)

@@ -52,7 +52,7 @@ def test_cells_are_read_off_sums_of_signs(keys, missing):
     size = keys + missing
     assert np.allclose(own.inverse @ own.matrix, np.eye(size)[:keys], atol=1e-12)
     # whole numbers of 1 / step, which rounding relies on, exactly
-    step = characters.CharacterDesign._step(own.inverse)
+    step = characters._step(own.inverse)
     parts = np.rint(own.inverse * step).astype(np.int64)
     assert np.allclose(parts, own.inverse * step, atol=1e-9)
     assert (parts @ own.matrix == step * np.eye(size, dtype=np.int64)[:keys]).all()

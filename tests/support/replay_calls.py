@@ -182,7 +182,7 @@ class Case(NamedTuple):
             FLAGS,
             keys={"zone": ZONES, "day": DAYS},
             bounds=BOUNDS,
-            missing={"size": 1} if self.place % 3 == 0 else None,
+            missing=[{"size": 1}, {"size": "drop", "fare": "drop"}, None][self.place % 3],
             neighboring=self.relation,
             budget=dpf.Budget(epsilon=9, delta=0.2, discovery=0.1),
             name="trips",
