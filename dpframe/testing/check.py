@@ -32,7 +32,7 @@ class _Pipeline:
         self,
         pipeline: Callable[[pd.DataFrame], Any],
         frame: pd.DataFrame,
-        unit: Hashable | None,
+        unit: Hashable | list[Hashable] | None,
         folder: str | os.PathLike[str] | None,
     ) -> None:
         self.call, self.frame, self.folder = pipeline, frame, folder
@@ -98,7 +98,7 @@ class _Pipeline:
 
     def _other_unit(self) -> str:
         """Say that the pipeline declares other units than are checked, if it does."""
-        checked = () if self.unit is None else (self.unit,)
+        checked = tuple(unit_columns(self.unit))
         for one in self.run.measured:
             declared = one._operation.declaration.unit_columns
             if declared != checked:
@@ -258,7 +258,7 @@ def _unit_words(columns: Sequence[Hashable]) -> str:
 def _second_try(
     pipeline: Callable[[pd.DataFrame], Any],
     frame: pd.DataFrame,
-    unit: Hashable | None,
+    unit: Hashable | list[Hashable] | None,
     folder: str | os.PathLike[str] | None,
     fault: PrivacyTestError,
 ) -> _Pipeline:
