@@ -67,7 +67,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
     frame = _rows(job, made)
     folder.mkdir(parents=True, exist_ok=True)
     with temporary_folder("dpframe-rows-") as place, unspent():
-        Ledger.create(place / "made-up.ledger", budget=budget)
+        Ledger.create(place / "made-up.ledger", budget=budget, part=_part(job))
         elsewhere = replace(
             job,
             data=_stored(job.data, frame, place),

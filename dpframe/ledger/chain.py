@@ -294,8 +294,9 @@ def _entry_of(read: dict[str, Any]) -> Entry:
     if not all(isinstance(text, str) for text in written):
         raise TypeError
     spend = Spend(given["kind"], _fraction(given["amount"]), given["delta"])
-    part = None if read["part"] is None else check_part(read["part"])
-    loss = _loss_of(**read["loss"])
+    part, loss = read["part"], _loss_of(**read["loss"])
+    if part is not None and part != check_part(part):
+        raise ValueError
     return Entry(**texts, **others, spend=spend, loss=loss, columns=columns, part=part)
 
 

@@ -65,9 +65,12 @@ def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
 def refuse_part(part: Part | None, seen: Chain) -> None:
     """Refuse a part where all of the data have one budget."""
     if part is not None and seen.part is None:
-        rule = "needs a ledger in which every part has a budget"
+        rule = "needs a ledger by part"
         way = 'Make one: dpf.Ledger.create(path, budget=..., part="week").'
         raise DeclarationError.about("part", rule, part, way)
+    if part is not None and part != check_part(part):
+        rule = "of an entry must be the one form of a part"
+        raise DeclarationError.about("part", rule, part, f"That is {check_part(part)!r}.")
 
 
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:

@@ -18,15 +18,17 @@ from dpframe.arguments import check_text
 from dpframe.errors import DeclarationError
 from dpframe.privacy.pots import Pots
 
-Part: TypeAlias = int | float | str
-"""A part as a ledger keeps it: a text, or a number, which is an integer where it is whole."""
+Part: TypeAlias = str
+"""A part as a ledger keeps it: a text, or the shortest text of a number."""
 
 _BUCKETS = 256
 _EXACT = 2**53  # from here on, floats no longer tell all integers apart
 
 
 def check_part(given: object) -> Part:
-    """Return the one form of a part: 47 and 47.0 are the same, and "47" is another one.
+    """Return the one form of a part: that of 47, 47.0 and "47" is the same.
+
+    So frames of which one has numbers and another one texts spend one budget.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def check_part(given: object) -> Part:
     Examples
     --------
     >>> check_part(47.0), check_part("2024-03")
-    (47, '2024-03')
+    ('47', '2024-03')
     """
     if isinstance(given, str):
         check_text("part", given)
@@ -44,10 +46,25 @@ def check_part(given: object) -> Part:
     if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
         number = float(given)
         if math.isfinite(number) and abs(number) < _EXACT:
-            return int(number) if number.is_integer() else number
+            return repr(int(number) if number.is_integer() else number)
     rule = 'must be a text, or a finite number below 2**53, such as part="2024-03" or part=47'
     way = "Dates are parts as texts, in a column of texts."
     raise DeclarationError.about("part", rule, given, way)
+
+
+def number_of(part: Part) -> float | None:
+    """Return the number that a part is the form of, if it is one.
+
+    Examples
+    --------
+    >>> number_of("47"), number_of("47.0"), number_of("2024-03")
+    (47.0, None, None)
+    """
+    try:
+        number = float(part)
+        return number if check_part(number) == part else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

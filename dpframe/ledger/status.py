@@ -316,9 +316,11 @@ def _exceeded(left: BudgetStatus, needed: str, kind: str, amount: Fraction) -> B
         way = "Nothing is left: less than a billionth of a budget counts as nothing."
     latest = left.log.latest_of(left.of_part, _MOST_NAMED)
     if latest:
-        *before, last = [f"{one.name or one.what:.20}" for one in latest]
-        earlier = f", after {', '.join(before)}" if before else ""
-        asked = f"Run twice? Released last: {last}, {latest[-1].released_at}{earlier}."
+        *before, last = latest
+        named = ", ".join(f"{one.name or one.what.split()[0]:.20}" for one in before)
+        earlier = f", after {named}" if named else ""
+        when = f"{last.name or last.what:.20}, {last.released_at}"
+        asked = f"Run twice? Released last: {when}{earlier}."
         way = f"{way.split(':')[0]}. {asked}"
     whose = "" if left.of_part is None else f" for part={left.of_part!r}"
     why = (

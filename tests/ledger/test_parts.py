@@ -1,11 +1,11 @@
 """A budget for every part of the data: what counts against which part, and what is refused."""
 
 import itertools
-import json
 import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
@@ -29,7 +29,7 @@ LOSSES = [
 
 
 def of(part, loss, **given):
-    return replace(entry(loss, **given), part=part)
+    return replace(entry(loss, **given), part=None if part is None else check_part(part))
 
 
 @pytest.fixture(params=["in memory", "in a file"])
@@ -41,11 +41,10 @@ def ledger(request, tmp_path) -> Ledger:
 
 def test_each_part_has_the_whole_budget(ledger):
     ledger.charge(of(47, pure(1)))
-    ledger.charge(of("47", pure(1)))
     ledger.charge(of(48, pure(0.75)))
-    with raises(BudgetExceededError, "for part=48. Left: 25.0%", parameter="mu"):
+    with raises(BudgetExceededError, "for part='48'. Left: 25.0%", parameter="mu"):
         ledger.charge(of(48, pure(0.5)))
-    assert [ledger.status(part=one).used for one in (47, "47", 48.0, 49)] == [1, 1, 0.75, 0]
+    assert [ledger.status(part=one).used for one in (47, "47", 48.0, "47.0")] == [1, 1, 0.75, 0]
 
 
 def test_a_release_over_all_parts_counts_against_each(ledger):
@@ -77,7 +76,7 @@ def test_what_is_read_from_a_file_is_what_was_charged(tmp_path):
     for part in (1, 2.5, "a", "nothing yet"):
         assert again.status(part=part) == ledger.status(part=part)
     assert again.status().parts.equals(ledger.status().parts)
-    assert set(again.to_frame()["of_part"]) == {None, 1, 2.5, "a"}
+    assert set(again.to_frame()["of_part"]) == {None, "1", "2.5", "a"}
 
 
 def state(charged: list, part, budget: Budget) -> Pots | None:
@@ -87,7 +86,7 @@ def state(charged: list, part, budget: Budget) -> Pots | None:
     """
     pots = settle_pots(budget)
     for made in charged:
-        if made.part in (None, part):
+        if made.part in (None, str(part)):
             if not pots.fits(made.loss):
                 return None
             pots = pots.plus(made.loss)
@@ -171,18 +170,17 @@ def test_what_is_no_part_is_refused(given):
 
 
 def test_parts_that_are_equal_have_one_form():
-    ones = [1, 1.0, True, Fraction(1).numerator]
-    assert {json.dumps(check_part(one)) for one in ones} == {"1"}
-    assert json.dumps(check_part(-0.0)) == "0"
-    different = [1, "1", 1.5, "1.0", "01", "a", "A"]
+    assert {check_part(one) for one in (1, 1.0, True, "1", np.int8(1), np.float32(1))} == {"1"}
+    assert check_part(-0.0) == "0"
+    different = [1, 1.5, "1.0", "01", "a", "A"]
     assert len({check_part(one) for one in different}) == len(different)
 
 
 def test_a_part_needs_a_ledger_by_part(ledger, tmp_path):
     other = Ledger(budget=PURE)
-    with raises(DeclarationError, "every part has a budget", parameter="part"):
+    with raises(DeclarationError, "needs a ledger by part", parameter="part"):
         other.charge(of(1, pure(0.1)))
-    with raises(DeclarationError, "every part has a budget", parameter="part"):
+    with raises(DeclarationError, "needs a ledger by part", parameter="part"):
         other.status(part=1)
     with raises(DeclarationError, "label of a column", parameter="part"):
         Ledger(budget=PURE, part=7)
@@ -203,10 +201,10 @@ def test_status_shows_a_part_and_all():
     ledger = Ledger(budget=PURE, part="week")
     ledger.charge(of(1, pure(0.5), name="first"))
     ledger.charge(of(2, pure(0.75), name="second"))
-    assert "for week=1" in repr(ledger.status(part=1))
+    assert "for week='1'" in repr(ledger.status(part=1))
     assert "'second'" not in repr(ledger.status(part=1))
     assert "for every week" in repr(ledger.status())
-    assert list(ledger.status().parts.index) == [2, 1]
+    assert list(ledger.status().parts.index) == ["2", "1"]
     assert len(Ledger(budget=PURE).status().parts) == 0
 
 
