@@ -120,6 +120,11 @@ def _budget(job: Job) -> Budget:
     return job.budget or ledger_now(job, here=False).budget
 
 
+def _part(job: Job) -> str | None:
+    """Return the column whose values have a budget each: that of the plan, or of its ledger."""
+    return job.part if job.part or not job.ledger.exists() else ledger_now(job, here=False).part
+
+
 def _files_in(
     folder: Path, files: Mapping[str, tuple[Path, ...]]
 ) -> Mapping[str, tuple[Path, ...]]:

@@ -24,7 +24,7 @@ from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
-from dpframe.operations.release import release
+from dpframe.operations.release import in_part, release
 from dpframe.plan.type_check import disagreement
 from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
@@ -248,10 +248,10 @@ def not_made(job: Job) -> str:
 def _to_make(job: Job) -> str:
     """Say how the ledger of a plan is made."""
     place = shlex.quote(str(job.ledger))
-    part = "" if job.part is None else f" --part {shlex.quote(job.part)}"
-    return (
-        f"Make it once, for all runs: dpframe ledger {place} --create {_amounts(job.budget)}{part}."
-    )
+    amounts = _amounts(job.budget)
+    if job.part is not None:
+        amounts = f"{amounts} --part {shlex.quote(job.part)}"
+    return f"Make it once, for all runs: dpframe ledger {place} --create {amounts}."
 
 
 def _amounts(budget: Budget | None) -> str:
