@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
-from dpframe.ledger.parts import Filled, Part, Parts, check_part, fullest
+from dpframe.ledger.parts import Filled, Part, PartStates, check_part, fullest
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, settle_pots
@@ -80,7 +80,7 @@ class Chain:
     protected: Protected | None = None
     protected_in: int = 0
     part: str | None = None
-    parts: Parts = field(default_factory=Parts)
+    parts: PartStates = field(default_factory=PartStates)
     fullest: Filled | None = None
 
     @property

@@ -99,7 +99,7 @@ def _beside(filled: Filled, other: Filled) -> Filled:
     return Filled(filled.pots.beside(other.pots), filled.shares + other.shares)
 
 
-class Parts:
+class PartStates:
     """What was charged to each part alone; to change one of many parts takes no copy of all.
 
     Parameters
@@ -115,7 +115,7 @@ class Parts:
 
     def __eq__(self, other: object) -> bool:
         """Compare what was charged."""
-        return isinstance(other, Parts) and self._buckets == other._buckets
+        return isinstance(other, PartStates) and self._buckets == other._buckets
 
     def __hash__(self) -> int:
         return hash(frozenset(self))
@@ -129,7 +129,7 @@ class Parts:
         """Return what was charged to a part alone."""
         return self._buckets[hash(part) % _BUCKETS].get(part)
 
-    def plus(self, changed: Mapping[Part, Filled]) -> "Parts":
+    def plus(self, changed: Mapping[Part, Filled]) -> "PartStates":
         """Replace what was charged to some parts."""
         buckets = list(self._buckets)
         by_bucket: dict[int, dict[Part, Filled]] = {}
@@ -137,7 +137,7 @@ class Parts:
             by_bucket.setdefault(hash(part) % _BUCKETS, {})[part] = filled
         for number, own in by_bucket.items():
             buckets[number] = {**buckets[number], **own}
-        return Parts(tuple(buckets))
+        return PartStates(tuple(buckets))
 
 
 def fullest(start: Filled, states: Iterable[Filled]) -> Filled:

@@ -48,5 +48,5 @@ def test_every_month_has_the_whole_budget(tmp_path):
     with raises(AlreadyReleasedError):
         release_job(read_plan(plan, Overrides({"month": months[0]})))
     plan.write_text(PLAN.replace('part = "month"', 'part = "year"'))
-    with raises(PlanFileError, "'month'", parameter="part"):
+    with raises(PlanFileError, "'month', got"):
         release_job(read_plan(plan, Overrides({"month": "2024-03"})))
