@@ -76,6 +76,7 @@ class DiscoverCall(DiscoverOptions, AmountOptions, RecordOptions, total=False):
     """What labels to look for, and options of the release; see `dpframe.discover`."""
 
     mechanism: DiscoveryMechanism
+    part: object
     privacy_unit: EachRow | None
 
 
@@ -196,6 +197,7 @@ class PrivateAccessor:
         graph: object = None,
         name: str | None = None,
         note: str | None = None,
+        part: object = None,
         privacy_unit: EachRow | None = None,
         **named: MarginPart,
     ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
@@ -258,6 +260,7 @@ class PrivateAccessor:
         graph: object = None,
         name: str | None = None,
         note: str | None = None,
+        part: object = None,
         privacy_unit: EachRow | None = None,
         n_weight: float = 0.0,
         objective: Objective = "total",

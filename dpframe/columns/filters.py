@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpframe.columns.identity import known_base
 from dpframe.columns.times import EPOCH, MICROSECOND, instants, wall_times
-from dpframe.columns.values import numbers, raw_numbers, split_categories, spread, texts
+from dpframe.columns.values import numbers, objects, raw_numbers, split_categories, spread, texts
 from dpframe.queries import where
 from dpframe.queries.where import Condition
 
@@ -81,8 +82,10 @@ def _truth(node: where.Node, frame: pd.DataFrame) -> np.ndarray:
     return _comparison(node, frame)
 
 
-def _comparison(node: where.Compare, frame: pd.DataFrame) -> np.ndarray:
+def _comparison(node: where.Compare | where.InPart, frame: pd.DataFrame) -> np.ndarray:
     """Compare two values in the ways that their kinds allow."""
+    if isinstance(node, where.InPart):
+        return _in_part(frame[node.label], node)
     match node.left, node.right:
         case where.Name(label=label), where.Constant(value=constant):
             return _against(frame[label], node.operator, constant)
@@ -92,6 +95,19 @@ def _comparison(node: where.Compare, frame: pd.DataFrame) -> np.ndarray:
             return _columns(frame[left], _RELATIONS[node.operator], frame[right])
     relation = _RELATIONS[node.operator]
     return np.asarray(relation(_numeric(node.left, frame), _numeric(node.right, frame)))
+
+
+def _in_part(column: pd.Series, node: where.InPart) -> np.ndarray:
+    """Tell which values are of a part: objects with an equality of their own are of none."""
+    parts = split_categories(column)
+    if parts is not None:
+        return spread(_in_part(parts.values, node), parts.codes, absent=False)
+    mask = _texts_against(column, eq, node.text)
+    if node.number is not None:
+        mask = mask | _against(column, "==", node.number)
+    if column.dtype == object and mask.any():
+        mask[mask] = [known_base(type(one)) is not None for one in objects(column[mask])]
+    return np.asarray(mask)
 
 
 def _membership(

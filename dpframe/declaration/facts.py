@@ -14,10 +14,12 @@ from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_m
 from dpframe.errors import DeclarationError, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.parts import Part, check_part, number_of
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, EachRow, Neighboring
 from dpframe.queries.timescale import Moment
+from dpframe.queries.where import Condition
 
 _MOST_COLUMNS = 50
 
@@ -95,6 +97,8 @@ class Declaration:
         Where spends are recorded; `None`: no budget was declared.
     name
         What the ledger calls the frame; `None`: it has no name.
+    part
+        The part of the data that alone is read, of whose budget the ledger is; `None`: all parts.
     """
 
     columns: Mapping[Hashable, Column] = field(default_factory=lambda: MappingProxyType({}))
@@ -103,6 +107,7 @@ class Declaration:
     neighboring: Neighboring = "add_remove"
     ledger: Ledger | None = None
     name: str | None = None
+    part: Part | None = None
 
     @property
     def unit_columns(self) -> tuple[Hashable, ...]:
@@ -165,6 +170,30 @@ class Declaration:
             text = f"{unit}, got privacy_unit=dpf.EACH_ROW in a call. {way}"
             raise DeclarationError(text, parameter="privacy_unit", value=EACH_ROW)
         return replace(self, privacy_unit=EACH_ROW)
+
+    def in_part(self, given: object) -> "Declaration":
+        """Return a declaration for one call, which may read and spend of one part of the data.
+
+        Raises
+        ------
+        DeclarationError
+            If it is no part, or the budget is not by part.
+        """
+        if given is None:
+            return self
+        part = check_part(given)
+        if self.ledger is None:
+            rule = "needs a ledger by part, and no budget is declared for this frame"
+            way = 'Declare one: ledger=dpf.Ledger.create(path, budget=..., part="week").'
+            raise DeclarationError.about("part", rule, given, way)
+        return replace(self, ledger=self.ledger.of_part(part), part=part)
+
+    @property
+    def part_condition(self) -> Condition | None:
+        """Which rows alone are read."""
+        if self.part is None or self.ledger is None or self.ledger.part is None:
+            return None
+        return Condition.of_part(self.ledger.part, self.part, number_of(self.part))
 
     def __repr__(self) -> str:
         """Show what is declared, line by line; all of it is public."""

@@ -179,6 +179,8 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
         ("discovery", "part of delta that is kept for groups that are not known"),
     ):
         parser.add_argument(f"--{name}", metavar="AMOUNT", help=about)
+    of_part = "with --create: a column whose every value has that budget"
+    parser.add_argument("--part", metavar="COLUMN", help=of_part)
 
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:

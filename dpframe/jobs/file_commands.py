@@ -104,7 +104,12 @@ def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:
         return _refusal(path, there)
     if given.create and not path.parent.is_dir():
         return _refusal(path, f"there is no folder {path.parent}: make it first.")
-    ledger = Ledger.create(path, budget=Budget(**amounts)) if given.create else opened_ledger(path)
+    if given.part is not None and not given.create:
+        return _refusal(path, "--part goes with --create.")
+    if given.create:
+        ledger = Ledger.create(path, budget=Budget(**amounts), part=given.part)
+    else:
+        ledger = opened_ledger(path)
     status = ledger.last_status()
     return Answer(str(path), f"{status}\n\nhead {status.log.head}", state_of(ledger))
 
@@ -119,6 +124,7 @@ def state_of(ledger: Ledger) -> dict[str, Any]:
     return {
         "ledger_id": ledger.ledger_id,
         "head": status.log.head,
+        "part": ledger.part,
         "budget": {"epsilon": budget.epsilon, "delta": budget.delta, "discovery": budget.discovery},
         "used": status.used,
         "remaining_share": status.remaining_share,

@@ -33,7 +33,7 @@ _FACTS = ("keys", "bounds", "missing")
 _DECLARE = ("schema", "each_row", "privacy_unit", "unit", *_CAPS, "neighboring", *_FACTS, "name")
 _AMOUNT = (int, float, str)  # a text such as "1/12" is read by whoever spends it
 _AMOUNTS = tuple(AmountOptions.__annotations__)
-_RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "files")
+_RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "part", "files")
 _BUDGET = ("epsilon", "delta", "discovery")
 _KINDS: dict[str, Callable[..., Query]] = {
     "count": counts.count,
@@ -82,6 +82,7 @@ class Job:
     files: Mapping[str, tuple[Path, ...]]  # where each release is written to, by name of the table
     ledger: Path  # the file of the ledger
     budget: Budget | None  # what the plan says of the budget; `None`: nothing
+    part: str | None = None  # the column whose every value has that budget, as the plan says
 
     @cached_property
     def asked_by(self) -> Mapping[str, str]:
@@ -120,6 +121,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         files=output_paths.read_paths(plan, queries, options["name"]),
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
+        part=plan.section("ledger").get("part", str),
     )
 
 
@@ -150,6 +152,8 @@ def _options(section: Section, given: Overrides) -> dict[str, Any]:
     named = section.text("name") if given.name is None else given.name
     if named is None:
         section.need("name", str, such_as='name = "trips {month}", so that no run counts twice.')
+    part = section.get("part", str, int, float)
+    options["part"] = section.text("part") if isinstance(part, str) else part
     return {**options, "name": named, "note": given.note or section.text("note")}
 
 
@@ -401,7 +405,7 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
 
 
 def _ledger(section: Section) -> Path:
-    section.only(("path", "budget"), "ledger")
+    section.only(("path", "budget", "part"), "ledger")
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")

@@ -66,7 +66,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
     budget = _budget(job)
     frame = _rows(job, made)
     with temporary_folder("dpframe-rows-") as place, unspent():
-        Ledger.create(place / "made-up.ledger", budget=budget)
+        Ledger.create(place / "made-up.ledger", budget=budget, part=_part(job))
         elsewhere = replace(
             job,
             data=_stored(job.data, frame, place),
@@ -119,6 +119,11 @@ def _budget(job: Job) -> Budget:
         way = "write budget = { epsilon = 1, delta = 1e-6 }, or as large as it shall be"
         raise job.plan.section("ledger").error(f"{why}: {way}.", "path")
     return job.budget or ledger_now(job, here=False).budget
+
+
+def _part(job: Job) -> str | None:
+    """Return the column whose values have a budget each: that of the plan, or of its ledger."""
+    return job.part if job.part or not job.ledger.exists() else ledger_now(job, here=False).part
 
 
 def _files_in(

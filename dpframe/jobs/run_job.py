@@ -24,13 +24,13 @@ from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
-from dpframe.operations.release import release
+from dpframe.operations.release import in_part, release
 from dpframe.plan.type_check import disagreement
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
-_PREVIEWED = (*AmountOptions.__annotations__, "mechanism")
+_PREVIEWED = (*AmountOptions.__annotations__, "mechanism", "part")
 _CLEAR = (
     errors.AlreadyReleasedError,
     errors.BudgetExceededError,
@@ -98,7 +98,9 @@ def preview_job(
             raise
         except errors.DPFrameError as error:
             raise _place_error(job, error) from None
-    needed = job.data.columns_for(stored.labels, declared, job.queries.values())
+    declared = declared.in_part(job.options["part"])
+    asked = in_part(frame, declared, job.queries)
+    needed = job.data.columns_for(stored.labels, declared, asked.values())
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
 
@@ -207,7 +209,7 @@ def ledger_now(job: Job, *, here: bool) -> Ledger:
     Reading one locks it, which needs rights to write: where the job is only reviewed, it is copied.
     """
     if not job.ledger.exists() and job.budget is not None:
-        return Ledger(budget=job.budget)
+        return Ledger(budget=job.budget, part=job.part)
     if here:
         return copy_in_memory(_opened_ledger(job, job.ledger))
     with temporary_folder("dpframe-ledger-") as folder:
@@ -231,6 +233,8 @@ def _opened_ledger(job: Job, place: Path) -> Ledger:
     if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
         raise error(f"{path} and its folder must be writable.", "path")
     ledger = Ledger(place)
+    if job.part is not None and job.part != ledger.part:
+        raise error(f"must be that of {path}, {ledger.part!r}, got {job.part!r:.200}.", "part")
     if job.budget is not None and job.budget != ledger.budget:
         raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}.", "budget")
     return ledger
@@ -246,7 +250,10 @@ def not_made(job: Job) -> str:
 def _to_make(job: Job) -> str:
     """Say how the ledger of a plan is made."""
     place = shlex.quote(str(job.ledger))
-    return f"Make it once, for all runs: dpframe ledger {place} --create {_amounts(job.budget)}."
+    amounts = _amounts(job.budget)
+    if job.part is not None:
+        amounts = f"{amounts} --part {shlex.quote(job.part)}"
+    return f"Make it once, for all runs: dpframe ledger {place} --create {amounts}."
 
 
 def _amounts(budget: Budget | None) -> str:

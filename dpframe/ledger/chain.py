@@ -9,18 +9,19 @@ canonical JSON with exact fractions as text.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
+from dpframe.ledger.parts import Filled, Part, PartStates, check_part, fullest
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, settle_pots
 
-FORMAT = 2
+FORMAT = 3
 """Version of what rows mean."""
 
 _START = "0" * 64
@@ -55,13 +56,20 @@ class Chain:
     log
         What was charged, in order, and the hashes of all rows, that of the header first.
     pots
-        What was settled when the ledger was made, filled by the entries.
+        What was settled when the ledger was made, filled by the entries; where the budget is for
+        every part of the data, by those of all parts.
     shares
-        Sum of the shares of entries that were spent by share.
+        Sum of the shares of entries that were spent by share, of the same entries.
     protected
         Whom the ledger protects; `None`: no frame was declared with it yet.
     protected_in
         Number of the row that says so.
+    part
+        The column whose values have a budget each; `None`: there is one for everything.
+    parts
+        What was charged to one part alone, by part.
+    fullest
+        The largest of that in each pot.
     """
 
     ledger_id: str
@@ -71,6 +79,9 @@ class Chain:
     shares: Fraction = Fraction(0)
     protected: Protected | None = None
     protected_in: int = 0
+    part: str | None = None
+    parts: PartStates = field(default_factory=PartStates)
+    fullest: Filled | None = None
 
     @property
     def entry_hashes(self) -> tuple[str, ...]:
@@ -79,7 +90,7 @@ class Chain:
         return tuple(one for number, one in enumerate(self.log.hashes) if number not in other)
 
     @classmethod
-    def start(cls, ledger_id: str, budget: Budget) -> tuple["Chain", Row]:
+    def start(cls, ledger_id: str, budget: Budget, part: str | None = None) -> tuple["Chain", Row]:
         """Start a ledger, with its header."""
         pots = settle_pots(budget)
         content = {
@@ -88,10 +99,11 @@ class Chain:
             "budget": {name: _text(exact(amount)) for name, amount in asdict(budget).items()},
             "pots": [_json_of_pot(pot) for pot in pots.pots],
             "whole": _text(pots.whole),
+            "part": part,
         }
         body = _canonical(content)
         header = Row(0, body, _hash(_START, body))
-        return cls(ledger_id, budget, Log().plus([header.hash], []), pots), header
+        return cls(ledger_id, budget, Log().plus([header.hash], []), pots, part=part), header
 
     @classmethod
     def of_rows(cls, rows: Sequence[Row], where: str) -> "Chain":
@@ -114,7 +126,10 @@ class Chain:
                 pots = _pots_of(read["pots"])
                 filled = Pots(pots, _fraction(read["whole"]), exact(budget.discovery))
                 log = Log().plus([rows[0].hash], [])
-                chain = cls(str(read["ledger_id"]), budget, log, filled)
+                part = read["part"]
+                if not isinstance(part, str | None):
+                    raise TypeError
+                chain = cls(str(read["ledger_id"]), budget, log, filled, part=part)
         except _MISREAD as error:
             raise LedgerError(_unreadable(where, 0)) from error
         if version != FORMAT:
@@ -137,7 +152,7 @@ class Chain:
                 read = json.loads(row.body)
                 protected = Protected.in_row(read)
                 if protected is None:
-                    entries.append(_entry_of(read))
+                    entries.append(self._entry_in(read))
                 else:
                     seen = seen._protecting(protected, number)
             except _MISREAD as error:
@@ -156,14 +171,38 @@ class Chain:
         body = _canonical(content)
         return Row(self.log.rows, body, _hash(self.log.head, body))
 
+    def filled_by(self, part: Part | None) -> Filled:
+        """Say what counts against a part; `None`: against all parts, as the fullest has it."""
+        own = self.fullest if part is None else self.parts.get(part)
+        everywhere = Filled(self.pots, self.shares)
+        return everywhere if own is None else own.beside(everywhere)
+
+    def _entry_in(self, read: dict[str, Any]) -> Entry:
+        entry = _entry_of(read)
+        if self.part is None and entry.part is not None:
+            raise ValueError
+        return entry
+
     def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
-        shares = [entry.spend.amount for entry in entries if entry.spend.kind == "share"]
+        grown = replace(self, log=self.log.plus(hashes, entries))
+        if self.part is None:
+            return replace(grown, **vars(_fill(Filled(self.pots, self.shares), entries)))
+        by_part: dict[Part | None, list[Entry]] = {}
+        for entry in entries:
+            by_part.setdefault(entry.part, []).append(entry)
+        everywhere = _fill(Filled(self.pots, self.shares), by_part.pop(None, []))
+        empty = Filled(replace(self.pots, sums=(), spent=PrivacyLoss()))
+        changed = {
+            part: _fill(self.parts.get(part) or empty, own)
+            for part, own in by_part.items()
+            if part is not None
+        }
         return replace(
-            self,
-            log=self.log.plus(hashes, entries),
-            pots=self.pots.plus(*(entry.loss for entry in entries)),
-            shares=sum(shares, start=self.shares),
+            grown,
+            **vars(everywhere),
+            parts=self.parts.plus(changed),
+            fullest=fullest(self.fullest or empty, changed.values()),
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
@@ -176,6 +215,15 @@ class Chain:
         if self.protected is not None:
             raise ValueError
         return replace(self, protected=protected, protected_in=number)
+
+
+def _fill(filled: Filled, entries: Sequence[Entry]) -> Filled:
+    """Add what was charged."""
+    if not entries:
+        return filled
+    shares = [entry.spend.amount for entry in entries if entry.spend.kind == "share"]
+    pots = filled.pots.plus(*(entry.loss for entry in entries))
+    return Filled(pots, sum(shares, start=filled.shares))
 
 
 def other_format(where: str, version: object) -> str:
@@ -232,7 +280,7 @@ def _fraction(text: str) -> Fraction:
 def _json_of(entry: Entry) -> dict[str, Any]:
     spend, loss = entry.spend, entry.loss
     return {
-        **{name: getattr(entry, name) for name in (*_NEEDED, *_OPTIONAL, "columns")},
+        **{name: getattr(entry, name) for name in (*_NEEDED, *_OPTIONAL, "columns", "part")},
         "spend": {"kind": spend.kind, "amount": _text(spend.amount), "delta": spend.delta},
         "loss": {name: _text(getattr(loss, name)) for name in _LOSSES},
     }
@@ -246,7 +294,10 @@ def _entry_of(read: dict[str, Any]) -> Entry:
     if not all(isinstance(text, str) for text in written):
         raise TypeError
     spend = Spend(given["kind"], _fraction(given["amount"]), given["delta"])
-    return Entry(**texts, **others, spend=spend, loss=_loss_of(**read["loss"]), columns=columns)
+    part, loss = read["part"], _loss_of(**read["loss"])
+    if part is not None and part != check_part(part):
+        raise ValueError
+    return Entry(**texts, **others, spend=spend, loss=loss, columns=columns, part=part)
 
 
 @lru_cache(maxsize=1024)  # most releases of a ledger cost the same

@@ -16,14 +16,15 @@ from typing import Any
 import pandas as pd
 
 from dpframe import errors
-from dpframe.arguments import check_release_name
+from dpframe.arguments import check_release_name, is_unicode
 from dpframe.calls import with_keywords
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, a_type
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, a_type, quote
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.failures import charged_perhaps
 from dpframe.ledger.file import LedgerFile, Mark
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
+from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.privacy import seam
@@ -58,6 +59,17 @@ def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
         why = f"what share={amount:.6g} stands for became less while this release was planned,"
         way = "for another one was charged: nothing was charged. Ask again."
         raise BudgetExceededError(f"{why} {way}", parameter="share", value=entry.spend.amount)
+
+
+def refuse_part(part: Part | None, seen: Chain) -> None:
+    """Refuse a part where all of the data have one budget."""
+    if part is not None and seen.part is None:
+        rule = "needs a ledger by part"
+        way = 'Make one: dpf.Ledger.create(path, budget=..., part="week").'
+        raise DeclarationError.about("part", rule, part, way)
+    if part is not None and part != check_part(part):
+        rule = "of an entry must be the one form of a part"
+        raise DeclarationError.about("part", rule, part, f"That is {check_part(part)!r}.")
 
 
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
@@ -135,11 +147,14 @@ class Ledger:
     budget
         The total budget of everything charged to this ledger. Beside a path it may be left out, and
         must be that of the file.
+    part
+        A column whose every value has this budget of its own, such as "week"; see `create`. Beside
+        a path as `budget`.
 
     Raises
     ------
     DeclarationError
-        If the budget is not a `Budget`, or not that of the file.
+        If budget or part are not usable, or not those of the file.
     LedgerError
         If there is no such file, if it cannot be used, if it is not a ledger, or if it was changed.
 
@@ -151,10 +166,17 @@ class Ledger:
 
     @with_keywords
     def __init__(
-        self, path: str | os.PathLike[str] | None = None, *, budget: Budget | None = None
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        budget: Budget | None = None,
+        part: str | None = None,
     ) -> None:
         if path is None or budget is not None:
             _check_budget(budget)
+        _check_column(part)
+        self._whole: Ledger | None = None
+        self._of_part: Part | None = None
         self._lock = OneAtATime()
         self._left: Mark | None = None
         self._made_in = test = seam.seen()
@@ -167,7 +189,10 @@ class Ledger:
             self._seen = Chain.of_rows(rows, str(self.path))
             self._left = file.left
         elif budget is not None:
-            self._seen, _ = Chain.start(seam.new_id(), budget)
+            self._seen, _ = Chain.start(seam.new_id(), budget, part)
+        if part is not None and part != self.part:
+            rule = f"must be that of the ledger {self.path}, {quote(self.part)}"
+            raise DeclarationError.about("part", rule, part, "Leave part= out.")
         if budget is not None and budget != self.budget:
             rule = f"must be that of the ledger {self.path}, {self.budget}"
             shown = f"budget {rule}, got {budget}. Leave budget= out, or choose another path."
@@ -175,7 +200,9 @@ class Ledger:
 
     @classmethod
     @with_keywords
-    def create(cls, path: str | os.PathLike[str], *, budget: Budget) -> "Ledger":
+    def create(
+        cls, path: str | os.PathLike[str], *, budget: Budget, part: str | None = None
+    ) -> "Ledger":
         """Make a ledger in a new file: all at once, or not at all.
 
         Parameters
@@ -184,11 +211,16 @@ class Ledger:
             The file, in a folder that is there.
         budget
             The total budget of everything charged to it.
+        part
+            A column whose every value has this budget of its own: a release with `part=47` reads
+            the rows of week 47 alone, and spends of their budget alone; a release without `part=`
+            spends of every part. The column must be one of the `privacy_unit`, so that no unit is
+            in two parts, or every row a unit.
 
         Raises
         ------
         DeclarationError
-            If the budget is not a `Budget`.
+            If the budget is not a `Budget`, or the part no label that is a text.
         LedgerError
             If there is a file already, or it cannot be made.
 
@@ -201,15 +233,16 @@ class Ledger:
         True
         """
         _check_budget(budget)
-        _, header = Chain.start(seam.new_id(), budget)
+        _check_column(part)
+        _, header = Chain.start(seam.new_id(), budget, part)
         file = LedgerFile(_checked_path(path))
         test = seam.current()
         if test is not None:
             file.check_new(taken=test.ledger_at(file.path) is not None)
-            test.make_ledger(file.path, cls(budget=budget))
+            test.make_ledger(file.path, cls(budget=budget, part=part))
         else:
             OneAtATime().hold(lambda _: file.create(header))
-        return cls(path, budget=budget)
+        return cls(path, budget=budget, part=part)
 
     @property
     def path(self) -> Path | None:
@@ -220,6 +253,11 @@ class Ledger:
     def budget(self) -> Budget:
         """The total."""
         return self._seen.budget
+
+    @property
+    def part(self) -> str | None:
+        """The column whose every value has a budget of its own; `None`: there is one for all."""
+        return self._seen.part
 
     @property
     def ledger_id(self) -> str:
@@ -250,7 +288,7 @@ class Ledger:
             If it is not a `PrivacyLoss` of exact parts >= 0.
         """
         check_loss(loss)
-        return self._look().pots.fits(loss)
+        return self._status(self._look()).pots.fits(loss)
 
     def check_name(self, name: str | None) -> None:
         """Refuse a name that a release in the ledger has; `charge` does so once more.
@@ -353,12 +391,13 @@ class Ledger:
     def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
         """Append an entry to what was seen, or refuse it."""
         check_loss(entry.loss)
+        refuse_part(entry.part, seen)
         refuse_repeated(entry.name, seen)
         refuse_recorded(entry.release_id, seen)
-        left = BudgetStatus.of(seen)
+        left = BudgetStatus.of(seen, entry.part)
         if entry.spend.kind == "share":
             refuse_outdated(entry, left.share(entry.spend.amount))
-        if not seen.pots.fits(entry.loss):
+        if not left.pots.fits(entry.loss):
             raise refusal(left, entry)
         return seen.with_entry(entry)
 
@@ -378,6 +417,8 @@ class Ledger:
 
     def _in_use(self) -> "Ledger":
         """Return itself, or what stands in for it in a test, where no file is ever charged."""
+        if self._whole is not None:
+            return self._whole._in_use()
         test = seam.seen()
         if self.is_of_another_test:
             why = f"{self._where()} was made inside a testing block that has ended:"
@@ -401,9 +442,39 @@ class Ledger:
         """Give number and hash of the last row seen."""
         return self._seen.log.rows - 1, self._seen.log.head
 
-    def status(self) -> BudgetStatus:
-        """Return what is spent and what is left."""
-        return BudgetStatus.of(self._look())
+    def status(self, part: object = None) -> BudgetStatus:
+        """Return what is spent and what is left.
+
+        Parameters
+        ----------
+        part
+            Of the budget of which part of the data; `None`: for releases over all parts, of which
+            each counts against every part. `.parts` of the status is a table of all parts.
+
+        Raises
+        ------
+        DeclarationError
+            If there can be no such part.
+        """
+        return self._status(self._look()) if part is None else self.of_part(part).status()
+
+    def _status(self, seen: Chain) -> BudgetStatus:
+        return BudgetStatus.of(seen, self._of_part)
+
+    def of_part(self, part: object) -> "Ledger":
+        """Return the same ledger, whose status is that of one part of the data.
+
+        Raises
+        ------
+        DeclarationError
+            If there can be no such part.
+        """
+        if self.part is None:
+            refuse_part(check_part(part), self._seen)
+        view = object.__new__(Ledger)
+        vars(view).update(vars(self))
+        view._whole, view._of_part = self._whole or self, check_part(part)
+        return view
 
     def glance(self) -> BudgetStatus:
         """Return the status to plan with: the file is read if others spent since the last look.
@@ -418,11 +489,11 @@ class Ledger:
         charged = self._in_use()
         if charged._file is not None:
             charged._lock.hold(charged._glance_at_file)
-        return BudgetStatus.of(charged._seen)
+        return self._status(charged._seen)
 
     def last_status(self) -> BudgetStatus:
         """Return the status as of the last look or spend, without reading a file."""
-        return BudgetStatus.of(self._in_use()._seen)
+        return self._status(self._in_use()._seen)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per release, in order.
@@ -432,8 +503,8 @@ class Ledger:
         DataFrame
             By release id: `released_at`, `what` and `mechanism`; `part`, the part of the budget
             that it takes; the cost as `epsilon`, `mu` and `delta`, not a number where there is
-            none; `name`, `frame`, `unit`, `columns`, `user` and `note`; and `hash`, the head of the
-            ledger then.
+            none; `name`, `frame`, `unit`, `columns`, `user` and `note`; `of_part`, the part of the
+            data, where each has a budget; and `hash`, the head of the ledger then.
         """
         seen = self._look()
         releases = BudgetStatus.of(seen).releases
@@ -487,7 +558,7 @@ def copy_in_memory(ledger: Ledger) -> Ledger:
 def emptied_in_memory(ledger: Ledger) -> Ledger:
     """Return a ledger in memory with budget, identifier and unit of another, and nothing spent."""
     made = Ledger(budget=ledger.budget)
-    made._seen, _ = Chain.start(ledger.ledger_id, ledger.budget)
+    made._seen, _ = Chain.start(ledger.ledger_id, ledger.budget, ledger.part)
     protected = ledger._seen.protected
     if protected is not None:
         made._seen, _ = made._seen.with_protected(protected)
@@ -504,6 +575,12 @@ def _check_budget(budget: object) -> None:
         why = f"budget must be a dpf.Budget, got {type(budget).__name__};"
         way = "for instance dpf.Budget(epsilon=1, delta=1e-6)."
         raise DeclarationError(f"{why} {way}", parameter="budget")
+
+
+def _check_column(part: object) -> None:
+    if part is not None and (not isinstance(part, str) or not part or not is_unicode(part)):
+        rule = "must be the label of a column, as a text"
+        raise DeclarationError.about("part", rule, part, 'For instance, part="week".')
 
 
 def _checked_path(path: object) -> Path:

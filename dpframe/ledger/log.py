@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpframe.ledger.parts import Part
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 
 
@@ -37,6 +38,8 @@ class Entry:
         Who released it, as the system calls them; `None` where it does not know.
     frame, unit, columns
         The names of the frame and of its privacy unit, and the private columns read.
+    part
+        The part of the data that alone was read; `None`: all of them.
     """
 
     release_id: str
@@ -51,6 +54,7 @@ class Entry:
     frame: str | None = None
     unit: str | None = None
     columns: tuple[str, ...] = ()
+    part: Part | None = None
 
 
 class Log:
@@ -100,6 +104,18 @@ class Log:
     def latest(self, most: int) -> tuple[Entry, ...]:
         """Give the last entries, at most so many."""
         return tuple(self._entries[max(self.releases - most, 0) : self.releases])
+
+    def latest_of(self, part: Part | None, most: int) -> tuple[Entry, ...]:
+        """Give the last entries that count against a part, or against all parts."""
+        if part is None:
+            return self.latest(most)
+        own: list[Entry] = []
+        for place in reversed(range(self.releases)):
+            if len(own) == most:
+                break
+            if self._entries[place].part in (None, part):
+                own.append(self._entries[place])
+        return tuple(reversed(own))
 
     def with_id(self, release_id: str) -> Entry | None:
         """Find the entry of a release."""

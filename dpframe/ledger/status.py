@@ -2,20 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.errors import BudgetExceededError
 from dpframe.html import budget_html, budget_text, floor, noise_left, share_left
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.log import Entry, Log
+from dpframe.ledger.parts import Part
 from dpframe.privacy import amounts
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, check_loss, check_positive
+from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, check_positive
 from dpframe.privacy.pots import Pot, Pots, shorten
 
 _MOST_SHOWN = 20
+_MOST_NAMED = 3  # in an error
 _FIRST = ("released_at", "what", "mechanism")
 _TEXTS = ("name", "frame", "unit", "columns", "user", "note")
 
@@ -34,22 +37,57 @@ class BudgetStatus:
         What decides whether a release fits, as filled by them.
     shares
         Sum of the shares among them.
+    of_part
+        The part of the data that this is about; `None`: all of it.
+    chain
+        The ledger, where every part of the data has a budget.
     """
 
     budget: Budget
     log: Log
     pots: Pots
     shares: Fraction
+    of_part: Part | None = None
+    chain: Chain | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, chain: Chain) -> "BudgetStatus":
-        """Return the status of a ledger as it is known so far."""
-        return cls(chain.budget, chain.log, chain.pots, chain.shares)
+    def of(cls, chain: Chain, part: Part | None = None) -> "BudgetStatus":
+        """Return the status of a ledger as it is known so far, or that of a part of the data."""
+        if chain.part is None:
+            return cls(chain.budget, chain.log, chain.pots, chain.shares)
+        filled = chain.filled_by(part)
+        return cls(chain.budget, chain.log, filled.pots, filled.shares, part, chain)
+
+    @property
+    def parts(self) -> pd.DataFrame:
+        """One row per part to which something was charged alone, the fullest first.
+
+        Columns are `used`, the part of its budget that is used; what was spent, as `epsilon`, `mu`
+        and `delta`; and `shares`. Releases over all parts count in every row. There are no rows
+        where the ledger has one budget for everything.
+        """
+        chain = self.chain
+        states = [] if chain is None else [(one, chain.filled_by(one)) for one, _ in chain.parts]
+        rows = [
+            {
+                "used": float(filled.pots.used),
+                **_amounts(filled.pots.spent),
+                "shares": float(filled.shares),
+            }
+            for _, filled in states
+        ]
+        label = None if chain is None else chain.part
+        index = pd.Index([one for one, _ in states], name=label, dtype=object)
+        columns = ["used", *_amounts(PrivacyLoss()), "shares"]
+        table = pd.DataFrame(rows, index, columns, dtype=float)
+        return table.sort_values("used", ascending=False, kind="stable")
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The releases, in order."""
-        return self.log.entries
+        if self.of_part is None:
+            return self.log.entries
+        return tuple(one for one in self.log.entries if one.part in (None, self.of_part))
 
     @property
     def losses(self) -> tuple[PrivacyLoss, ...]:
@@ -138,8 +176,7 @@ class BudgetStatus:
         amount = check_positive("share", amount)
         left = self.pots.for_shares
         if amount > 1 - self.shares or not any(left):
-            repeated = [last for last in self.log.latest(1) if last.spend == Spend("share", amount)]
-            raise _exceeded(self, f"share={float(amount):.6g}", "share", amount, repeated)
+            raise _exceeded(self, f"share={float(amount):.6g}", "share", amount)
         part = amount / (1 - self.shares)
         parts = (part * left.epsilon, part * left.mu_squared)
         return PrivacyLoss(*(shorten(amount, math.floor) for amount in parts))
@@ -175,13 +212,18 @@ class BudgetStatus:
     @property
     def releases(self) -> pd.DataFrame:
         """One row per release, with when, what, by whom, and at what cost."""
-        texts = (*_FIRST, *_TEXTS)
+        texts, by_part = (*_FIRST, *_TEXTS), self.chain is not None
         rows = [
-            {"part": part, **_amounts(entry.loss), **{name: getattr(entry, name) for name in texts}}
+            {
+                "part": part,
+                **_amounts(entry.loss),
+                **{name: getattr(entry, name) for name in texts},
+                **({"of_part": entry.part} if by_part else {}),
+            }
             for entry, part in zip(self.entries, self._parts(self.losses), strict=True)
         ]
         numbers = dict.fromkeys(("part", *_amounts(PrivacyLoss())), float)
-        columns = [*_FIRST, *numbers, *_TEXTS]
+        columns = [*_FIRST, *numbers, *_TEXTS, *["of_part"] * by_part]
         released = [entry.release_id for entry in self.entries]
         index = pd.Index(released, name="release_id", dtype=object)
         return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(numbers)
@@ -217,18 +259,28 @@ class BudgetStatus:
         """What is spent and left, in three lines."""
         shares = f", {float(self.shares):.4g} in shares" if self.shares else ""
         return (
-            f"Budget     {budget_text(self.budget)}\n"
+            f"Budget     {budget_text(self.budget)}{self._whose}\n"
             f"Spent      {describe(self.spent)}{shares}; {self.used:.1%} of the budget\n"
             f"Remaining  {self.left}"
         )
 
+    @property
+    def _whose(self) -> str:
+        """Say of what this is the budget, where every part of the data has one."""
+        if self.chain is None:
+            return ""
+        if self.of_part is not None:
+            return visible(f" for {self.chain.part}={self.of_part!r}")
+        return visible(f" for every {self.chain.part}; below, what fits beside the fullest of all")
+
     def __repr__(self) -> str:
         """Show the budget as a short table."""
         lines = [self.words]
-        hidden = self.log.releases - _MOST_SHOWN
+        hidden = (self.log.releases if self.of_part is None else len(self.entries)) - _MOST_SHOWN
         if hidden > 0:
             lines.append(f"  {hidden} earlier releases; .releases lists all")
-        return "\n".join([*lines, *map(self._line, self.log.latest(_MOST_SHOWN))])
+        latest = self.log.latest_of(self.of_part, _MOST_SHOWN)
+        return "\n".join([*lines, *map(self._line, latest)])
 
     def _line(self, entry: Entry) -> str:
         name = "" if entry.name is None else f"{entry.name!r}, "
@@ -254,20 +306,27 @@ def refusal(left: BudgetStatus, entry: Entry) -> BudgetExceededError:
             "dpf.Budget(epsilon, delta, discovery=...).",
             parameter="discovery",
         )
-    repeated = [last for last in left.log.latest(1) if last.what == entry.what]
-    return _exceeded(left, describe(loss), spend.kind, spend.amount, repeated)
+    return _exceeded(left, describe(loss), spend.kind, spend.amount)
 
 
-def _exceeded(
-    left: BudgetStatus, needed: str, kind: str, amount: Fraction, repeated: list[Entry]
-) -> BudgetExceededError:
-    """Say what does not fit, what does, and whether the last release was perhaps the same."""
+def _exceeded(left: BudgetStatus, needed: str, kind: str, amount: Fraction) -> BudgetExceededError:
+    """Say what does not fit, what does, and what was released under that budget last."""
     way = "Spend less: a budget is fixed once its ledger is made."
     if not any(left.pots.largest):
         way = "Nothing is left: less than a billionth of a budget counts as nothing."
-    for last in repeated:
-        way = f"Was the cell run twice? Released last: {last.what:.40}, {last.released_at}."
-    why = f"{needed} does not fit in what is left of {left.budget}. Left: {_fits(left, 6)}. {way}"
+    latest = left.log.latest_of(left.of_part, _MOST_NAMED)
+    if latest:
+        *before, last = latest
+        named = ", ".join(f"{one.name or one.what.split()[0]:.20}" for one in before)
+        earlier = f", after {named}" if named else ""
+        when = f"{last.name or last.what:.20}, {last.released_at}"
+        asked = f"Run twice? Released last: {when}{earlier}."
+        way = f"{way.split(':')[0]}. {asked}"
+    whose = "" if left.of_part is None else f" for part={left.of_part!r}"
+    why = (
+        f"{needed} does not fit in what is left of {left.budget}{whose}. "
+        f"Left: {_fits(left, 6)}. {way}"
+    )
     return BudgetExceededError(why, parameter=kind, value=amount)
 
 

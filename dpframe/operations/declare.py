@@ -13,7 +13,7 @@ from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
 from dpframe.declaration.warnings import warn_of_budget
-from dpframe.engines import Frame, engine_for
+from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
@@ -86,7 +86,8 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         the ledger that it has.
     ledger
         A ledger to charge instead, for several frames about the same people. It protects the unit
-        and the relation of the first frame declared with it.
+        and the relation of the first frame declared with it. Where it has a budget for every part
+        of the data, its column must be one of the `privacy_unit`, or every row a unit.
     name
         What the ledger calls this frame: at most 200 printed characters.
     validate
@@ -156,6 +157,7 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     _check_ledger(budget, ledger)
     warn_of_budget(frame, budget if ledger is None else ledger.budget)
     if ledger is not None:  # before the lock, as its file may be busy
+        _check_part(engine, frame, ledger, declaration)
         ledger.protect(protected)
 
     def keep(again: bool) -> None:
@@ -164,6 +166,8 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
             way = "Declare this one after the signal was handled."
             raise DeclarationError(f"{why} {way}")
         charged = ledger or _kept_or_new(budget, kept_ledger(frame), protected)
+        if charged is not None:
+            _check_part(engine, frame, charged, declaration)
         engine.mark(frame)
         keep_declaration(frame, replace(declaration, ledger=charged))
 
@@ -202,6 +206,21 @@ def _check_ledger(budget: Budget | None, ledger: object) -> None:
         raise DeclarationError(why, parameter="budget", value=budget)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise no_ledger(ledger)
+
+
+def _check_part(engine: Engine, frame: Frame, ledger: Ledger, declaration: Declaration) -> None:
+    """Refuse a ledger by part where one unit may be in two of them."""
+    column, units = ledger.part, declaration.unit_columns
+    if column is None:
+        return
+    if units and column not in units:
+        rule = f"has a budget for every {column}, and one unit may be in several"
+        shown = f"privacy_unit={[*units, column]!r}"
+        why = f"the ledger {rule}. Declare {shown}, which protects one unit in one {column}; or"
+        raise DeclarationError(
+            f"{why} use a ledger without part=.", parameter="privacy_unit", value=given_unit(units)
+        )
+    engine.check(frame, {column: "part"})
 
 
 def _kept_or_new(

@@ -190,6 +190,7 @@ def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOpt
         frame=declaration.name,
         unit=None if protected is None else protected.unit,
         columns=tuple(map(str, plan.columns)),
+        part=declaration.part,
     )
 
 

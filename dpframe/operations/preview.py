@@ -14,7 +14,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
-from dpframe.operations.release import SpendOptions, has_noise, plan_operation
+from dpframe.operations.release import SpendOptions, has_noise, in_part, plan_operation
 from dpframe.operations.tables import (
     PER_ROWS,
     PlannedTables,
@@ -174,7 +174,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     rows
         Number of rows of a cell for which errors of means are shown. It is needed to say how large
         the error of a mean may be, and to see means in tables with one row per mechanism.
-    privacy_unit
+    part, privacy_unit
         As in `release`.
 
     Returns
@@ -225,7 +225,8 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     compare, delta, mechanism = options["compare"], options["delta"], options["mechanism"]
     _check_amounts(options)
     cell = None if rows is None else _positive("rows", rows, least=1)
-    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
+    queries = in_part(frame, declaration, queries)
     limits = std_error if half_width is None else half_width
     about_noise = compare or limits is not None or rows is not None
     if about_noise and not has_noise(queries, mechanism):

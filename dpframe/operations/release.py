@@ -17,10 +17,13 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import NUMBER, TEXT, kind_of_type
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_keys_match, check_queries, declaration_of
+from dpframe.errors import DeclarationError
 from dpframe.ledger.log import Entry
+from dpframe.ledger.parts import number_of
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.pipeline import (
     Operation,
@@ -41,6 +44,7 @@ from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.where import Condition
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors
 from dpframe.strategies import MechanismName
 
@@ -182,8 +186,40 @@ def plan_operation(
             return plan_tables(frame, declaration, asked, spend, mechanism, apart=apart)
 
 
+def in_part(frame: Frame, declaration: Declaration, asked: Request) -> Request:
+    """Ask of the rows of one part alone, where the call says which."""
+    condition = declaration.part_condition
+    if condition is None:
+        return asked
+    (label,) = condition.columns
+    engine = engine_for(frame)
+    engine.check(frame, {label: "part"})
+    name = engine.type_of(frame, label)
+    kind = None if name is None else kind_of_type(name)
+    is_number = number_of(str(declaration.part)) is not None
+    if kind not in (None, TEXT) and not (kind == NUMBER and is_number):
+        rule = f"must be a value of the column {label!r}, which holds {kind} ({name})"
+        way = "A part is a number or a text: dates are parts in a column of texts."
+        raise DeclarationError.about("part", rule, declaration.part, way)
+    return _among(condition, asked)
+
+
+def _among(condition: Condition, asked: Any) -> Any:
+    match asked:
+        case Mapping():
+            return {name: _among(condition, query) for name, query in asked.items()}
+        case Query() | Discovery():
+            return replace(asked, where=Condition.all_of(condition, asked.where))
+        case CapSearch() | BoundSearch():
+            return replace(asked, query=_among(condition, asked.query))
+        case _:  # which is refused
+            return asked
+
+
 class SpendOptions(AmountOptions, total=False):
     """How much to spend, and on which mechanism; see `dpframe.release`."""
+
+    part: object
 
     mechanism: Annotated[MechanismName, "auto"]
     privacy_unit: EachRow | None
@@ -244,6 +280,9 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
         privacy cost: "auto" or the name of a method, see `dpframe.denoised`.
     graph
         Which groups are neighbors, for `denoise`.
+    part
+        The part of the data that alone is read and spent of, 47 or "2024-03" for instance, where
+        the ledger has a budget for every part; `None`: all parts, of which each is spent.
     name
         Name of this release in the ledger, "2024-03" for instance: a second one of that name is
         refused before anything is charged, so that a job that runs again spends nothing. It has at
@@ -290,7 +329,8 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    declaration = declaration_of(frame).with_unit(options["privacy_unit"])
+    declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
+    queries = in_part(frame, declaration, queries)
     spend = Spend.among(options)
     record: RecordOptions = {"name": options["name"], "note": options["note"]}
     check_recorded(declaration.ledger, **record)

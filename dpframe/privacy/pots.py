@@ -184,6 +184,23 @@ class Pots:
         spent = PrivacyLoss(*(_total(had, more) for had, *more in parts))
         return replace(self, sums=sums, spent=spent)
 
+    def beside(self, other: "Pots") -> "Pots":
+        """Add what is in pots of the same budget, to which something else was charged."""
+        filled = zip(self.pots, self.sums, other.sums, strict=True)
+        sums = tuple(_joined(pot, had, more) for pot, had, more in filled)
+        parts = zip(self.spent.parts, other.spent.parts, strict=True)
+        spent = PrivacyLoss(*(_total(had, (more,)) for had, more in parts))
+        return replace(self, sums=sums, spent=spent)
+
+    def fullest(self, other: "Pots") -> "Pots":
+        """Return the larger of what is in each pot; a dead one is fullest."""
+        sums = tuple(
+            None if had is None or more is None else max(had, more)
+            for had, more in zip(self.sums, other.sums, strict=True)
+        )
+        parts = zip(self.spent.parts, other.spent.parts, strict=True)
+        return replace(self, sums=sums, spent=PrivacyLoss(*map(max, parts)))
+
     def fits(self, loss: PrivacyLoss) -> bool:
         """Whether a further loss keeps the promise, decided exactly and from amounts alone."""
         if loss == PrivacyLoss():
@@ -295,6 +312,14 @@ def _fill_pot(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fractio
             return None
         total.add(price)
     return None if total.value > pot.limit else total.value
+
+
+def _joined(pot: Pot, had: Fraction | None, more: Fraction | None) -> Fraction | None:
+    """Add two sums of one pot, unless together they kill it."""
+    if had is None or more is None:
+        return None
+    total = _total(had, (more,))
+    return None if total > pot.limit else total
 
 
 def _prices(pot: Pot, losses: Sequence[PrivacyLoss]) -> Iterable[Fraction | None]:

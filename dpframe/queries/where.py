@@ -65,6 +65,18 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True)
+class InPart:
+    """Whether a value is a text, or the number that the text is the form of; a time is neither.
+
+    It depends on the identity of a value alone: one privacy unit is in no two parts.
+    """
+
+    label: str
+    text: str
+    number: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """That a condition does not hold."""
 
@@ -86,7 +98,7 @@ class Any:
 
 
 Value = Name | Constant | Negative | Arithmetic
-Node = Name | Compare | Membership | Not | All | Any
+Node = Name | Compare | Membership | InPart | Not | All | Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +153,13 @@ class Condition:
             why = f"{parameter}{str(error).removeprefix('where')}"
             raise QueryError(why, parameter=parameter, value=error.value) from None
         return cls(ast.unparse(tree), syntax.labels(tree), root)
+
+    @classmethod
+    def of_part(cls, label: str, text: str, number: float | None) -> "Condition":
+        """Keep the rows of a part of the data."""
+        named = ast.unparse(syntax.parse_expression(f"`{label}` == 0")).removesuffix(" == 0")
+        written = repr(text) if number is None else text
+        return cls(f"{named} == {written}", (label,), InPart(label, text, number))
 
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
@@ -359,7 +378,7 @@ def _refuse(tree: ast.expr, why: str) -> NoReturn:
     raise QueryError(f"where: {part!r} {why}.", value=part) from None
 
 
-def comparisons(condition: Condition) -> Iterator[Compare | Membership]:
+def comparisons(condition: Condition) -> Iterator[Compare | Membership | InPart]:
     """Yield the comparisons of a condition, in order.
 
     Examples
@@ -371,14 +390,14 @@ def comparisons(condition: Condition) -> Iterator[Compare | Membership]:
     return _in_node(condition.root)
 
 
-def _in_node(node: Node) -> Iterator[Compare | Membership]:
+def _in_node(node: Node) -> Iterator[Compare | Membership | InPart]:
     match node:
         case Not(operand):
             yield from _in_node(operand)
         case All(parts) | Any(parts):
             for part in parts:
                 yield from _in_node(part)
-        case Compare() | Membership():
+        case Compare() | Membership() | InPart():
             yield node
         case Name():
             pass  # a number other than 0

@@ -264,13 +264,17 @@ def test_a_cell_that_was_run_twice_is_asked_about():
     frame = trips(budget=ONE)
     frame.dp.count(by="zone", keys=["A", "B"], share=0.6)
     last = frame.dp.ledger.entries[-1]
-    with raises(BudgetExceededError, "run twice? Released last: count by zone", parameter="share"):
+    with raises(BudgetExceededError, "Run twice? Released last: count by zone", parameter="share"):
         frame.dp.count(by="zone", keys=["A", "B"], share=0.6)
     with raises(BudgetExceededError, last.released_at, parameter="epsilon"):
         frame.dp.count(by="zone", keys=["A", "B"], epsilon=0.9)
+    frame.dp.count(epsilon=0.01, name="zones")
+    frame.dp.count(epsilon=0.01)
+    frame.dp.count(where="zone == 'A'", epsilon=0.01)
     with raises(BudgetExceededError, "Spend less", parameter="share") as other:
         frame.dp.count(share=0.7)
-    assert "twice" not in str(other.value)
+    assert str(other.value).endswith(", after zones, count.")
+    assert "by zone" not in str(other.value)
 
 
 def test_what_is_said_to_fit_fits():

@@ -1,0 +1,230 @@
+"""A budget for every part of the data: what counts against which part, and what is refused."""
+
+import itertools
+import random
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
+from support.raising import raises
+
+from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
+from dpframe.ledger.chain import Chain, Row, _hash
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.parts import check_part
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.pots import Pots, settle_pots
+
+DISCOVERING = Budget(1, 1e-6, discovery=4e-7)
+LOSSES = [
+    pure(Fraction(1, 7)),
+    gaussian(0.08),
+    pure(Fraction(1, 2)),
+    gaussian(0.2),
+    gaussian(0.27),
+    PrivacyLoss(epsilon=Fraction(1, 9), delta=Fraction(1, 10**7)),
+]
+
+
+def of(part, loss, **given):
+    return replace(entry(loss, **given), part=None if part is None else check_part(part))
+
+
+@pytest.fixture(params=["in memory", "in a file"])
+def ledger(request, tmp_path) -> Ledger:
+    if request.param == "in memory":
+        return Ledger(budget=PURE, part="week")
+    return Ledger.create(tmp_path / "x.ledger", budget=PURE, part="week")
+
+
+def test_each_part_has_the_whole_budget(ledger):
+    ledger.charge(of(47, pure(1)))
+    ledger.charge(of(48, pure(0.75)))
+    with raises(BudgetExceededError, "for part='48'. Left: 25.0%", parameter="mu"):
+        ledger.charge(of(48, pure(0.5)))
+    assert [ledger.status(part=one).used for one in (47, "47", 48.0, "47.0")] == [1, 1, 0.75, 0]
+
+
+def test_a_release_over_all_parts_counts_against_each(ledger):
+    ledger.charge(of(47, pure(0.5)))
+    ledger.charge(of(None, pure(0.25)))
+    assert [ledger.status(part=one).used for one in (47, 48, None)] == [0.75, 0.25, 0.75]
+    with raises(BudgetExceededError, "Left: 25.0%"):
+        ledger.charge(of(None, pure(0.5)))
+    ledger.charge(of(48, pure(0.75)))
+    with raises(BudgetExceededError, "Nothing is left"):
+        ledger.charge(of(None, pure(0.01)))
+    ledger.charge(of(49, pure(0.75)))
+
+
+def test_what_is_read_from_a_file_is_what_was_charged(tmp_path):
+    ledger = Ledger.create(tmp_path / "x.ledger", budget=DISCOVERING, part="week")
+    draw = random.Random(3)
+    for _ in range(40):
+        made = of(draw.choice([None, 1, 2.5, "a"]), draw.choice(LOSSES[:2]))
+        if ledger.status(part=made.part).pots.fits(made.loss):
+            try:
+                ledger.charge(made)
+            except BudgetExceededError:
+                assert made.part is None
+    again = Ledger(tmp_path / "x.ledger")
+    assert again.part == "week"
+    assert again.entries == ledger.entries
+    assert again.status() == ledger.status()
+    for part in (1, 2.5, "a", "nothing yet"):
+        assert again.status(part=part) == ledger.status(part=part)
+    assert again.status().parts.equals(ledger.status().parts)
+    assert set(again.to_frame()["of_part"]) == {None, "1", "2.5", "a"}
+
+
+def state(charged: list, part, budget: Budget) -> Pots | None:
+    """Charge a ledger of its own with what a part was charged; `None` where something is refused.
+
+    This is the promise: each part is as if its releases alone had been made.
+    """
+    pots = settle_pots(budget)
+    for made in charged:
+        if made.part in (None, str(part)):
+            if not pots.fits(made.loss):
+                return None
+            pots = pots.plus(made.loss)
+    return pots
+
+
+@pytest.mark.parametrize("budget", [ONE, DISCOVERING], ids=str)
+def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
+    for seed in range(25):
+        draw, ledger = random.Random(seed), Ledger(budget=budget, part="week")
+        for _ in range(14):
+            made = of(draw.choice([None, 1, 2, 3]), draw.choice(LOSSES))
+            alone = state([*ledger.entries, made], made.part, budget)
+            try:
+                ledger.charge(made)
+            except BudgetExceededError:
+                assert made.part is None or alone is None
+        for part in (1, 2, 3, "untouched"):
+            pots = state(list(ledger.entries), part, budget)
+            assert pots is not None
+            assert pots.sums == ledger.status(part=part).pots.sums
+            assert pots.spent == ledger.status(part=part).pots.spent
+
+
+def test_the_fullest_part_decides_for_all(monkeypatch):
+    # a ledger that looks at an untouched part lets another one go beyond its budget
+    monkeypatch.setattr(
+        Chain,
+        "filled_by",
+        lambda self, part, old=Chain.filled_by: old(self, "untouched" if part is None else part),
+    )
+    ledger = Ledger(budget=PURE, part="week")
+    ledger.charge(of(1, pure(1)))
+    ledger.charge(of(None, pure(0.5)))
+    assert state(list(ledger.entries), 1, PURE) is None
+
+
+def test_shares_are_of_the_budget_of_a_part():
+    ledger = Ledger(budget=PURE, part="week")
+    for part in (1, 2):
+        for _ in range(4):
+            cost = ledger.status(part=part).share(Fraction(1, 4))
+            loss = PrivacyLoss(epsilon=cost.epsilon)
+            ledger.charge(of(part, loss, share=Fraction(1, 4)))
+        assert ledger.status(part=part).largest_share == 0
+    assert ledger.status().largest_share == 0
+    assert ledger.status(part=3).largest_share == 1
+    table = ledger.status().parts
+    assert table.index.name == "week"
+    assert table.to_dict("list")["shares"] == [1, 1]
+
+
+def test_deltas_of_discovery_are_kept_by_part():
+    loss = PrivacyLoss(epsilon=Fraction(1, 100), delta=Fraction(4e-7))
+    ledger = Ledger(budget=DISCOVERING, part="week")
+    ledger.charge(of(1, loss))
+    ledger.charge(of(2, loss))
+    for part in (1, 2, None):
+        with raises(BudgetExceededError, "extra delta", parameter="discovery"):
+            ledger.charge(of(part, loss))
+
+
+def test_a_name_is_unique_in_all_parts(ledger):
+    ledger.charge(of(1, pure(0.1), name="x"))
+    with pytest.raises(ValueError, match="released already"):
+        ledger.charge(of(2, pure(0.1), name="x"))
+
+
+def test_an_error_names_the_releases_of_its_part(ledger):
+    for name, part in (("a", 1), ("b", 2), ("c", None), ("d", 2)):
+        ledger.charge(of(part, pure(0.3), name=name))
+    with raises(BudgetExceededError, "Run twice? Released last: d, 2026") as caught:
+        ledger.charge(of(2, pure(0.3)))
+    assert str(caught.value).endswith(", after b, c.")
+
+
+@pytest.mark.parametrize("given", [None, "", float("nan"), 2**53, 1j, b"1", "a\n", (1,)])
+def test_what_is_no_part_is_refused(given):
+    with raises(DeclarationError, parameter="part"):
+        check_part(given)
+
+
+def test_parts_that_are_equal_have_one_form():
+    assert {check_part(one) for one in (1, 1.0, True, "1", np.int8(1), np.float32(1))} == {"1"}
+    assert check_part(-0.0) == "0"
+    different = [1, 1.5, "1.0", "01", "a", "A"]
+    assert len({check_part(one) for one in different}) == len(different)
+
+
+def test_a_part_needs_a_ledger_by_part(ledger, tmp_path):
+    other = Ledger(budget=PURE)
+    with raises(DeclarationError, "needs a ledger by part", parameter="part"):
+        other.charge(of(1, pure(0.1)))
+    with raises(DeclarationError, "needs a ledger by part", parameter="part"):
+        other.status(part=1)
+    with raises(DeclarationError, "label of a column", parameter="part"):
+        Ledger(budget=PURE, part=7)
+    if ledger.path:
+        with raises(DeclarationError, "must be that of", parameter="part"):
+            Ledger(ledger.path, part="month")
+
+
+def test_rows_of_parts_that_no_ledger_writes_are_refused():
+    _, header = Chain.start("x", PURE)
+    body = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))[1].body
+    rows = [header, Row(1, body, _hash(header.hash, body))]
+    with raises(LedgerError, "entry 1"):
+        Chain.of_rows(rows, "x")
+
+
+def test_status_shows_a_part_and_all():
+    ledger = Ledger(budget=PURE, part="week")
+    ledger.charge(of(1, pure(0.5), name="first"))
+    ledger.charge(of(2, pure(0.75), name="second"))
+    assert "for week='1'" in repr(ledger.status(part=1))
+    assert "'second'" not in repr(ledger.status(part=1))
+    assert "for every week" in repr(ledger.status())
+    assert list(ledger.status().parts.index) == ["2", "1"]
+    assert len(Ledger(budget=PURE).status().parts) == 0
+
+
+@pytest.mark.full
+def test_processes_never_charge_one_share_too_many(tmp_path):
+    path, parts, times = tmp_path / "x.ledger", 4, 1
+    Ledger.create(path, budget=PURE, part="week")
+
+    def race(number: int) -> int:
+        ledger, charged = Ledger(path), 0
+        asked = [*itertools.product(range(parts), range(times))]
+        random.Random(number).shuffle(asked)
+        for part, _ in asked:
+            try:
+                ledger.charge(replace(of(part, pure(0.5)), spend=Spend.of(epsilon=0.5)))
+                charged += 1
+            except BudgetExceededError:
+                pass
+        return charged
+
+    counts = in_processes([lambda number=number: race(number) for number in range(8)])
+    assert sum(counts) == 2 * parts
+    assert [Ledger(path).status(part=one).used for one in range(parts)] == [1] * parts

@@ -1,0 +1,195 @@
+"""Releases of one part of the data: which rows they read, what they spend, what is refused."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.charging import PURE
+from support.raising import raises
+
+import dpframe as dpf
+from dpframe.columns.filters import keep
+from dpframe.columns.identity import key_of
+from dpframe.engines.declared import declaration_of
+from dpframe.errors import BudgetExceededError, DeclarationError, QueryError, UnknownColumnError
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.parts import check_part, number_of
+from dpframe.operations.pipeline import Operation
+from dpframe.operations.release import in_part, plan_operation
+from dpframe.privacy.amounts import Spend
+from dpframe.queries.where import Condition
+
+UNIT = {"privacy_unit": ["plane", "week"], "max_rows": 4, "max_groups": 2}
+KEYS = {"zone": ["A", "B"]}
+BUDGET = dpf.Budget(epsilon=1, delta=1e-6, discovery=1e-7)
+ROWS = [
+    ("a", 47, "A", 1),
+    ("a", 47, "B", 2),
+    ("a", 48, "A", 4),
+    ("b", 47, "A", 8),
+    ("c", 49, "B", 16),
+]
+
+
+def flights(rows=ROWS, ledger: Ledger | None = None, **facts) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["plane", "week", "zone", "x"])
+    ledger = Ledger(budget=BUDGET, part="week") if ledger is None else ledger
+    frame.dp.declare(ledger=ledger, keys=KEYS, bounds={"x": (0, 16)}, **{**UNIT, **facts})
+    return frame
+
+
+def measured(frame, query, part) -> list:
+    """Return the integers that a release would hide."""
+    declaration = declaration_of(frame).in_part(part)
+    asked = in_part(frame, declaration, query)
+    operation: Operation = plan_operation(
+        frame, declaration, asked, Spend.of(epsilon=0.1), "laplace"
+    )
+    return [np.concatenate(list(map(np.ravel, one))).tolist() for one in operation.measure(frame)]
+
+
+QUERIES = {
+    "count": dpf.count("zone"),
+    "sum": dpf.sum("x", "zone", where="x < 20"),
+    "units": dpf.units("zone"),
+    "several": {"n": dpf.count(), "m": dpf.sum("x")},
+    "caps": dpf.suggest_caps("zone"),
+    "bounds": dpf.suggest_bounds("x", "zone"),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_a_release_of_a_part_reads_no_row_of_another(query):
+    whole = {part: measured(flights(), query, part) for part in (47, 48, 49)}
+    assert whole[47] != whole[48]
+    for plane, week in {row[:2] for row in ROWS}:
+        fewer = flights([row for row in ROWS if row[:2] != (plane, week)])
+        changed = [part for part in whole if measured(fewer, query, part) != whole[part]]
+        assert changed == [week]
+
+
+def test_parts_whose_unit_spans_several_would_be_seen():
+    # the check above, where a unit is a plane: what the declaration refuses
+    whole = {part: measured(flights(), dpf.count(), part) for part in (47, 48, 49)}
+    fewer = flights([row for row in ROWS if row[0] != "a"])
+    changed = [part for part in whole if measured(fewer, dpf.count(), part) != whole[part]]
+    assert changed == [47, 48]
+
+
+def test_each_call_spends_of_its_part_alone():
+    frame = flights()
+    ledger = frame.dp.ledger
+    asked = {
+        1: lambda part: frame.dp.count("zone", part=part, epsilon=0.5),
+        2: lambda part: frame.dp.aggregate(n=dpf.count(), part=part, share=0.5),
+        3: lambda part: frame.dp.discover("zone", part=part, epsilon=0.1),
+        4: lambda part: frame.dp.suggest_caps("zone", part=part, epsilon=0.1),
+        5: lambda part: frame.dp.suggest_bounds("x", part=part, epsilon=0.1),
+        6: lambda part: dpf.release(frame, {"a": dpf.count()}, part=part, epsilon=0.1),
+        7: lambda part: frame.dp.quantile("x", 0.5, part=part, epsilon=0.1, mechanism="select"),
+    }
+    for part, call in asked.items():
+        call(part)
+        assert ledger.entries[-1].part == str(part)
+        assert [ledger.status(part=one).used > 0 for one in asked] == [one <= part for one in asked]
+    assert "where week == 7" in ledger.entries[-1].what
+    assert list(frame.dp.preview(dpf.count(), part=1, epsilon=0.6)["fits"]) == [False]
+    assert list(frame.dp.preview(dpf.count(), part=9, epsilon=0.6)["fits"]) == [True]
+    with raises(BudgetExceededError, "for part='1'"):
+        frame.dp.count(part=1.0, epsilon=0.6)
+    with raises(BudgetExceededError):
+        frame.dp.count(epsilon=0.6)
+    certificate = frame.dp.count(part=9, epsilon=0.25, mechanism="laplace").dp.certificate
+    assert certificate.ledger.used == 0.25
+
+
+def test_a_unit_in_several_parts_is_refused():
+    ledger = Ledger(budget=PURE, part="week")
+    with raises(DeclarationError, "['plane', 'week']", parameter="privacy_unit"):
+        flights(ledger=ledger, privacy_unit="plane")
+    assert ledger.protected is None
+    flights(ledger=ledger, privacy_unit=["week", "plane"])
+    frame = flights(ledger=Ledger(budget=PURE), privacy_unit="plane")
+    with raises(DeclarationError, "needs a ledger by part", parameter="part"):
+        frame.dp.count(part=47, epsilon=0.1)
+
+
+def test_where_every_row_is_a_unit_any_column_may_be_the_part():
+    caps = dict.fromkeys(("max_rows", "max_groups"))
+    frame = flights(privacy_unit=dpf.EACH_ROW, **caps)
+    assert measured(frame, dpf.count(), 47) == [[3]]
+    with raises(UnknownColumnError):
+        flights(ledger=Ledger(budget=PURE, part="year"), privacy_unit=dpf.EACH_ROW, **caps)
+
+
+def test_a_frame_without_a_budget_has_no_parts():
+    with raises(DeclarationError, "no budget is declared", parameter="part"):
+        pd.DataFrame({"week": [1]}).dp.count(part=1, epsilon=1, privacy_unit=dpf.EACH_ROW)
+
+
+def test_parts_that_the_column_cannot_hold_are_refused():
+    days = pd.DataFrame({"plane": ["a"], "week": pd.to_datetime(["2024-03-01"])})
+    days.dp.declare(ledger=Ledger(budget=PURE, part="week"), **UNIT)
+    with raises(DeclarationError, "which holds times", parameter="part"):
+        days.dp.count(part="2024-03-01", epsilon=0.1)
+    keyed = flights()
+    keyed.dp.declare(ledger=keyed.dp.ledger, keys={**KEYS, "week": [47, 48]}, **UNIT)
+    with raises(QueryError, "never equal"):
+        keyed.dp.count(part="2024-03", epsilon=0.1)
+    assert not keyed.dp.ledger.entries
+
+
+class AlwaysEqual(str):
+    """Texts that are one unit, whatever they say."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return isinstance(other, AlwaysEqual)
+
+    def __hash__(self):
+        return 7
+
+
+ODD = [
+    *(47, 47.0, np.int8(47), np.float32(47), Decimal(47), complex(47), "47", np.str_("47"), "47.0"),
+    *(True, 1, "1", "True", None, float("nan"), pd.NaT, "", "048", 2**53, 2**53 + 1, float("inf")),
+    *(
+        pd.Timestamp("2024-03-01"),
+        "2024-03-01",
+        "2024-03-01T00:00",
+        np.timedelta64(47, "ns"),
+        b"47",
+    ),
+    *(AlwaysEqual("47"), AlwaysEqual("48"), [47], (47,), "48", 48, 0, -0.0, 0.5, "0.5"),
+]
+PARTS = [
+    *dict.fromkeys(check_part(one) for one in (47, 48, 1, 0, 0.5, "47.0", "True", "2024-03-01"))
+]
+
+
+@pytest.mark.parametrize("dtype", [object, "category", "by itself"])
+def test_a_value_is_in_one_part_and_equal_values_in_the_same(dtype):
+    cells = ODD if dtype != "category" else [one for one in ODD if not isinstance(one, list)]
+    columns = [pd.Series(cells, dtype=object)]
+    if dtype == "category":
+        kept = [one for one in cells if type(one) is str or type(one) is int]
+        columns, cells = [pd.Series(kept, dtype=object).astype("category")], kept
+    elif dtype == "by itself":  # as pandas reads it, which keeps no class of texts
+        cells = [one for one in cells if type(one) is not AlwaysEqual]
+        columns = [pd.Series([one]) for one in cells]
+    found = []
+    for part in PARTS:
+        condition = Condition.of_part("c", part, number_of(part))
+        found.append(np.concatenate([keep(condition, column.to_frame("c")) for column in columns]))
+    members = np.array(found)
+    assert members.sum(axis=0).max() == 1
+    assert members.any(axis=1).all()
+    by_key: dict = {}
+    for cell, own in zip(cells, members.T, strict=True):
+        if key_of(cell) is not None and own.any():
+            assert by_key.setdefault(key_of(cell), PARTS[own.argmax()]) == PARTS[own.argmax()]
+    assert not any(
+        own.any() for cell, own in zip(cells, members.T, strict=True) if type(cell) is AlwaysEqual
+    )
