@@ -201,7 +201,8 @@ def in_part(frame: Frame, declaration: Declaration, asked: Request) -> Request:
         rule = f"must be a value of the column {label!r}, which holds {kind} ({name})"
         way = "A part is a number or a text: dates are parts in a column of texts."
         raise DeclarationError.about("part", rule, declaration.part, way)
-    return _among(condition, asked)
+    among: Request = _among(condition, asked)
+    return among
 
 
 def _among(condition: Condition, asked: Any) -> Any:

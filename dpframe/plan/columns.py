@@ -55,7 +55,7 @@ def met(condition: Condition) -> Condition:
 def _needed_columns(node: conditions.Node) -> frozenset[str]:
     """Columns without which a condition does not hold."""
     match node:
-        case conditions.Name(label=label):
+        case conditions.Name(label=label) | conditions.InPart(label=label):
             return frozenset({label})
         case conditions.All(parts=parts):
             return frozenset().union(*map(_needed_columns, parts))
