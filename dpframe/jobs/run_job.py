@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -99,7 +100,7 @@ def preview_job(
         except errors.DPFrameError as error:
             raise _place_error(job, error) from None
     declared = declared.in_part(job.options["part"])
-    asked = in_part(frame, declared, job.queries)
+    asked: Any = in_part(frame, declared, job.queries)
     needed = job.data.columns_for(stored.labels, declared, asked.values())
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
