@@ -10,6 +10,7 @@ from support.charging import ONE, PURE, affords, gaussian, pure
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure
 from dpframe.privacy.pots import GaussianPot, PurePot, RenyiPot, settle_pots
+from dpframe.privacy.renyi import renyi_limit
 
 BUDGETS = [
     ONE,
@@ -70,6 +71,10 @@ def test_parts_of_delta_add_up_to_no_more_than_what_is_not_kept_for_discovery(bu
         if isinstance(pot, GaussianPot):
             alone = gaussian_mu(budget.epsilon, float(budget.noise_delta * pot.part))
             assert float(pot.limit) == pytest.approx(alone**2, rel=1e-12)
+        elif isinstance(pot, RenyiPot):
+            own = float(budget.noise_delta * pot.part)
+            alone = renyi_limit(budget.epsilon, own, pot.order)
+            assert float(pot.limit) == pytest.approx(float(alone), rel=1e-9)
 
 
 def test_without_delta_or_epsilon_there_are_fewer_pots():
