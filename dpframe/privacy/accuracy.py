@@ -12,8 +12,6 @@ _NARROW = 1e-12  # stands for a scale of 0
 _NARROWEST = 60 * _NARROW
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
 _HALVINGS = 32  # of an interval as long as its upper end: to 1 part in 10^9
-_PLACES = np.linspace(0, 1, 257)
-_ROUNDS = 4  # as precise as 32 halvings
 _Tails = Callable[[np.ndarray], np.ndarray]
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
 
@@ -34,12 +32,6 @@ def check_level(level: object) -> float:
 def bisect_tails(tails: _Tails, most: np.ndarray, level: float) -> np.ndarray:
     """Return where falling tails are `1 - level`, between 0 and `most`, rounded up."""
     low, high = np.zeros_like(most), most
-    if np.ndim(most) == 0:  # many places at once are as quick as one
-        for _ in range(_ROUNDS):
-            places = low + (high - low) * _PLACES
-            at = int(np.argmin(np.append(tails(places[1:-1]) > 1 - level, False)))
-            low, high = places[at], places[at + 1]
-        return np.asarray(high)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         beyond = tails(middle) > 1 - level
@@ -138,7 +130,7 @@ def _sum_tails(parts: Sequence[float | np.ndarray]) -> tuple[np.ndarray, _Tails]
         weights[k] = weights[k] * (squares[k] / -gap)
 
     def tails(t: np.ndarray) -> np.ndarray:
-        sums = np.full(np.broadcast(t, unit).shape, _LOST)
+        sums = np.full(unit.shape, _LOST)
         for weight, scale in zip(weights, scales, strict=True):
             sums += weight * np.exp(-t / scale)
         return sums
