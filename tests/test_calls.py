@@ -154,7 +154,7 @@ def test_ledgers_answer_too(tmp_path):
         dpf.Ledger.create(tmp_path / "a.ledger", bugdet=budget)
     with raises(CallError, "Ledger() takes path alone by position: give budget="):
         dpf.Ledger(tmp_path / "a.ledger", budget)
-    assert list(parameters(dpf.Ledger)) == ["path", "budget"]
+    assert list(parameters(dpf.Ledger)) == ["path", "budget", "part"]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -388,7 +388,8 @@ BUDGETS = [
         'df.dp.count(share=1); df.dp.mean("stay", epsilon=0.1)',
         BudgetExceededError,
         "Left",
-        never=("larger budget", "Spend less", "twice"),
+        "Run twice?",
+        never=("larger budget", "Spend less"),
         parameter="epsilon",
     ),
     mistake(

@@ -131,7 +131,7 @@ AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
 
 NOT_OUTPUTS = tuple(
     "by where keys max_rows max_groups max_rows_per_group epsilon delta mu rho share mechanism "
-    "denoise graph name note privacy_unit n_weight objective".split()
+    "denoise graph name note part privacy_unit n_weight objective".split()
 )
 """Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
 

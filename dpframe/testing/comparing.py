@@ -167,13 +167,14 @@ def _hear_of_files() -> None:
 
 
 def _note_file(event: str, given: tuple[Any, ...]) -> None:
-    if not _written or event not in ("open", "sqlite3.connect"):
+    if not _written or event not in ("open", "os.rename", "sqlite3.connect"):
         return
     if event == "open" and not given[2] & _WRITING:
         return
+    path = given[1] if event == "os.rename" else given[0]
     with contextlib.suppress(Exception):  # what it raises would be raised by `open`
-        if not isinstance(given[0], int):  # a file that is open already
-            _written[-1].add(os.path.realpath(os.fsdecode(given[0])))
+        if not isinstance(path, int):  # a file that is open already
+            _written[-1].add(os.path.realpath(os.fsdecode(path)))
 
 
 def _contents(paths: set[str], folder: Path) -> dict[str, bytes]:

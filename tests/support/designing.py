@@ -104,4 +104,5 @@ def perturbed(scales, rng):
 
 def keep_no_plans(patch):
     """While planning is changed: use no plan made before, and leave none behind."""
-    patch.setattr(calibrated, "_kept", calibrated._calibrate_anew)
+    for kept in ("_kept", "_kept_small"):
+        patch.setattr(calibrated, kept, calibrated._calibrate_anew)

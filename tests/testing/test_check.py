@@ -278,7 +278,7 @@ def test_what_is_written_is_compared(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["csv", "text", "database"])
+@pytest.mark.parametrize("kind", ["csv", "text", "renamed", "database"])
 def test_files_that_others_write_are_compared(tmp_path, kind):
     def write(frame, number):
         path, table = tmp_path / "rides", pd.DataFrame({"n": [number]})
@@ -286,6 +286,9 @@ def test_files_that_others_write_are_compared(tmp_path, kind):
             table.to_csv(path)
         elif kind == "text":
             path.write_text(f"{number} rides")
+        elif kind == "renamed":
+            path.with_suffix(".new").write_text(f"{number} rides")
+            path.with_suffix(".new").replace(path)
         else:
             with contextlib.closing(sqlite3.connect(path)) as database:
                 table.to_sql("rides", database, if_exists="replace")
