@@ -366,7 +366,7 @@ class Ledger:
 
     def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends."""
-        with seam.hold(seam.current()):  # refuses threads that a test does not see
+        with seam.Hold(seam.current()):  # refuses threads that a test does not see
             charged = self._in_use()
         if charged is not self:
             charged._append(decide)

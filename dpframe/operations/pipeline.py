@@ -80,7 +80,7 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     test = seam.current()
     declaration = operation.declaration
     ledger = declaration.ledger
-    with seam.hold(test):
+    with seam.Hold(test):
         certify = operation.certifier(entry)
         warn_of_release(frame, declaration, operation.plan.spend)
         if ledger is not None:
@@ -88,7 +88,7 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
 
     def make() -> Any:
         # the only place where private integers meet noise
-        with seam.hold(test):  # whoever listens to the log may have opened a block
+        with seam.Hold(test):  # whoever listens to the log may have opened a block
             exact = operation.measure(frame)
             noisy = operation.draw(exact) if test is None else test.draw(operation, exact, entry)
             return certify(noisy, ledger_of(ledger, entry))

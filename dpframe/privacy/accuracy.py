@@ -130,7 +130,7 @@ def _sum_tails(parts: Sequence[float | np.ndarray]) -> tuple[np.ndarray, _Tails]
         weights[k] = weights[k] * (squares[k] / -gap)
 
     def tails(t: np.ndarray) -> np.ndarray:
-        sums = np.full(unit.shape, _LOST)
+        sums = np.full(np.broadcast_shapes(unit.shape, np.shape(t)), _LOST)
         for weight, scale in zip(weights, scales, strict=True):
             sums += weight * np.exp(-t / scale)
         return sums

@@ -9,13 +9,12 @@ other code of the process is refused a release meanwhile: it would be a real one
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import ref
 
 from dpframe.errors import PrivacyTestError
 
@@ -141,30 +140,32 @@ _OPEN: list[OpenBlock] = []
 """All blocks that are open in the process, or were when it was forked."""
 
 
-class _Held:
-    """What a release was begun in: a block, or nothing, whatever opens or ends meanwhile."""
+class Hold:
+    """Charge and draw in one block, or outside of all, whatever opens or ends meanwhile.
+
+    A release that is interrupted anywhere lets go of it: the context knows it weakly.
+    """
+
+    __slots__ = ("__weakref__", "_before", "block", "ended")
 
     def __init__(self, block: OpenBlock | None) -> None:
         self.block, self.ended = block, False
 
+    def __enter__(self) -> None:
+        self._before = _HELD.get()
+        _HELD.set(ref(self))
 
-_HELD: ContextVar[_Held | None] = ContextVar("dpframe_releasing", default=None)
-
-
-@contextmanager
-def hold(block: OpenBlock | None) -> Iterator[None]:
-    """Charge and draw in one block from the first check on, or outside of all."""
-    held = _Held(block)
-    token = _HELD.set(held)
-    try:
-        yield
-    finally:
-        held.ended = True  # for copies of this context
-        _HELD.reset(token)
+    def __exit__(self, *_: object) -> None:
+        self.ended = True  # for copies of this context
+        _HELD.set(self._before)
 
 
-def _held() -> _Held | None:
-    held = _HELD.get()
+_HELD: ContextVar["ref[Hold] | None"] = ContextVar("dpframe_releasing", default=None)
+
+
+def _held() -> Hold | None:
+    known = _HELD.get()
+    held = None if known is None else known()
     return None if held is None or held.ended else held
 
 

@@ -49,6 +49,14 @@ def combined(frame, label, row, share, rows):
     return frame.dp.combine(weights)["std_error"].iloc[0]
 
 
+def kept_error(share, error):
+    """The root mean square of normal errors of a share that is kept from 0 to 1, by adding up."""
+    steps = np.linspace(-10, 10, 20_001)
+    off = np.clip(share + error * steps, 0, 1) - share
+    weights = np.exp(-(steps**2) / 2)
+    return np.sqrt((weights * off**2).sum() / weights.sum())
+
+
 @pytest.mark.parametrize("label", ["n", "kg"])
 @pytest.mark.parametrize("mechanism", SPENDS)
 @pytest.mark.parametrize("by", ["year", "kind"])
@@ -61,8 +69,8 @@ def test_parts_and_totals_are_of_one_group(by, mechanism, label):
     for row in frame.index:
         group = total.index.get_level_values(by) == row[frame.index.names.index(by)]
         error = combined(frame, label, row, frame.loc[row, label] / total[row], frame.index[group])
-        error *= 100 / total[row]  # a little less, as shares are kept from 0 to 100
-        assert 0.9999 * error < shares.loc[row, "std_error"] <= error * (1 + 1e-9)
+        kept = kept_error(frame.loc[row, label] / total[row], error / total[row])
+        assert shares.loc[row, "std_error"] == pytest.approx(100 * kept)
     assert not shares["std_error"].equals(frame.dp.percent(label)["std_error"])
     pd.testing.assert_frame_equal(shares, dpf.percent(frame, label, by=[by]))
 
