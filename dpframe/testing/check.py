@@ -171,7 +171,7 @@ def check(
 
     Passing is no proof: the check sees the frames that it tries. It sees no time, no memory, no
     other process, no file but those that dpframe and Python open, nothing that modules, caches or
-    the environment keep from one run to the next, and not whether noise has its law.
+    variables of the process keep from one run to the next, and not whether noise has its law.
 
     Parameters
     ----------

@@ -3,18 +3,19 @@
 import pandas as pd
 
 import dpframe as dpf
-from rides.schemas import MAX_ROWS, STATIONS, Prepared
+from rides.schemas import FIRST, LAST, MAX_ROWS, STATIONS, Prepared
 
 
 def prepare(rides: pd.DataFrame) -> pd.DataFrame:
     """Compute what is published from. Every row depends on its own ride alone."""
     done = rides[rides["status"] == "done"]
+    start, stop = (done[time].clip(FIRST, LAST) for time in ("start", "stop"))  # or they overflow
     return pd.DataFrame(
         {
             "rider": done["rider"],
             "zone": done["station"].map(STATIONS),
             "hour": done["start"].dt.hour.astype("Int32"),
-            "minutes": (done["stop"] - done["start"]).dt.total_seconds() / 60,
+            "minutes": (stop - start).dt.total_seconds() / 60,
         }
     )
 

@@ -9,6 +9,8 @@ STATIONS = {"Harbor": "East", "Market": "East", "Museum": "West", "Station": "We
 ZONES = ["East", "West"]
 MAX_ROWS = 10
 """How many rides of one rider count in a month."""
+FIRST, LAST = pd.Timestamp("2000-01-01"), pd.Timestamp("2100-01-01")
+"""Times outside are taken for these."""
 
 
 class Rides(pa.DataFrameModel):
