@@ -18,7 +18,10 @@ settings.load_profile("gate" if os.environ.get("CI") else "explore")
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Leave one case in so many of a `sampled` test in the default lane, mark the others `full`."""
+    """Leave one case in so many of a `sampled` test in the default lane, mark the others `full`.
+
+    With `full=3`, one case in three is, and what is left are audits.
+    """
     cases = Counter()
     for item in items:
         mark = item.get_closest_marker("sampled")
@@ -26,5 +29,6 @@ def pytest_collection_modifyitems(items):
             continue
         test = item.nodeid.partition("[")[0]
         if cases[test] % mark.kwargs["every"]:
-            item.add_marker(pytest.mark.full)
+            audit = cases[test] % mark.kwargs.get("full", 1)
+            item.add_marker(pytest.mark.audit if audit else pytest.mark.full)
         cases[test] += 1
