@@ -138,9 +138,9 @@ def test_rates_are_drawn_with_their_intervals():
 
 
 def test_rates_are_denoised_as_means_are():
-    rows = np.arange(6000)
-    frame = pd.DataFrame({"g": rows % 40, "x": rows * 31 % 100})
-    frame.dp.declare(keys={"g": range(40)})
+    rows = np.arange(60_000)  # in few groups, a gain is not clear, and nothing moves
+    frame = pd.DataFrame({"g": rows % 400, "x": rows // 400 * 31 % 100})
+    frame.dp.declare(keys={"g": range(400)})
     made = frame.dp.rate("x > 49", "g", epsilon=0.05, mechanism="laplace", denoise="auto")
     found = made["rate_denoised"]
     assert found.between(0, 1).all()
