@@ -161,7 +161,7 @@ def _test(
     return accepts
 
 
-_HALVINGS = 30  # so that an end is off by no more than 1 part in 10^9
+_HALVINGS = 40  # so that an end is off by no more than 1 part in 10^12
 
 
 def border(
@@ -169,7 +169,7 @@ def border(
 ) -> np.ndarray:
     """Return the last place that is rejected on the way to one that is kept.
 
-    The way is halved 30 times; where both places are the same, it is that one.
+    The way is halved 40 times; where both places are the same, it is that one.
 
     Parameters
     ----------

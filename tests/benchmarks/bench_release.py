@@ -103,6 +103,7 @@ def plans() -> None:
 
         def anew(plan: Callable[[], object] = plan) -> object:
             calibrated._kept.cache_clear()
+            calibrated._kept_small.cache_clear()
             return plan()
 
         print(f"  {name:10} anew {milliseconds(anew):6.2f} ms, kept {milliseconds(plan):6.2f} ms")
