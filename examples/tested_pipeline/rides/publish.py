@@ -9,13 +9,13 @@ from rides.schemas import FIRST, LAST, MAX_ROWS, STATIONS, Prepared
 def prepare(rides: pd.DataFrame) -> pd.DataFrame:
     """Compute what is published from. Every row depends on its own ride alone."""
     done = rides[rides["status"] == "done"]
-    start, stop = (done[time].clip(FIRST, LAST) for time in ("start", "stop"))  # or they overflow
+    start, stop = (done[time].where(done[time].between(FIRST, LAST)) for time in ("start", "stop"))
     return pd.DataFrame(
         {
             "rider": done["rider"],
             "zone": done["station"].map(STATIONS),
             "hour": done["start"].dt.hour.astype("Int32"),
-            "minutes": (stop - start).dt.total_seconds() / 60,
+            "minutes": (stop - start).dt.total_seconds() / 60,  # far apart, times overflow
         }
     )
 

@@ -10,7 +10,7 @@ ZONES = ["East", "West"]
 MAX_ROWS = 10
 """How many rides of one rider count in a month."""
 FIRST, LAST = pd.Timestamp("2000-01-01"), pd.Timestamp("2100-01-01")
-"""Times outside are taken for these."""
+"""A ride that starts or stops outside has no minutes."""
 
 
 class Rides(pa.DataFrameModel):
