@@ -163,9 +163,7 @@ def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray], np.ndarra
 
 
 def _within(
-    release: Release,
-    sums: _Sums,
-    shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None,
+    release: Release, sums: _Sums, shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None
 ) -> Noise:
     """Return the error of `a x - b y` from what the blocks of one release do to it.
 
