@@ -259,7 +259,9 @@ def test_other_bounds_and_given_numbers_of_rows_are_refused():
     with raises(QueryError, "given with an error"):
         dpf.change(*given)
     with raises(QueryError, "given with an error"):
-        dpf.combine(dict(enumerate(given)), {0: {"A": 1}, 1: {"A": -1}})
+        dpf.combine(
+            dict(enumerate(given)), dict.fromkeys((0, 1), pd.DataFrame({"high": {"A": 1.0}}))
+        )
     assert list(dpf.change(*known)) == COLUMNS
 
 
