@@ -7,6 +7,7 @@ the bounds, so that offsets from their middle lie in [-1, 1].
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ _FEWEST = 20  # groups: fewer say too little about each other
 _STEPS = 100  # of EM
 _STILL = 1e-3  # a step that moves no weight, nor the center, by more is the last
 _FITTED = 5_000  # groups: what more of them say of the prior is not worth the time
+_BLOCK = 1_000  # groups: what is computed of so many stays in the cache
 _NARROW = 0.01  # least of `1 - M^2`
 _RATIO = 1.2  # of one number of rows to the next, in their distribution
 _REACH = 1.5  # standard errors by which a mean moves at most (Efron and Morris 1972)
@@ -253,21 +255,16 @@ def likely_rows(rows: np.ndarray, variance: float) -> LikelyRows:
     flat = 1 / len(centers)
     weights, fitted = np.full(len(centers), flat), likelihoods(rows[_some(len(rows))])
     for _ in range(_STEPS):
-        shares = weights * np.einsum("kn,n->k", fitted, 1 / _mix(weights, fitted))
+        shares = weights * (fitted @ (1 / (weights @ fitted)))
         weights = (shares + flat) / (fitted.shape[1] + 1)
     found = np.empty((2, len(rows)))
     for begin in range(0, len(rows), _FITTED):  # blocks, for memory
         some = slice(begin, begin + _FITTED)
         likely = likelihoods(rows[some])
-        shares = weights[:, None] * likely / _mix(weights, likely)
+        shares = weights[:, None] * likely / (weights @ likely)
         inside = np.maximum(centers + spreads / variances * (rows[some] - centers), 1.0)
         found[:, some] = (shares * inside).sum(0), (shares / inside).sum(0)
     return LikelyRows(*found)
-
-
-def _mix(weights: np.ndarray, densities: np.ndarray) -> np.ndarray:
-    """Return by group the density of a mixture, from those of its parts, by part and group."""
-    return np.asarray(np.einsum("k,kn->n", weights, densities))
 
 
 def _some(groups: int) -> slice:
@@ -305,11 +302,11 @@ def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Scal
     for _ in range(_STEPS):
         last = prior
         made.fill(noisy, spreads, prior)
-        over = 1 / _mix(prior.weights, made.densities)
-        shares = prior.weights * np.einsum("kn,n->k", made.densities, over)
+        over = 1 / (prior.weights @ made.densities)
+        shares = prior.weights * (made.densities @ over)
         weights = (shares + _LIKELY) / (len(rows.rows) + 1)
         np.multiply(made.densities, made.precisions, out=made.densities)
-        center = _center(noisy, rows.rows, over * _mix(prior.weights, made.densities))
+        center = _center(noisy, rows.rows, over * (prior.weights @ made.densities))
         prior = prior._replace(center=center, weights=weights)
         moved = max(np.abs(weights - last.weights).max(), abs(center - last.center))
         if moved < _STILL:
@@ -320,8 +317,8 @@ def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Scal
 def _center(noisy: NoisyRatio, rows: np.ndarray, precisions: np.ndarray) -> float:
     """Return the offset M that fits `T = M n` best, by weighted least squares."""
     weights = precisions * rows
-    found = (weights * noisy.centered).sum() / max(float((weights * rows).sum()), _LEAST)
-    return float(np.clip(found, -1, 1))
+    found = float(weights @ noisy.centered) / max(float(weights @ rows), _LEAST)
+    return min(max(found, -1.0), 1.0)
 
 
 def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
@@ -365,7 +362,7 @@ def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> f
     """Return the logarithm of the likelihood, with that of one more group."""
     spreads = rows.rows**2 * _spreads(rows, prior.within)
     made = _Densities(*np.empty((3, *spreads.shape)))
-    logs = made.fill(noisy, spreads, prior) + np.log(_mix(prior.weights, made.densities))
+    logs = made.fill(noisy, spreads, prior) + np.log(prior.weights @ made.densities)
     return float(logs.sum() + _LIKELY @ np.log(prior.weights))
 
 
@@ -375,7 +372,7 @@ def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posteri
     made = _Densities(*np.empty((3, *spreads.shape)))
     made.fill(noisy, rows.rows**2 * spreads, prior)
     spreads *= _widest(prior.center)
-    shares = prior.weights[:, None] * made.densities / _mix(prior.weights, made.densities)
+    shares = prior.weights[:, None] * made.densities / (prior.weights @ made.densities)
     residual = noisy.centered - prior.center * noisy.rows
     parts = spreads * made.precisions
     means = parts * (rows.rows * residual)
@@ -408,10 +405,13 @@ def raw_risks(noisy: NoisyRatio, rows: np.ndarray, known: Posterior) -> np.ndarr
     >>> raw_risks(noisy, np.array([100.0]), known).round(6).tolist()  # (2 + 2 * .2**2) / 100**2
     [0.000208]
     """
-    deviations = np.sqrt(known.variances)
     risks = np.zeros(len(rows))
-    for step, weight in _THREE:
-        risks += weight * _risk_at(noisy, rows, np.clip(known.means + step * deviations, -1, 1))
+    for begin in range(0, len(rows), _BLOCK):
+        some = slice(begin, begin + _BLOCK)
+        deviations = np.sqrt(known.variances[some])
+        for step, weight in _THREE:
+            truth = np.clip(known.means[some] + step * deviations, -1, 1)
+            risks[some] += weight * _risk_at(noisy, rows[some], truth)
     return risks
 
 
@@ -422,19 +422,23 @@ def _risk_at(noisy: NoisyRatio, rows: np.ndarray, truth: np.ndarray) -> np.ndarr
     deviation = math.sqrt(noisy.rows_variance)
     slope = noisy.covariance / deviation if deviation else 0.0
     rest = math.sqrt(noisy.centered_variance - slope**2)
-    places, weights = np.polynomial.hermite_e.hermegauss(15)
-    risks = np.zeros(len(rows))
+    places, weights = _normal_nodes()
     low, high = -1 - truth, 1 - truth
-    for place, weight in zip(places, weights / weights.sum(), strict=True):
-        divisor = np.maximum(rows + deviation * place, 1.0)
-        bias, scale = (rows * truth + slope * place) / divisor - truth, rest / divisor
-        begin, end = (low - bias) / scale, (high - bias) / scale
-        below, above = special.ndtr(begin), special.ndtr(-end)
-        first, last = (np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) for z in (begin, end))
-        inside = (bias**2 + scale**2) * (1 - above - below)
-        inside += 2 * bias * scale * (first - last) + scale**2 * (begin * first - end * last)
-        risks += weight * (low**2 * below + high**2 * above + inside)
-    return risks
+    divisor = np.maximum(rows + deviation * places, 1.0)
+    bias, scale = (rows * truth + slope * places) / divisor - truth, rest / divisor
+    begin, end = (low - bias) / scale, (high - bias) / scale
+    below, above = special.ndtr(begin), special.ndtr(-end)
+    first, last = (np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) for z in (begin, end))
+    inside = (bias**2 + scale**2) * (1 - above - below)
+    inside += 2 * bias * scale * (first - last) + scale**2 * (begin * first - end * last)
+    return np.asarray(weights @ (low**2 * below + high**2 * above + inside))
+
+
+@cache
+def _normal_nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes of a quadrature of normal variables, in a column, and their weights."""
+    places, weights = np.polynomial.hermite_e.hermegauss(15)
+    return places[:, None], weights / weights.sum()
 
 
 def _within_reach(
