@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -25,6 +27,8 @@ from dpframe.privacy.laws import IndependentSum, Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.queries.timescale import in_seconds
 
+_Side: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Distances added as squares, as they are, and whether an end is that of what is possible."""
 _COLUMNS = ["estimate", "std_error", "low", "high"]
 
 
@@ -119,7 +123,7 @@ def change_of(
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         pairs = zip(now.cells(rows[0], level), then.cells(rows[1], level), strict=True)
         tables = [
-            _percent(_Both(*pair), level) if percent else _difference(_Both(*pair), level)
+            _percent(_Both(*pair, level)) if percent else _difference(_Both(*pair, level))
             for pair in pairs
         ]
     alone = np.setdiff1d(np.arange(len(known)), rows[1])
@@ -250,22 +254,26 @@ def _check_comparable(now: _Table, then: _Table) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Both:
-    """Cells of a column, now and before."""
+    """Cells of a column, now and before, and the level of their intervals."""
 
     now: _Cells
     then: _Cells
+    level: float
+
+    @cached_property
+    def alone(self) -> list[Value]:
+        """The half-widths of the noise of each."""
+        both = self.now, self.then
+        return [IndependentSum([one.noise(1.0)]).half_width(self.level) for one in both]
 
     def error(self, a: Value, b: Value) -> "_ErrorOfBoth":
-        """Return the error of `a y - b x`."""
+        """Return the error of `a y - b x`, with y now and x before."""
         return _ErrorOfBoth(self, a, b)
 
 
 @dataclass(frozen=True, eq=False)
 class _ErrorOfBoth:
-    """The error of `a y - b x`, with y of the cells now, x of those before, a and b not negative.
-
-    b may be negative as well, for quotients below 0 of numbers whose errors are symmetric.
-    """
+    """The error of `a y - b x`, with y of the cells now, x of those before, and a not negative."""
 
     both: _Both
     a: Value
@@ -281,46 +289,54 @@ class _ErrorOfBoth:
         """The standard deviation of the sum."""
         return self.noise.deviation
 
-    def widths(self, level: float) -> tuple[Value, Value]:
-        """Return how far the true sum may be below and above the estimate."""
-        now, then = self.both.now, self.both.then
-        width = self.noise.half_width(level)
-        if now.ends is None:
-            return width, width
-        pairs = ((now, self.a), (then, self.b))
-        alike = norm(IndependentSum([one.noise(by)]).half_width(level) for one, by in pairs)
-        factor = np.divide(width, alike, out=np.ones(np.shape(alike)), where=alike > 0)
-        (down, up, first, last), (fall, rise, lowest, highest) = now.distances(), then.distances()
-        a, b = np.abs(self.a), np.abs(self.b)
-        turned = np.asarray(self.b) < 0
+    @property
+    def _alike(self) -> np.ndarray:
+        """What the half-widths of both add up to, as squares."""
+        one, other = self.both.alone
+        return norm([np.abs(self.a * one), np.abs(self.b * other)])
+
+    def _sides(self) -> tuple[_Side, _Side]:
+        """Return distances to ends for true sums below and above the estimate."""
+        (down, up, first, last), (fall, rise, lowest, highest) = (
+            one.distances() for one in (self.both.now, self.both.then)
+        )
+        a, b, turned = self.a, np.abs(self.b), np.asarray(self.b) < 0
         fall, rise = np.where(turned, rise, fall), np.where(turned, fall, rise)
         lowest, highest = np.where(turned, highest, lowest), np.where(turned, lowest, highest)
         return (
-            _added(a * down, b * rise, first | highest, factor),
-            _added(a * up, b * fall, last | lowest, factor),
+            (np.hypot(a * down, b * rise), a * down + b * rise, first | highest),
+            (np.hypot(a * up, b * fall), a * up + b * fall, last | lowest),
         )
+
+    def widths(self) -> tuple[Value, Value]:
+        """Return how far the true sum may be below and above the estimate."""
+        width = self.noise.half_width(self.both.level)
+        if self.both.now.ends is None:
+            return width, width
+        alike = self._alike
+        factor = np.divide(width, alike, out=np.ones(np.shape(alike)), where=alike > 0)
+        below, above = (np.where(ends, full, factor * part) for part, full, ends in self._sides())
+        return below, above
 
     def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
         """Tell where the sum may be that far off: a test of the level."""
         if self.both.now.ends is None:
             return self.noise.holds(distance, level)
-        below, above = self.widths(level)
         high = self.a * self.both.now.values > self.b * self.both.then.values
-        held: np.ndarray = distance <= np.where(high, below, above)
+        sides = zip(*self._sides(), strict=True)
+        part, full, ends = (np.where(high, below, above) for below, above in sides)
+        # how far off it is where errors are those of the noise alone
+        far = np.where(distance > 0, np.inf, 0.0)
+        off = np.divide(distance * self._alike, part, out=far, where=part > 0)
+        held: np.ndarray = np.where(ends, distance <= full, self.noise.holds(off, level))
         return held
 
 
-def _added(one: np.ndarray, other: np.ndarray, whole: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """Add distances as squares, times a factor, or as they are."""
-    added: np.ndarray = np.where(whole, one + other, factor * np.hypot(one, other))
-    return added
-
-
-def _difference(both: _Both, level: float) -> np.ndarray:
+def _difference(both: _Both) -> np.ndarray:
     """Return differences, their errors and both ends of their intervals."""
     now, then = both.now, both.then
     estimate, error = now.values - then.values, both.error(1.0, 1.0)
-    down, up = error.widths(level)
+    down, up = error.widths()
     if isinstance(now.part, TotalPart) and now.part.integer:  # and so is the change
         down, up = np.floor(down), np.floor(up)
     low, high = estimate - down, estimate + up
@@ -330,7 +346,7 @@ def _difference(both: _Both, level: float) -> np.ndarray:
     return np.stack(np.broadcast_arrays(estimate, error.deviation, low, high), axis=1)
 
 
-def _percent(both: _Both, level: float) -> np.ndarray:
+def _percent(both: _Both) -> np.ndarray:
     """Return relative changes in percent, their errors and both ends of their intervals."""
     now, then = both.now, both.then
     if then.part.times is not None and then.part.times.counted != "in seconds":
@@ -342,7 +358,7 @@ def _percent(both: _Both, level: float) -> np.ndarray:
     size = [float(np.max(one, initial=0.0)) for one in errors]
     unit = size[0] / size[1] if all(size) else 1.0
     quotient = Quotients(now.values, then.values, least, span, unit, both.error)
-    found = estimate_quotients(pd.RangeIndex(len(now.values)), quotient, level)
+    found = estimate_quotients(pd.RangeIndex(len(now.values)), quotient, both.level)
     return 100 * (found.to_numpy() - [1.0, 0.0, 1.0, 1.0])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import check_not_selected
-from dpframe.accuracy.joint_errors import Source, Weighed, independent_sources, steps_before
+from dpframe.accuracy.joint_errors import NoiseSource, Weighed, independent_sources, steps_before
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_each_before
 from dpframe.certificates.diagnosis import mark_diagnosis
@@ -147,7 +147,7 @@ def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[list[Weighed], flo
     return tables, np.where(numbers == 0, 0.0, numbers * cells).sum()
 
 
-def _estimate_frame(sources: list[Source], estimate: float, level: float) -> pd.DataFrame:
+def _estimate_frame(sources: list[NoiseSource], estimate: float, level: float) -> pd.DataFrame:
     """Return the estimate with its error and interval, as a row."""
     sums = [_sum_of(source) for source in sources]
     error = _norm(np.array([float(noise.deviation) for _, noise in sums]))
@@ -157,7 +157,7 @@ def _estimate_frame(sources: list[Source], estimate: float, level: float) -> pd.
     return pd.DataFrame(row)
 
 
-def _sum_of(source: Source) -> tuple[Law, NoiseSum]:
+def _sum_of(source: NoiseSource) -> tuple[Law, NoiseSum]:
     """Return the sum of the noises of one release, and their law."""
     noise, rows, parts = source
     errors = {block: _norm(part) for block, part in parts.items()}

@@ -31,11 +31,11 @@ def steps_before(certificate: Certificate) -> StepKinds:
 
 Weighed: TypeAlias = tuple[Release, np.ndarray]
 """What is said about a table, and the weights of its cells by row and column."""
-Source: TypeAlias = tuple[NoiseRecord, int, dict[str, np.ndarray]]
+NoiseSource: TypeAlias = tuple[NoiseRecord, int, dict[str, np.ndarray]]
 """Noise that one release drew, the rows of its query, and by block what it adds to a sum."""
 
 
-def independent_sources(tables: Sequence[Weighed]) -> list[Source]:
+def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
     """Return where the noise of a weighted sum over tables comes from, one source per release.
 
     Different releases drew noise of their own. What tables of one release share is known within a
@@ -60,7 +60,7 @@ def independent_sources(tables: Sequence[Weighed]) -> list[Source]:
     return [_source(own) for own in by_release.values()]
 
 
-def _source(tables: Sequence[Weighed]) -> Source:
+def _source(tables: Sequence[Weighed]) -> NoiseSource:
     """Return what the noise of one release adds to a sum, as deviations by block."""
     (release, weights), *others = tables
     rows = release.query.cells

@@ -173,10 +173,14 @@ def test_margins_of_two_releases_are_combined_with_the_covariance_within_each(pe
 
 
 def test_tables_of_one_release_that_are_no_margins_of_one_query_are_refused(people):
-    one = margins(people)["sex",]
-    for other in (one, one.dp.rename({"count": "n"})):
+    queries = {"n": dpf.count("sex"), "high": dpf.count("sex", where="wage > 9")}
+    made = people.dp.release(queries, epsilon=1)
+    for other in (made["high"], made["n"], made["n"].dp.select(keys=["m"])):
         with raises(QueryError, "may share noise", parameter="released"):
-            dpf.combine({"a": one, "b": other}, {"a": {"f": 1}, "b": {"m": -1}})
+            dpf.combine({"a": made["n"], "b": other}, {"a": {"f": 1}, "b": {"m": -1}})
+    twice = margins(people)["sex",]  # of margins it is known
+    weights = {"a": {"f": 1}, "b": {"f": -1}}
+    assert dpf.combine({"a": twice, "b": twice}, weights)["std_error"].iloc[0] < 1e-9
 
 
 def test_tables_by_sums_of_signs_are_combined_by_the_sums_that_they_share(people):
