@@ -67,7 +67,8 @@ def test_errors_are_averages_over_what_the_released_numbers_may_come_from(found)
     least = [min(of_draw) for of_draw in zip(*errors, strict=True)]
     typical = np.prod(np.power(least, 1 / 300))
     for error, of_cap in zip(found["error"], errors, strict=True):
-        assert error == pytest.approx(typical * np.mean([e / b for e, b in zip(of_cap, least)]))
+        ratios = [one / best for one, best in zip(of_cap, least, strict=True)]
+        assert error == pytest.approx(typical * np.mean(ratios))
     assert (np.diff(found["lost"]) <= 0).all()
     assert (found["error"] >= found["noise"] * (1 - 1e-9)).all()
     assert (found["error_high"] > found["error"]).all()
