@@ -162,7 +162,7 @@ def check_equal(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.sampled(every=11)
+@pytest.mark.sampled(every=11, full=3)
 @pytest.mark.parametrize(("caps", "layout"), CASES)
 @pytest.mark.parametrize("name", list(QUERIES))
 def test_totals_are_those_of_pandas(name, caps, layout, tmp_path, monkeypatch):
