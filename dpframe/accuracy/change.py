@@ -88,7 +88,7 @@ def change(
     zone
     A          1.0        0.0  1.0   1.0
     B          1.0        0.0  1.0   1.0
-    >>> change(now, before, percent=True)["estimate"].tolist()
+    >>> change(now, before, percent=True)["estimate"].round(6).tolist()
     [20.0, 25.0]
     """
     level = check_level(level)

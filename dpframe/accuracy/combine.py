@@ -129,7 +129,7 @@ def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
 
 def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryError:
     rule = f"must be a dict by table, as the tables released, {list(released)[:5]!r}"
-    way_out = "A table is named by its columns, in any order."
+    way_out = "Margins are named by their columns, in any order."
     return QueryError.about("weights", rule, given, way_out)
 
 

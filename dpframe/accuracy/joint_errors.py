@@ -11,6 +11,7 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.parts import LayersPart, MarginsPart, NoiseRecord, SignsPart, TreePart
 from dpframe.certificates.steps import ALL_ROWS, CELLS_AS_RELEASED, StepKinds
 from dpframe.errors import QueryError
+from dpframe.strategies.linear import KNOWN
 
 _OF_MARGINS = MarginsPart, SignsPart
 
@@ -79,9 +80,6 @@ def _source(tables: Sequence[Weighed]) -> Source:
     return noise, rows, {b: p.sum(keepdims=True) if b in common else p for b, p in moved.items()}
 
 
-_GIVEN = "-1"  # the block of errors of rows that were given
-
-
 def check_no_given_rows(release: Release) -> None:
     """Refuse rows that were given with an error: another release may have the same one.
 
@@ -90,7 +88,7 @@ def check_no_given_rows(release: Release) -> None:
     QueryError
         If there are such.
     """
-    if any(_GIVEN in column.deviations for column in release.columns):
+    if any(str(KNOWN) in column.deviations for column in release.columns):
         rule = "numbers of rows were given with an error, n=(values, variance), which may be that"
         way_out = "Compare releases that count their rows, or are given them without an error."
         raise QueryError(f"{rule} of another release. {way_out}", parameter="released")

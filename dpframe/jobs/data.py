@@ -13,6 +13,7 @@ import pandas as pd
 from dpframe.accessors.parquet import ParquetScan, scan_parquet
 from dpframe.columns.values import arrow_type
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError, a_type
@@ -80,7 +81,8 @@ class Data:
                 raise self.error(f"{path} is not a file.")
         if form == "parquet":
             scan = self._read(lambda: scan_parquet(self._place))
-            return Stored(list(scan.columns), _names_of(scan.types), scan=scan)
+            known = {**dict.fromkeys(scan.columns, FOLDERS), **_names_of(scan.types)}
+            return Stored(list(scan.columns), known, scan=scan)
         if form == "csv":
             files = {path: self._read(partial(_header, self, path)) for path in self.paths}
             return Stored(list(dict.fromkeys(chain(*files.values()))), self.types, files)

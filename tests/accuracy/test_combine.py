@@ -152,7 +152,7 @@ def test_weights_name_cells_once_by_finite_numbers(trips, weights):
 def test_another_release_is_no_weights(trips, weights):
     one, other = (trips.dp.count(by="zone", mu=0.5) for _ in range(2))
     for call in (one.dp.combine, lambda given: dpf.combine({"zone": one}, {"zone": given})):
-        with raises(QueryError, "std_error", parameter="weights"):
+        with raises(QueryError, ".dp.change(before)", parameter="weights"):
             call(weights(other))
 
 

@@ -160,11 +160,23 @@ def test_weights_of_tables_name_tables(people, weights):
         dpf.combine(margins(people), weights)
 
 
-def test_tables_of_two_releases_are_not_combined(people):
-    one, other = margins(people), margins(people)
-    mixed = {("sex",): one["sex",], ("age",): other["age",]}
-    with raises(QueryError, "one query", parameter="released"):
-        dpf.combine(mixed, {("sex",): {"f": 1}, ("age",): {1: 1}})
+@pytest.mark.parametrize("mechanism", ["gaussian", "box"])
+def test_margins_of_two_releases_are_combined_with_the_covariance_within_each(people, mechanism):
+    weights = {("sex",): {"f": 1.0}, ("sex", "edu"): {("f", "high"): -1.0}}
+    tables = [margins(people, mechanism) for _ in range(2)]
+    alone = [dpf.combine(one, weights).iloc[0] for one in tables]
+    years = {(name, year): one[name] for year, one in enumerate(tables) for name in weights}
+    signs = {key: pd.Series(weights[key[0]]) * (2 * key[1] - 1) for key in years}
+    both = dpf.combine(years, signs).iloc[0]
+    assert both["estimate"] == pytest.approx(alone[1]["estimate"] - alone[0]["estimate"])
+    assert both["std_error"] == pytest.approx(math.hypot(*(one["std_error"] for one in alone)))
+
+
+def test_tables_of_one_release_that_are_no_margins_of_one_query_are_refused(people):
+    one = margins(people)["sex",]
+    for other in (one, one.dp.rename({"count": "n"})):
+        with raises(QueryError, "may share noise", parameter="released"):
+            dpf.combine({"a": one, "b": other}, {"a": {"f": 1}, "b": {"m": -1}})
 
 
 def test_tables_by_sums_of_signs_are_combined_by_the_sums_that_they_share(people):

@@ -40,7 +40,7 @@ def missed(rows, spend, *, groups=20, bins=256, simultaneous=False, narrow=1.0):
             privacy_unit=dpf.EACH_ROW,
             **spend,
         )
-        found = released.dp.quantile(DECILES, LEVEL, simultaneous=simultaneous)
+        found = released.dp.quantile(DECILES, level=LEVEL, simultaneous=simultaneous)
         low, high = (found[f"x_{end}"].to_numpy().reshape(groups, 9) for end in ("low", "high"))
         middle, half = (low + high) / 2, narrow * (high - low) / 2
         true = np.sort(x, axis=1)[:, np.ceil(np.multiply(DECILES, rows)).astype(int) - 1]

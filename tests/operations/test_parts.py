@@ -12,7 +12,7 @@ import dpframe as dpf
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import BudgetExceededError, DeclarationError, QueryError, UnknownColumnError
+from dpframe.errors import BudgetExceededError, DeclarationError, UnknownColumnError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
@@ -133,11 +133,83 @@ def test_parts_that_the_column_cannot_hold_are_refused():
     days.dp.declare(ledger=Ledger(budget=PURE, part="week"), **UNIT)
     with raises(DeclarationError, "which holds times", parameter="part"):
         days.dp.count(part="2024-03-01", epsilon=0.1)
-    keyed = flights()
-    keyed.dp.declare(ledger=keyed.dp.ledger, keys={**KEYS, "week": [47, 48]}, **UNIT)
-    with raises(QueryError, "never equal"):
-        keyed.dp.count(part="2024-03", epsilon=0.1)
-    assert not keyed.dp.ledger.entries
+
+
+ASKED = [1, 1.5, 300, "2024-03", "047"]
+TEXTS, NUMBERS, NOTHING = ASKED, [1, 1.5, 300], []
+UNTOLD = [  # where one cell may have decided on the dtype
+    pd.Series([1, 2]),
+    pd.Series([1, None]),
+    pd.Series([True]),
+    pd.Series(["2024-03"], dtype=object),
+    pd.Series([1], dtype="category"),
+    pd.Series([None, None]),
+]
+HELD = [
+    *((column, NUMBERS) for column in UNTOLD),
+    (pd.Series(["a"], dtype="string"), TEXTS),
+    (pd.Series(pd.Categorical.from_codes([0], pd.array(["a"], dtype="string"))), TEXTS),
+    (pd.Series([1], dtype="Int8"), [1]),
+    (pd.Series([1], dtype="UInt16"), [1, 300]),
+    (pd.Series([True], dtype="boolean"), [1]),
+    (pd.Series([0.5], dtype="Float64"), NUMBERS),
+    (pd.Series(pd.to_datetime(["2024-03-01"])), NOTHING),
+    (pd.Series(pd.to_timedelta([300])), NOTHING),
+    (pd.Series(pd.period_range("2024-03", periods=1, freq="M")), NOTHING),
+    (pd.Series(pd.interval_range(0, 1)), NOTHING),
+]
+
+
+def taken(frame, **facts) -> list:
+    """Return the parts that a release takes; the others are refused before anything is charged."""
+    declared = {"ledger": Ledger(budget=BUDGET, part="week"), **UNIT, **facts}
+    dpf.declare(frame, **declared)
+    found = []
+    for part in ASKED:
+        try:
+            dpf.release(frame, dpf.count(), part=part, epsilon=0.01)
+            found.append(part)
+        except DeclarationError as error:
+            assert error.parameter == "part"
+    assert len(declared["ledger"].entries) == len(found)
+    return found
+
+
+@pytest.mark.parametrize(("column", "held"), HELD, ids=lambda one: str(getattr(one, "dtype", "")))
+def test_a_type_decides_which_parts_a_column_can_hold(column, held):
+    assert taken(pd.DataFrame({"plane": "a", "week": column})) == held
+
+
+@pytest.mark.parametrize("column", UNTOLD, ids=lambda one: str(one.dtype))
+def test_what_is_declared_decides_where_one_cell_may_have_decided_on_the_dtype(column):
+    for keys, held in ((["2024-03"], TEXTS), ([1, "a"], TEXTS), ([1], NUMBERS)):
+        frame = pd.DataFrame({"plane": "a", "week": column})
+        assert taken(frame, keys={"week": keys}) == held
+    dates = pd.date_range("2024", periods=2)
+    assert taken(pd.DataFrame({"plane": "a", "week": column}), bounds={"week": dates}) == NOTHING
+
+
+def test_schemas_say_which_parts_a_column_can_hold():
+    pa = pytest.importorskip("pandera.pandas")
+    for kind, held in ((str, TEXTS), (int, [1, 300]), (None, NUMBERS)):
+        frame = pd.DataFrame({"plane": "a", "week": pd.Series(["2024-03"], dtype=object)})
+        schema = pa.DataFrameSchema({"week": pa.Column(kind)})
+        assert taken(frame, schema=schema) == held
+
+
+@pytest.mark.parametrize("engine", ["dask", "files", "folders"])
+def test_every_engine_refuses_parts_that_a_column_cannot_hold(tmp_path, engine):
+    pytest.importorskip("pyarrow")
+    rows = pd.DataFrame({"plane": ["a"], "week": pd.array([1], dtype="Int8")})
+    if engine == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        pytest.importorskip("dpframe.dask")
+        assert taken(dd.from_pandas(rows, npartitions=1)) == [1]
+        return
+    folders = ["week"] if engine == "folders" else None  # of texts; those of digits are numbers
+    rows.to_parquet(tmp_path / "x", partition_cols=folders)
+    held = [1] if folders is None else [*NUMBERS, "2024-03"]
+    assert taken(dpf.scan_parquet(tmp_path / "x")) == held
 
 
 class AlwaysEqual(str):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 from support.trees import contrast_tree, node_tree
 
 import dpframe as dpf
@@ -289,6 +290,9 @@ def test_on_a_release_quantile_reads_quantiles_off():
     pd.testing.assert_frame_equal(dpf.quantile(released, 0.5, level=0.9), half)
     with pytest.raises(QueryError, match="above 0 and below 1"):
         released.dp.quantile("zone")
+    for twice in ([0.2, 0.8], 0.9), ("zone", [0.2]):
+        with raises(QueryError, "level= by its name", parameter="q"):
+            released.dp.quantile(*twice)
 
 
 def test_a_group_called_quantile_is_refused():
