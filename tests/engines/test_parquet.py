@@ -425,7 +425,7 @@ def test_a_file_is_read_anew(tmp_path):
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("absent.parquet", {}, "cannot be read"),
+        ("absent.parquet", {}, "no such file"),
         ("empty", {}, "where there are none"),
         ([], {}, "where there are none"),
         ("text.parquet", {}, "cannot be read"),
