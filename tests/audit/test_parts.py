@@ -3,8 +3,8 @@
 Every game is played to its end by backward induction: at each history the adversary stops, or
 chooses the release that serves best, among those that a real ledger accepts. Its history is the
 privacy loss L so far: the log of the ratio of the laws of all answers, for two neighbors. What it
-reaches is the largest mean of `(1 - exp(epsilon - L))+`, which may not be above delta. Losses are on
-a grid, rounded up, so that nothing is missed; where delta is 0, the comparison is exact.
+reaches is the largest mean of `(1 - exp(epsilon - L))+`, which may not be above delta. Losses are
+on a grid, rounded up, so that nothing is missed; where delta is 0, the comparison is exact.
 """
 
 import itertools
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -126,7 +126,7 @@ def fillings_of(*rows: tuple[str, ...]) -> list[Filling]:
     return list(itertools.product([(), *rows], repeat=len(UNITS)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def made(filling: Filling, unit: str | tuple[str, ...], neighboring: str) -> pd.DataFrame:
     rows = [(*who, zone) for who, own in zip(UNITS, filling, strict=True) for zone in own]
     frame = pd.DataFrame(rows, columns=["plane", "week", "zone"])
@@ -140,7 +140,7 @@ def made(filling: Filling, unit: str | tuple[str, ...], neighboring: str) -> pd.
     return frame
 
 
-@lru_cache(maxsize=None)
+@cache
 def answered(
     filling: Filling, name: str, part: Part, unit: str | tuple[str, ...], neighboring: str
 ) -> tuple[list[int], list[Fraction]]:
