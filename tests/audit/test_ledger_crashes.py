@@ -38,7 +38,7 @@ PARTS = ("1", "2", "47")
 ALIVE = 2  # workers at work at any time
 LONGEST = 0.05  # seconds until the next one is killed
 LONGEST_WATCHED = 0.2  # where threads of a process wait for each other
-KILLS_PER_LEDGER = 100  # a longer ledger takes longer to check
+KILLS_PER_LEDGER = 20  # a longer ledger takes longer to check
 
 kills = pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.audit)])
 
