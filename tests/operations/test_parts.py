@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from support.charging import PURE
 from support.raising import raises
@@ -121,6 +122,54 @@ def test_where_every_row_is_a_unit_any_column_may_be_the_part():
     assert measured(frame, dpf.count(), 47) == [[3]]
     with raises(UnknownColumnError):
         flights(ledger=Ledger(budget=PURE, part="year"), privacy_unit=dpf.EACH_ROW, **caps)
+
+
+def in_partitions(frame, _):
+    return pytest.importorskip("support.dasking").split(frame, 2)
+
+
+def in_a_file(frame, folder):
+    frame.to_parquet(folder / "rows.parquet")
+    return dpf.scan_parquet(folder / "rows.parquet", progress=False)
+
+
+ENGINES = [lambda frame, _: frame.copy(), in_partitions, in_a_file]
+SCHEMA = pa.DataFrameSchema({"zone": pa.Column(str, pa.Check.isin(["A", "B"]))})
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["keywords", "schema"])
+@pytest.mark.parametrize("engine", ENGINES, ids=["pandas", "dask", "parquet"])
+def test_every_engine_refuses_a_unit_that_may_be_in_several_parts(tmp_path, engine, schema):
+    ledger = Ledger.create(tmp_path / "x.ledger", budget=PURE, part="week")
+    rows = pd.DataFrame(ROWS, columns=["plane", "week", "zone", "x"])
+
+    def declared(unit, **facts):
+        frame = engine(rows, tmp_path)
+        dpf.declare(frame, schema, privacy_unit=unit, ledger=ledger, **facts)
+        return frame
+
+    for unit in ("plane", ["plane"], ["plane", "zone"], "x"):
+        with raises(DeclarationError, "one unit may be in several", parameter="privacy_unit"):
+            declared(unit, max_rows=4)
+        with raises(DeclarationError, "one unit may be in several", parameter="privacy_unit"):
+            dpf.declares(schema, privacy_unit=unit, max_rows=4, ledger=ledger)(engine)(
+                rows, tmp_path
+            )
+    assert ledger.head == Ledger(ledger.path).head
+    assert Ledger(ledger.path).protected is None  # nothing was settled
+    frame = declared(["week", "plane"], max_rows=4)
+    # the ledger stays with the frame, and so does what it protects
+    with raises(DeclarationError, "", parameter="privacy_unit"):
+        dpf.declare(frame, schema, privacy_unit="plane", max_rows=4)
+    rowwise = Ledger(budget=PURE, part="week")
+    dpf.declare(engine(rows, tmp_path), schema, privacy_unit=dpf.EACH_ROW, ledger=rowwise)
+    with raises(UnknownColumnError, "year"):
+        dpf.declare(
+            engine(rows, tmp_path),
+            schema,
+            privacy_unit=dpf.EACH_ROW,
+            ledger=Ledger(budget=PURE, part="year"),
+        )
 
 
 def test_a_frame_without_a_budget_has_no_parts():
