@@ -17,6 +17,7 @@ from dpframe.columns import filters, lookup, values
 from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
+from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines.base import check_gathered
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -60,7 +61,7 @@ class ParquetEngine:
     def type_of(self, frame: ParquetFiles, label: Hashable) -> str | None:
         """Name the type of a column of files; what folders say is read value by value."""
         kind = frame.types.get(str(label))
-        return None if kind is None else values.arrow_type(kind)
+        return FOLDERS if kind is None else values.arrow_type(kind)
 
     def mark(self, frame: ParquetFiles) -> None:
         """Leave no mark: nothing is written to the files."""

@@ -1,9 +1,11 @@
 """A budget for every part of the data: what counts against which part, and what is refused."""
 
-import itertools
+import os
 import random
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger.chain import Chain, Row, _hash
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.pots import Pots, settle_pots
 
 DISCOVERING = Budget(1, 1e-6, discovery=4e-7)
@@ -208,23 +210,39 @@ def test_status_shows_a_part_and_all():
     assert len(Ledger(budget=PURE).status().parts) == 0
 
 
-@pytest.mark.full
-def test_processes_never_charge_one_share_too_many(tmp_path):
-    path, parts, times = tmp_path / "x.ledger", 4, 1
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize(
+    ("parts", "over_all", "seed"),
+    [
+        pytest.param(4, 2, 0, marks=pytest.mark.full),
+        *(pytest.param(50, 0, seed, marks=pytest.mark.audit) for seed in range(3)),
+        *(pytest.param(50, 3, seed, marks=pytest.mark.audit) for seed in range(3)),
+    ],
+)
+def test_processes_never_charge_one_share_too_many(tmp_path, parts, over_all, seed):
+    path, share = tmp_path / "x.ledger", Fraction(1, 4)
     Ledger.create(path, budget=PURE, part="week")
 
     def race(number: int) -> int:
-        ledger, charged = Ledger(path), 0
-        asked = [*itertools.product(range(parts), range(times))]
-        random.Random(number).shuffle(asked)
-        for part, _ in asked:
-            try:
-                ledger.charge(replace(of(part, pure(0.5)), spend=Spend.of(epsilon=0.5)))
-                charged += 1
-            except BudgetExceededError:
-                pass
-        return charged
+        ledger, draw = Ledger(path), random.Random(f"{seed}-{number}")
+        asked = [*range(parts), *[None] * over_all] * 2
+        draw.shuffle(asked)
+        with (tmp_path / f"told-{number}").open("w") as told:
+            for part in asked:
+                with suppress(BudgetExceededError):  # also of a share that others made smaller
+                    cost = ledger.status(part=part).share(share)
+                    made = of(part, PrivacyLoss(epsilon=cost.epsilon), share=share)
+                    ledger.charge(made)
+                    told.write(f"{made.release_id}\n")
+        return 0
 
-    counts = in_processes([lambda number=number: race(number) for number in range(8)])
-    assert sum(counts) == 2 * parts
-    assert [Ledger(path).status(part=one).used for one in range(parts)] == [1] * parts
+    assert in_processes(partial(race, number) for number in range(8)) == [0] * 8
+    told = [name for one in tmp_path.glob("told-*") for name in one.read_text().split()]
+    ledger = Ledger(path)
+    assert sorted(told) == sorted(one.release_id for one in ledger.entries)
+    everywhere = sum(one.part is None for one in ledger.entries)
+    for part in range(parts):
+        own = [one for one in ledger.entries if one.part == str(part)]
+        assert len(own) == 4 - everywhere  # all asked for more
+        assert state(list(ledger.entries), part, PURE) is not None
+        assert ledger.status(part=part).largest_share == 0

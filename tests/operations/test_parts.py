@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from support.charging import PURE
 from support.raising import raises
@@ -12,7 +13,7 @@ import dpframe as dpf
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import BudgetExceededError, DeclarationError, QueryError, UnknownColumnError
+from dpframe.errors import BudgetExceededError, DeclarationError, UnknownColumnError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
@@ -123,6 +124,54 @@ def test_where_every_row_is_a_unit_any_column_may_be_the_part():
         flights(ledger=Ledger(budget=PURE, part="year"), privacy_unit=dpf.EACH_ROW, **caps)
 
 
+def in_partitions(frame, _):
+    return pytest.importorskip("support.dasking").split(frame, 2)
+
+
+def in_a_file(frame, folder):
+    frame.to_parquet(folder / "rows.parquet")
+    return dpf.scan_parquet(folder / "rows.parquet", progress=False)
+
+
+ENGINES = [lambda frame, _: frame.copy(), in_partitions, in_a_file]
+SCHEMA = pa.DataFrameSchema({"zone": pa.Column(str, pa.Check.isin(["A", "B"]))})
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["keywords", "schema"])
+@pytest.mark.parametrize("engine", ENGINES, ids=["pandas", "dask", "parquet"])
+def test_every_engine_refuses_a_unit_that_may_be_in_several_parts(tmp_path, engine, schema):
+    ledger = Ledger.create(tmp_path / "x.ledger", budget=PURE, part="week")
+    rows = pd.DataFrame(ROWS, columns=["plane", "week", "zone", "x"])
+
+    def declared(unit, **facts):
+        frame = engine(rows, tmp_path)
+        dpf.declare(frame, schema, privacy_unit=unit, ledger=ledger, **facts)
+        return frame
+
+    for unit in ("plane", ["plane"], ["plane", "zone"], "x"):
+        with raises(DeclarationError, "one unit may be in several", parameter="privacy_unit"):
+            declared(unit, max_rows=4)
+        with raises(DeclarationError, "one unit may be in several", parameter="privacy_unit"):
+            dpf.declares(schema, privacy_unit=unit, max_rows=4, ledger=ledger)(engine)(
+                rows, tmp_path
+            )
+    assert ledger.head == Ledger(ledger.path).head
+    assert Ledger(ledger.path).protected is None  # nothing was settled
+    frame = declared(["week", "plane"], max_rows=4)
+    # the ledger stays with the frame, and so does what it protects
+    with raises(DeclarationError, "", parameter="privacy_unit"):
+        dpf.declare(frame, schema, privacy_unit="plane", max_rows=4)
+    rowwise = Ledger(budget=PURE, part="week")
+    dpf.declare(engine(rows, tmp_path), schema, privacy_unit=dpf.EACH_ROW, ledger=rowwise)
+    with raises(UnknownColumnError, "year"):
+        dpf.declare(
+            engine(rows, tmp_path),
+            schema,
+            privacy_unit=dpf.EACH_ROW,
+            ledger=Ledger(budget=PURE, part="year"),
+        )
+
+
 def test_a_frame_without_a_budget_has_no_parts():
     with raises(DeclarationError, "no budget is declared", parameter="part"):
         pd.DataFrame({"week": [1]}).dp.count(part=1, epsilon=1, privacy_unit=dpf.EACH_ROW)
@@ -133,11 +182,83 @@ def test_parts_that_the_column_cannot_hold_are_refused():
     days.dp.declare(ledger=Ledger(budget=PURE, part="week"), **UNIT)
     with raises(DeclarationError, "which holds times", parameter="part"):
         days.dp.count(part="2024-03-01", epsilon=0.1)
-    keyed = flights()
-    keyed.dp.declare(ledger=keyed.dp.ledger, keys={**KEYS, "week": [47, 48]}, **UNIT)
-    with raises(QueryError, "never equal"):
-        keyed.dp.count(part="2024-03", epsilon=0.1)
-    assert not keyed.dp.ledger.entries
+
+
+ASKED = [1, 1.5, 300, "2024-03", "047"]
+TEXTS, NUMBERS, NOTHING = ASKED, [1, 1.5, 300], []
+UNTOLD = [  # where one cell may have decided on the dtype
+    pd.Series([1, 2]),
+    pd.Series([1, None]),
+    pd.Series([True]),
+    pd.Series(["2024-03"], dtype=object),
+    pd.Series([1], dtype="category"),
+    pd.Series([None, None]),
+]
+HELD = [
+    *((column, NUMBERS) for column in UNTOLD),
+    (pd.Series(["a"], dtype="string"), TEXTS),
+    (pd.Series(pd.Categorical.from_codes([0], pd.array(["a"], dtype="string"))), TEXTS),
+    (pd.Series([1], dtype="Int8"), [1]),
+    (pd.Series([1], dtype="UInt16"), [1, 300]),
+    (pd.Series([True], dtype="boolean"), [1]),
+    (pd.Series([0.5], dtype="Float64"), NUMBERS),
+    (pd.Series(pd.to_datetime(["2024-03-01"])), NOTHING),
+    (pd.Series(pd.to_timedelta([300])), NOTHING),
+    (pd.Series(pd.period_range("2024-03", periods=1, freq="M")), NOTHING),
+    (pd.Series(pd.interval_range(0, 1)), NOTHING),
+]
+
+
+def taken(frame, **facts) -> list:
+    """Return the parts that a release takes; the others are refused before anything is charged."""
+    declared = {"ledger": Ledger(budget=BUDGET, part="week"), **UNIT, **facts}
+    dpf.declare(frame, **declared)
+    found = []
+    for part in ASKED:
+        try:
+            dpf.release(frame, dpf.count(), part=part, epsilon=0.01)
+            found.append(part)
+        except DeclarationError as error:
+            assert error.parameter == "part"
+    assert len(declared["ledger"].entries) == len(found)
+    return found
+
+
+@pytest.mark.parametrize(("column", "held"), HELD, ids=lambda one: str(getattr(one, "dtype", "")))
+def test_a_type_decides_which_parts_a_column_can_hold(column, held):
+    assert taken(pd.DataFrame({"plane": "a", "week": column})) == held
+
+
+@pytest.mark.parametrize("column", UNTOLD, ids=lambda one: str(one.dtype))
+def test_what_is_declared_decides_where_one_cell_may_have_decided_on_the_dtype(column):
+    for keys, held in ((["2024-03"], TEXTS), ([1, "a"], TEXTS), ([1], NUMBERS)):
+        frame = pd.DataFrame({"plane": "a", "week": column})
+        assert taken(frame, keys={"week": keys}) == held
+    dates = pd.date_range("2024", periods=2)
+    assert taken(pd.DataFrame({"plane": "a", "week": column}), bounds={"week": dates}) == NOTHING
+
+
+def test_schemas_say_which_parts_a_column_can_hold():
+    pa = pytest.importorskip("pandera.pandas")
+    for kind, held in ((str, TEXTS), (int, [1, 300]), (None, NUMBERS)):
+        frame = pd.DataFrame({"plane": "a", "week": pd.Series(["2024-03"], dtype=object)})
+        schema = pa.DataFrameSchema({"week": pa.Column(kind)})
+        assert taken(frame, schema=schema) == held
+
+
+@pytest.mark.parametrize("engine", ["dask", "files", "folders"])
+def test_every_engine_refuses_parts_that_a_column_cannot_hold(tmp_path, engine):
+    pytest.importorskip("pyarrow")
+    rows = pd.DataFrame({"plane": ["a"], "week": pd.array([1], dtype="Int8")})
+    if engine == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        pytest.importorskip("dpframe.dask")
+        assert taken(dd.from_pandas(rows, npartitions=1)) == [1]
+        return
+    folders = ["week"] if engine == "folders" else None  # of texts; those of digits are numbers
+    rows.to_parquet(tmp_path / "x", partition_cols=folders)
+    held = [1] if folders is None else [*NUMBERS, "2024-03"]
+    assert taken(dpf.scan_parquet(tmp_path / "x")) == held
 
 
 class AlwaysEqual(str):
