@@ -76,7 +76,7 @@ def test_a_release_of_a_part_reads_no_row_of_another(query):
         assert changed == [week]
 
 
-@pytest.mark.full
+@pytest.mark.audit
 def test_no_call_that_releases_reads_a_row_of_another_part():
     calls = pytest.importorskip("support.replay_calls")
     frames = pytest.importorskip("support.replay_frames")
