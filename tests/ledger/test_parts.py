@@ -1,5 +1,6 @@
 """A budget for every part of the data: what counts against which part, and what is refused."""
 
+import json
 import os
 import random
 from contextlib import suppress
@@ -13,7 +14,7 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger.chain import Chain, Row, _hash
+from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part
 from dpframe.privacy.amounts import Budget, PrivacyLoss
@@ -191,12 +192,35 @@ def test_a_part_needs_a_ledger_by_part(ledger, tmp_path):
             Ledger(ledger.path, part="month")
 
 
-def test_rows_of_parts_that_no_ledger_writes_are_refused():
+def written(part: object, column: object = "week") -> list[Row]:
+    """Write a ledger with one entry, whatever part it is of."""
     _, header = Chain.start("x", PURE)
-    body = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))[1].body
-    rows = [header, Row(1, body, _hash(header.hash, body))]
+    _, row = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))
+    first, second = (
+        json.loads(header.body) | {"part": column},
+        json.loads(row.body) | {"part": part},
+    )
+    rows, head = [], _START
+    for number, content in enumerate((first, second)):
+        body = _canonical(content)
+        head = _hash(head, body)
+        rows.append(Row(number, body, head))
+    return rows
+
+
+@pytest.mark.parametrize("part", [47, True, ["47"], {}, "", "a\n", "\ud800", "7" * 1000])
+def test_rows_of_parts_that_no_ledger_writes_are_refused(part):
+    assert Chain.of_rows(written("47"), "x").parts.get("47") is not None
     with raises(LedgerError, "entry 1"):
-        Chain.of_rows(rows, "x")
+        Chain.of_rows(written(part), "x")
+
+
+def test_parts_of_a_ledger_without_and_columns_that_are_none_are_refused():
+    with raises(LedgerError, "entry 1"):
+        Chain.of_rows(written("3", None), "x")
+    for column in (7, True, ["week"], {}):
+        with raises(LedgerError, "entry 0"):
+            Chain.of_rows(written("3", column), "x")
 
 
 def test_status_shows_a_part_and_all():
