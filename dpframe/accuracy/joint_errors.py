@@ -88,7 +88,8 @@ def check_no_given_rows(release: Release) -> None:
     QueryError
         If there are such.
     """
-    if any(str(KNOWN) in column.deviations for column in release.columns):
+    errors = [column.deviations.get(str(KNOWN), 0.0) for column in release.columns]
+    if any(map(np.any, errors)):
         rule = "numbers of rows were given with an error, n=(values, variance), which may be that"
         way_out = "Compare releases that count their rows, or are given them without an error."
         raise QueryError(f"{rule} of another release. {way_out}", parameter="released")

@@ -38,7 +38,7 @@ from dpframe.privacy.inversion import (
 )
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
-from dpframe.privacy.noise_sum import NoiseSum, joined, norm
+from dpframe.privacy.noise_sum import NoiseSum, join_sums, norm
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
 
@@ -780,7 +780,7 @@ class IndependentSum:
         by_law: dict[Law, list[NoiseSum]] = {}
         for law, noise in sums:
             by_law.setdefault(law, []).append(noise)
-        return cls([(law, joined(own)) for law, own in by_law.items()])
+        return cls([(law, join_sums(own)) for law, own in by_law.items()])
 
     @property
     def deviation(self) -> np.ndarray:

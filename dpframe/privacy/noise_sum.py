@@ -135,7 +135,7 @@ class NoiseSum:
         return found
 
 
-def joined(sums: Sequence[NoiseSum]) -> NoiseSum:
+def join_sums(sums: Sequence[NoiseSum]) -> NoiseSum:
     """Return the sum of sums of independent noises of one law.
 
     Blocks of different sums are different ones, whatever their names.
@@ -143,7 +143,7 @@ def joined(sums: Sequence[NoiseSum]) -> NoiseSum:
     Examples
     --------
     >>> one = NoiseSum({"0": 1.0}, {"0": 2.0})
-    >>> joined([one, one]).scales
+    >>> join_sums([one, one]).scales
     {'0:0': 2.0, '1:0': 2.0}
     """
     if len(sums) == 1:
@@ -152,22 +152,22 @@ def joined(sums: Sequence[NoiseSum]) -> NoiseSum:
     known = all(one.terms is not None for one in sums)
     largest = (one.loadings if one.largest is None else one.largest for one in sums)
     return NoiseSum(
-        _renamed([one.loadings for one in sums]),
-        _renamed([one.scales for one in sums]),
+        _rename_blocks([one.loadings for one in sums]),
+        _rename_blocks([one.scales for one in sums]),
         [
             tuple(f"{at}:{block}" for block in group)
             for at, one in enumerate(sums)
             for group in one.groups
         ],
-        _renamed([*largest]) if several else None,
+        _rename_blocks([*largest]) if several else None,
         all(one.smooth for one in sums),
-        _renamed([one.terms or {} for one in sums]) if known else None,
+        _rename_blocks([one.terms or {} for one in sums]) if known else None,
     )
 
 
 _Part = TypeVar("_Part")
 
 
-def _renamed(by_block: Sequence[Mapping[str, _Part]]) -> dict[str, _Part]:
+def _rename_blocks(by_block: Sequence[Mapping[str, _Part]]) -> dict[str, _Part]:
     """Put what is said by block together, the blocks of each under names of their own."""
     return {f"{at}:{block}": part for at, own in enumerate(by_block) for block, part in own.items()}
