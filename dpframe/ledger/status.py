@@ -56,8 +56,8 @@ class BudgetStatus:
         """Return the status of a ledger as it is known so far, or that of a part of the data."""
         if chain.part is None:
             return cls(chain.budget, chain.log, chain.pots, chain.shares)
-        filled = chain.filled_by(part)
-        return cls(chain.budget, chain.log, filled.pots, filled.shares, part, chain)
+        pots, shares = chain.filled_by(part)
+        return cls(chain.budget, chain.log, pots, shares, part, chain)
 
     @property
     def parts(self) -> pd.DataFrame:
@@ -70,12 +70,8 @@ class BudgetStatus:
         chain = self.chain
         states = [] if chain is None else [(one, chain.filled_by(one)) for one, _ in chain.parts]
         rows = [
-            {
-                "used": float(filled.pots.used),
-                **_amounts(filled.pots.spent),
-                "shares": float(filled.shares),
-            }
-            for _, filled in states
+            {"used": float(pots.used), **_amounts(pots.spent), "shares": float(shares)}
+            for _, (pots, shares) in states
         ]
         label = None if chain is None else chain.part
         index = pd.Index([one for one, _ in states], name=label, dtype=object)

@@ -96,18 +96,25 @@ def state(charged: list, part, budget: Budget) -> Pots | None:
     return pots
 
 
+PARTS = (1, 2, 3, "untouched")
+
+
 @pytest.mark.parametrize("budget", [ONE, DISCOVERING], ids=str)
 def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
     for seed in range(25):
         draw, ledger = random.Random(seed), Ledger(budget=budget, part="week")
         for _ in range(14):
             made = of(draw.choice([None, 1, 2, 3]), draw.choice(LOSSES))
-            alone = state([*ledger.entries, made], made.part, budget)
+            charged = [*ledger.entries, made]
+            read = PARTS if made.part is None else [made.part]
+            alone = [state(charged, part, budget) for part in read]
             try:
                 ledger.charge(made)
             except BudgetExceededError:
-                assert made.part is None or alone is None
-        for part in (1, 2, 3, "untouched"):
+                assert None in alone
+            else:
+                assert None not in alone
+        for part in PARTS:
             pots = state(list(ledger.entries), part, budget)
             assert pots is not None
             assert pots.sums == ledger.status(part=part).pots.sums
@@ -117,14 +124,42 @@ def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
 def test_the_fullest_part_decides_for_all(monkeypatch):
     # a ledger that looks at an untouched part lets another one go beyond its budget
     monkeypatch.setattr(
-        Chain,
-        "filled_by",
-        lambda self, part, old=Chain.filled_by: old(self, "untouched" if part is None else part),
+        Chain, "filled_by", lambda self, part, old=Chain.filled_by: old(self, part or "untouched")
     )
     ledger = Ledger(budget=PURE, part="week")
     ledger.charge(of(1, pure(1)))
     ledger.charge(of(None, pure(0.5)))
     assert state(list(ledger.entries), 1, PURE) is None
+
+
+def test_where_parts_spent_noise_of_different_kinds_what_fits_in_each_fits():
+    ledger = Ledger(budget=ONE, part="week")
+    ledger.charge(of(1, gaussian(0.1)))
+    ledger.charge(of(2, pure(0.8)))
+    left = ledger.status()
+    assert left.largest_share == 1
+    for loss in (PrivacyLoss(epsilon=left.pots.largest.epsilon), pure(0.15)):
+        assert [ledger.status(part=part).pots.fits(loss) for part in (1, 2)] == [True, True]
+        assert left.pots.fits(loss)
+    joined = ledger.status(part=1).pots.fullest(ledger.status(part=2).pots)
+    assert not joined.fits(pure(0.15))  # as if one part had spent both
+    ledger.charge(of(None, pure(0.15)))
+    assert ledger.status().used == ledger.status(part=2).used > ledger.status(part=1).used
+    shares = PrivacyLoss(epsilon=ledger.status().share(1).epsilon)
+    assert all(ledger.status(part=part).pots.fits(shares) for part in (1, 2))
+
+
+def test_states_of_very_many_kinds_count_as_the_fullest_in_each_pot(monkeypatch):
+    monkeypatch.setattr("dpframe.ledger.parts._MOST_FULLEST", 2)
+    ledger = Ledger(budget=ONE, part="week")
+    for part in range(6):
+        ledger.charge(of(part, gaussian(0.02 * part + 0.02)))
+        ledger.charge(of(part, pure(Fraction(6 - part, 60))))
+    assert len(ledger._seen.fullest.states(ledger._seen.parts, ledger._seen.pots)) <= 2
+    loss = ledger.status().pots.largest
+    assert loss.epsilon > 0
+    for part in range(6):
+        assert ledger.status(part=part).pots.fits(PrivacyLoss(epsilon=loss.epsilon))
 
 
 def test_shares_are_of_the_budget_of_a_part():

@@ -1,5 +1,6 @@
 """Releases of one part of the data: which rows they read, what they spend, what is refused."""
 
+import os
 from decimal import Decimal
 
 import numpy as np
@@ -13,7 +14,7 @@ import dpframe as dpf
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import BudgetExceededError, DeclarationError, UnknownColumnError
+from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
@@ -298,6 +299,40 @@ def test_every_engine_refuses_parts_that_a_column_cannot_hold(tmp_path, engine):
     assert taken(dpf.scan_parquet(tmp_path / "x")) == held
 
 
+def lake(folder, rows=ROWS) -> dpf.ParquetScan:
+    """Write rows into folders by week, as of long ago, and scan them."""
+    frame = pd.DataFrame(rows, columns=["plane", "week", "zone", "x"])
+    frame.to_parquet(folder, partition_cols=["week"])
+    for file in folder.glob("*/*"):
+        os.utime(file, (1e9, 1e9))
+    return dpf.scan_parquet(folder)
+
+
+def test_folders_of_other_parts_are_not_opened(tmp_path):
+    pytest.importorskip("pyarrow")
+    scan = lake(tmp_path / "x")
+    ledger = Ledger(budget=dpf.Budget(epsilon=1e6), part="week")
+    scan.dp.declare(ledger=ledger, keys=KEYS, bounds={"x": (0, 16)}, **UNIT)
+    whole = {part: measured(scan, dpf.sum("x", "zone"), part) for part in (47, 48, 49, 50)}
+    assert [part for part, (sums,) in whole.items() if any(sums)] == [47, 48, 49]
+    for file in (tmp_path / "x").glob("week=4[89]/*"):
+        file.write_bytes(bytes(file.stat().st_size))
+        os.utime(file, (1e9, 1e9))
+    assert measured(scan, dpf.sum("x", "zone"), 47) == whole[47]
+    for part in (48, None):
+        with pytest.raises(ReleaseError):
+            scan.dp.count("zone", part=part, epsilon=1)
+
+
+def test_files_that_were_written_to_are_looked_at_anew(tmp_path):
+    pytest.importorskip("pyarrow")
+    scan = lake(tmp_path / "x")
+    (file,) = (tmp_path / "x").glob("week=48/*")
+    file.write_bytes(bytes(file.stat().st_size))
+    with raises(DeclarationError, "cannot be read", parameter="path"):
+        scan.refresh()
+
+
 class AlwaysEqual(str):
     """Texts that are one unit, whatever they say."""
 
@@ -351,3 +386,17 @@ def test_a_value_is_in_one_part_and_equal_values_in_the_same(dtype):
     assert not any(
         own.any() for cell, own in zip(cells, members.T, strict=True) if type(cell) is AlwaysEqual
     )
+
+
+def test_a_diagnosis_of_a_part_looks_at_its_rows_alone():
+    frame = flights()
+    steps = frame.dp.diagnose(dpf.count("zone"), part=47)
+    assert steps["left"].loc[("rows", "where week == 47")] == 3
+    assert steps["left"].iloc[-1] == 3
+    groups = frame.dp.diagnose(dpf.count("zone"), part=48, groups=True)
+    assert list(groups["counted"]) == [1, 0]
+    everything = frame.dp.diagnose(part=49)
+    assert everything["left"].loc[("rows by zone", "counted")] == 1
+    assert not frame.dp.ledger.entries
+    with raises(DeclarationError, "holds texts", parameter="part"):
+        frame.dp.diagnose(part="a")
