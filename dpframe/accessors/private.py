@@ -291,10 +291,14 @@ class PrivateAccessor:
         return preview(self._frame, query, **options)
 
     def diagnose(
-        self, query: Query | Mapping[str, Query] | None = None, *, groups: bool = False
+        self,
+        query: Query | Mapping[str, Query] | None = None,
+        *,
+        groups: bool = False,
+        part: object = None,
     ) -> Any:
         """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
-        return diagnose(self._frame, query, groups=groups)
+        return diagnose(self._frame, query, groups=groups, part=part)
 
     def discover(self, by: Columns, **options: Unpack[DiscoverCall]) -> pd.DataFrame:
         """Find the groups that may be published; see `dpframe.discover`."""

@@ -22,6 +22,7 @@ ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
 
 _MOST_BINS = 2**12
+_LEAST_TAU = 1e-100  # of the largest: floats tell scales apart
 
 
 def below_edges(rows: np.ndarray) -> np.ndarray:
@@ -63,10 +64,11 @@ def exact_half_width(known: Structure, weights: np.ndarray, law: Law, level: flo
     Returns
     -------
     float or None
-        `None` for Gaussian noise, whose sums are normal but for rounding; and where it takes too
-        long, for more than 4,096 bins or a level next to 1.
+        `None` for Gaussian noise, whose sums are normal but for rounding; for more than 4,096 bins,
+        as it takes too long; and where floats do not tell the scales of all levels apart.
     """
-    if law.norm != 1 or known.leaves > _MOST_BINS:
+    noisy = min(known.tau) > _LEAST_TAU * max(known.tau)
+    if law.norm != 1 or known.leaves > _MOST_BINS or not noisy:
         return None
     scales, terms = {}, {}
     for at, (deviation, own) in enumerate(node_weights(known, weights)):

@@ -355,7 +355,7 @@ class _Densities(NamedTuple):
         np.exp(densities, out=densities)
         np.sqrt(precisions, out=spare)
         densities *= spare
-        return -halves * precisions[-1]
+        return np.asarray(-halves * precisions[-1])
 
 
 def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> float:

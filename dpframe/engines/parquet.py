@@ -96,7 +96,13 @@ class ParquetEngine:
 
 
 def _added_up(frame: ParquetFiles, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
-    """Add up tasks of one privacy unit, batch by batch where every row is one."""
+    """Add up tasks of one privacy unit, batch by batch where every row is one.
+
+    Where all are of one part of the data, files whose folders say another one are left out.
+    """
+    parts = {None if task.where is None else task.where.part for task in tasks}
+    if len(parts) == 1 and (part := parts.pop()) is not None:
+        frame = frame.in_folders(part)
     if tasks[0].unit:
         return _added_up_by_unit(frame, tasks, add)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)

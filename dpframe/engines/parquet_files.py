@@ -4,21 +4,25 @@ import json
 import operator
 import os
 import re
+import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from itertools import compress
+from typing import Any, Self, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 
+from dpframe.columns import filters
 from dpframe.columns.arrow import pa
 from dpframe.engines.base import check_labels
 from dpframe.engines.batches import batches_of, put_together
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, UnknownColumnError, a_type
 from dpframe.progress import check_progress, show_progress
+from dpframe.queries.where import Condition
 
 BATCH_ROWS = 1 << 19
 """Rows that are read at once."""
@@ -31,6 +35,7 @@ Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
+_MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
 _MOST_ROWS = 2**31 - 1  # of a batch
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -44,28 +49,38 @@ class File:
     schema: Any
     rows: int
     attrs: dict[str, Any]
+    written: Hashable  # its size and when it was last written to; `None`: that does not tell
 
 
-def _files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
-    """Find files and read their footers."""
+def _files_at(
+    path: str | list[str], filesystem: Any, known: Mapping[str, File]
+) -> tuple[Any, list[File]]:
+    """Find files and read their footers, but of those that are known and were not written to."""
     import pyarrow.dataset as ds  # slow to import, and not always needed
     import pyarrow.parquet as pq
 
-    nothing = pa.schema([])
+    nothing, read_at = pa.schema([]), time.time_ns()
     found = ds.dataset(path, nothing, "parquet", filesystem=filesystem)
 
-    def read(name: str) -> File:
+    def read(status: Any) -> File:
+        name, written = status.path, None
+        if status.mtime_ns and status.mtime_ns < read_at - _MOST_COARSE:
+            written = status.size, status.mtime_ns
+        if written and name in known and known[name].written == written:
+            return known[name]
         try:
             with found.filesystem.open_input_file(name) as source:
                 footer = pq.ParquetFile(source)
                 rows = footer.metadata.num_rows
-                return File(name, _folders(name), _schema_of(footer), rows, _attrs_of(footer))
+                attrs = _attrs_of(footer)
+                return File(name, _folders(name), _schema_of(footer), rows, attrs, written)
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             text = f"path must name Parquet files, got {name}, which cannot be read as one."
             raise DeclarationError(text, parameter="path") from error
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
-        return found.filesystem, list(pool.map(read, found.files))
+        statuses = found.filesystem.get_file_info(found.files)
+        return found.filesystem, list(pool.map(read, statuses))
 
 
 def _attrs_of(footer: Any) -> dict[str, Any]:
@@ -244,12 +259,14 @@ class ParquetFiles:
         self.spill_folder = _checked_folder(spill_folder)
         check_progress(progress)
         self.progress = progress
+        self._files: list[File] = []
         self.refresh()
 
     def refresh(self) -> None:
         """Look again which files there are, and what columns they have."""
         try:
-            self._filesystem, self._files = _files_at(self._path, self._asked)
+            known = {file.path: file for file in self._files}
+            self._filesystem, self._files = _files_at(self._path, self._asked, known)
             self._schema, self._partitions = _joined_schema(self._files)
         except DeclarationError:
             raise
@@ -303,6 +320,17 @@ class ParquetFiles:
         """The Arrow types of the columns of files, by label, but for those of folders."""
         named = zip(self._schema.names, self._schema.types, strict=True)
         return {name: kind for name, kind in named if name not in self._partitions}
+
+    def in_folders(self, condition: Condition) -> Self:
+        """Return the files of which some rows may be in a part of the data, by names of folders."""
+        (label,) = condition.columns
+        if label not in self._partitions:
+            return self
+        texts = pa.chunked_array([pa.array([file.partitions.get(label) for file in self._files])])
+        kept = filters.keep(condition, pd.DataFrame({label: _of_folders(texts.cast("string"))}))
+        chosen = object.__new__(type(self))
+        vars(chosen).update(vars(self), _files=[*compress(self._files, kept)])
+        return chosen
 
     def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
         """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""

@@ -1,15 +1,15 @@
 """Budgets by part: which values are parts, and what each part of the data has spent.
 
 A part is a number or a text. What is spent of a part is what was charged to it alone, beside what
-was charged to all parts. All parts together count as filled as the fullest is, pot by pot: what
-fits beside the fullest fits beside every part.
+was charged to all parts. What is charged to all parts must fit beside each: it does if it fits
+beside the fullest ones, of which there are few.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ Part: TypeAlias = str
 """A part as a ledger keeps it: a text, or the shortest text of a number."""
 
 _BUCKETS = 256
+_MOST_FULLEST = 16
 _EXACT = 2**53  # from here on, floats no longer tell all integers apart
 
 
@@ -67,36 +68,43 @@ def number_of(part: Part) -> float | None:
         return None
 
 
-@dataclass(frozen=True)
+@lru_cache(maxsize=2**16)  # a ledger that is read has each part many times
+def is_part(text: str) -> bool:
+    """Tell whether a text is the form of a part."""
+    return check_part(text) == text
+
+
+@dataclass(frozen=True, slots=True)
 class Filled:
-    """What was charged, to one part alone or to all.
+    """What counts against one part.
 
     Parameters
     ----------
     pots
-        The pots, filled by it.
+        The pots, filled by what was charged to it alone, and to all parts.
     shares
-        Sum of the shares among it.
+        Sum of the shares of what was charged to it alone.
+    common
+        What was charged to all parts, as far as it is in the pots.
     """
 
     pots: Pots
-    shares: Fraction = Fraction(0)
+    shares: Fraction
+    common: Pots
 
-    def beside(self, other: "Filled") -> "Filled":
-        """Add what was charged elsewhere."""
-        if other.pots.is_untouched and not other.shares:
-            return self  # which may know what it has left
-        return _beside(self, other)
+    def with_common(self, common: Pots) -> "Filled":
+        """Add what was charged to all parts since."""
+        if common is self.common:
+            return self
+        return Filled(self.pots.shifted(self.common, common), self.shares, common)
+
+    def is_fuller(self, other: "Filled") -> bool:
+        """Whether what does not fit beside another one does not fit beside this one, either."""
+        return self.shares >= other.shares and self.pots.is_fuller(other.pots)
 
     def fullest(self, other: "Filled") -> "Filled":
         """Return the larger of what is in each pot."""
-        pots = self.pots.fullest(other.pots)
-        return Filled(pots, max(self.shares, other.shares))
-
-
-@lru_cache(maxsize=64)  # what is left is asked for several times while a release is planned
-def _beside(filled: Filled, other: Filled) -> Filled:
-    return Filled(filled.pots.beside(other.pots), filled.shares + other.shares)
+        return Filled(self.pots.fullest(other.pots), max(self.shares, other.shares), self.common)
 
 
 class PartStates:
@@ -140,6 +148,45 @@ class PartStates:
         return PartStates(tuple(buckets))
 
 
-def fullest(start: Filled, states: Iterable[Filled]) -> Filled:
-    """Return the larger of what is in each pot, of several states."""
-    return reduce(Filled.fullest, states, start)
+class Fullest:
+    """The states of parts beside which least fits, looked for when they are asked for.
+
+    Of other parts no pot is fuller than that of one of these.
+
+    Parameters
+    ----------
+    before
+        What is known of parts.
+    changed
+        Parts to which something was charged since.
+    """
+
+    __slots__ = ("_before", "_changed", "_states")
+
+    def __init__(self, before: "Fullest | None" = None, changed: Iterable[Part] = ()) -> None:
+        self._before, self._changed = before, tuple(changed)
+        self._states: Sequence[Filled] = ()
+
+    def states(self, parts: PartStates, common: Pots) -> Sequence[Filled]:
+        """Return the states, with what was charged to all parts."""
+        changed: set[Part] = set()
+        seen = self
+        while (before := seen._before) is not None:
+            changed.update(seen._changed)
+            seen = before
+        states: Sequence[Filled] = [one.with_common(common) for one in seen._states]
+        found = filter(None, map(parts.get, changed))
+        for filled in {id(filled): filled for filled in found}.values():
+            states = _add_fullest(states, filled.with_common(common))
+        self._states, self._before = states, None
+        return states
+
+
+def _add_fullest(known: Sequence[Filled], filled: Filled) -> Sequence[Filled]:
+    """Add a state unless one is fuller, and drop others; of very many, some count as one."""
+    if any(one.is_fuller(filled) for one in known):
+        return known
+    kept = [one for one in known if not filled.is_fuller(one)]
+    if len(kept) == _MOST_FULLEST:
+        filled = filled.fullest(kept.pop())
+    return (*kept, filled)

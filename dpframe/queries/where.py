@@ -161,6 +161,13 @@ class Condition:
         written = repr(text) if number is None else text
         return cls(f"{named} == {written}", (label,), InPart(label, text, number))
 
+    @property
+    def part(self) -> "Condition | None":
+        """The part of the data that alone satisfies it, if it was asked for one."""
+        conditions = self.root.parts if isinstance(self.root, All) else (self.root,)
+        found = (one for one in conditions if isinstance(one, InPart))
+        return next((self.of_part(one.label, one.text, one.number) for one in found), None)
+
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
         """Join conditions with `and`.

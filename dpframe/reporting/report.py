@@ -21,6 +21,7 @@ from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.parts import SelectionPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
+from dpframe.html import unit_words
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
@@ -218,13 +219,8 @@ def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
 def _who(columns: Sequence[str]) -> str:
     """Say who is protected."""
     if len(columns) > 1:
-        several = "who is in k of these is protected as k units"
-        return f"all rows of {_combination(columns)} together ({several})"
+        return f"all rows of {unit_words(columns)}"
     return f"all rows with one value of '{columns[0]}' together" if columns else "one row"
-
-
-def _combination(columns: Sequence[str]) -> str:
-    return f"one {' in one '.join(repr(name) for name in columns)}"
 
 
 _AGAINST = {
@@ -293,7 +289,7 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
     """Return what is shown of a ledger: amounts, a chart of what was used, and its entries."""
     releases = status.releases
     ours = {table.release.release_id for table in tables}
-    parts = releases["part"].to_list()
+    parts, fullest = releases["part"].to_list(), status.parts["used"].iloc[:_MOST_ENTRIES]
     latest: Iterable[Any] = releases.iloc[-_MOST_ENTRIES:][::-1].itertuples()
     entries = [
         {
@@ -312,7 +308,10 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
         "lines": str(status).split("\n")[:3],
         "used": f"{status.used:.1%}",
         "number": len(parts),
-        "points": _steps(list(accumulate(parts, initial=0.0))),
+        "points": "" if status.chain else _steps(list(accumulate(parts, initial=0.0))),
+        "by": status.chain and status.chain.part,
+        "parts": [(str(part), f"{used:.1%}") for part, used in fullest.items()],
+        "other_parts": len(status.parts) - len(fullest),
         "entries": entries,
         "hidden": len(parts) - len(entries),
     }
@@ -376,7 +375,4 @@ def _about_unit(columns: Sequence[str]) -> str:
         return "Each row stands for another person, and nobody has more than one."
     if len(columns) == 1:
         return f"Nobody has rows under more than one value of '{columns[0]}'."
-    return (
-        f"It is enough to protect {_combination(columns)}: who is in k of these is protected as "
-        "k units, and so less than one."
-    )
+    return f"It is enough to protect {unit_words(columns)}, and so less than one."

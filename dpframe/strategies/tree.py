@@ -334,7 +334,8 @@ def node_weights(structure: Structure, leaves: np.ndarray) -> list[tuple[float, 
     >>> [own.round(3).tolist() for _, own in node_weights(known, np.array([1.0, 0.0]))]
     [[0.333], [0.667, -0.333]]
     """
-    sizes, of_contrasts = structure.sizes, np.asarray(structure.tau) ** -2.0
+    sizes, widest = structure.sizes, max(structure.tau)
+    of_contrasts = (np.asarray(structure.tau) / widest) ** -2.0
     own = np.linalg.solve(_of_layers(sizes), of_contrasts) / of_contrasts
     own[own < _LEAST_PART] = 0  # of levels that are not counted: rounding alone
     means, apart = fill_leaves(leaves, len(leaves), structure.leaves)[0], []
@@ -345,7 +346,8 @@ def node_weights(structure: Structure, leaves: np.ndarray) -> list[tuple[float, 
     found, left = [], means
     for level, part in enumerate(own.tolist()):
         if part:
-            found.append((float((part * of_contrasts[level]) ** -0.5), part * left))
+            deviation = widest * float((part * of_contrasts[level]) ** -0.5)
+            found.append((deviation, part * left))
         if level < len(sizes):
             left = apart[-1 - level] + np.repeat((1 - part) * left, sizes[level])
     return found

@@ -1,5 +1,6 @@
 """A budget for every part of the data: what counts against which part, and what is refused."""
 
+import json
 import os
 import random
 from contextlib import suppress
@@ -13,7 +14,7 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger.chain import Chain, Row, _hash
+from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part
 from dpframe.privacy.amounts import Budget, PrivacyLoss
@@ -95,18 +96,25 @@ def state(charged: list, part, budget: Budget) -> Pots | None:
     return pots
 
 
+PARTS = (1, 2, 3, "untouched")
+
+
 @pytest.mark.parametrize("budget", [ONE, DISCOVERING], ids=str)
 def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
     for seed in range(25):
         draw, ledger = random.Random(seed), Ledger(budget=budget, part="week")
         for _ in range(14):
             made = of(draw.choice([None, 1, 2, 3]), draw.choice(LOSSES))
-            alone = state([*ledger.entries, made], made.part, budget)
+            charged = [*ledger.entries, made]
+            read = PARTS if made.part is None else [made.part]
+            alone = [state(charged, part, budget) for part in read]
             try:
                 ledger.charge(made)
             except BudgetExceededError:
-                assert made.part is None or alone is None
-        for part in (1, 2, 3, "untouched"):
+                assert None in alone
+            else:
+                assert None not in alone
+        for part in PARTS:
             pots = state(list(ledger.entries), part, budget)
             assert pots is not None
             assert pots.sums == ledger.status(part=part).pots.sums
@@ -116,14 +124,42 @@ def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
 def test_the_fullest_part_decides_for_all(monkeypatch):
     # a ledger that looks at an untouched part lets another one go beyond its budget
     monkeypatch.setattr(
-        Chain,
-        "filled_by",
-        lambda self, part, old=Chain.filled_by: old(self, "untouched" if part is None else part),
+        Chain, "filled_by", lambda self, part, old=Chain.filled_by: old(self, part or "untouched")
     )
     ledger = Ledger(budget=PURE, part="week")
     ledger.charge(of(1, pure(1)))
     ledger.charge(of(None, pure(0.5)))
     assert state(list(ledger.entries), 1, PURE) is None
+
+
+def test_where_parts_spent_noise_of_different_kinds_what_fits_in_each_fits():
+    ledger = Ledger(budget=ONE, part="week")
+    ledger.charge(of(1, gaussian(0.1)))
+    ledger.charge(of(2, pure(0.8)))
+    left = ledger.status()
+    assert left.largest_share == 1
+    for loss in (PrivacyLoss(epsilon=left.pots.largest.epsilon), pure(0.15)):
+        assert [ledger.status(part=part).pots.fits(loss) for part in (1, 2)] == [True, True]
+        assert left.pots.fits(loss)
+    joined = ledger.status(part=1).pots.fullest(ledger.status(part=2).pots)
+    assert not joined.fits(pure(0.15))  # as if one part had spent both
+    ledger.charge(of(None, pure(0.15)))
+    assert ledger.status().used == ledger.status(part=2).used > ledger.status(part=1).used
+    shares = PrivacyLoss(epsilon=ledger.status().share(1).epsilon)
+    assert all(ledger.status(part=part).pots.fits(shares) for part in (1, 2))
+
+
+def test_states_of_very_many_kinds_count_as_the_fullest_in_each_pot(monkeypatch):
+    monkeypatch.setattr("dpframe.ledger.parts._MOST_FULLEST", 2)
+    ledger = Ledger(budget=ONE, part="week")
+    for part in range(6):
+        ledger.charge(of(part, gaussian(0.02 * part + 0.02)))
+        ledger.charge(of(part, pure(Fraction(6 - part, 60))))
+    assert len(ledger._seen.fullest.states(ledger._seen.parts, ledger._seen.pots)) <= 2
+    loss = ledger.status().pots.largest
+    assert loss.epsilon > 0
+    for part in range(6):
+        assert ledger.status(part=part).pots.fits(PrivacyLoss(epsilon=loss.epsilon))
 
 
 def test_shares_are_of_the_budget_of_a_part():
@@ -191,12 +227,35 @@ def test_a_part_needs_a_ledger_by_part(ledger, tmp_path):
             Ledger(ledger.path, part="month")
 
 
-def test_rows_of_parts_that_no_ledger_writes_are_refused():
+def written(part: object, column: object = "week") -> list[Row]:
+    """Write a ledger with one entry, whatever part it is of."""
     _, header = Chain.start("x", PURE)
-    body = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))[1].body
-    rows = [header, Row(1, body, _hash(header.hash, body))]
+    _, row = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))
+    first, second = (
+        json.loads(header.body) | {"part": column},
+        json.loads(row.body) | {"part": part},
+    )
+    rows, head = [], _START
+    for number, content in enumerate((first, second)):
+        body = _canonical(content)
+        head = _hash(head, body)
+        rows.append(Row(number, body, head))
+    return rows
+
+
+@pytest.mark.parametrize("part", [47, True, ["47"], {}, "", "a\n", "\ud800", "7" * 1000])
+def test_rows_of_parts_that_no_ledger_writes_are_refused(part):
+    assert Chain.of_rows(written("47"), "x").parts.get("47") is not None
     with raises(LedgerError, "entry 1"):
-        Chain.of_rows(rows, "x")
+        Chain.of_rows(written(part), "x")
+
+
+def test_parts_of_a_ledger_without_and_columns_that_are_none_are_refused():
+    with raises(LedgerError, "entry 1"):
+        Chain.of_rows(written("3", None), "x")
+    for column in (7, True, ["week"], {}):
+        with raises(LedgerError, "entry 0"):
+            Chain.of_rows(written("3", column), "x")
 
 
 def test_status_shows_a_part_and_all():

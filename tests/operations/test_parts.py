@@ -1,5 +1,6 @@
 """Releases of one part of the data: which rows they read, what they spend, what is refused."""
 
+import os
 from decimal import Decimal
 
 import numpy as np
@@ -13,7 +14,7 @@ import dpframe as dpf
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import BudgetExceededError, DeclarationError, UnknownColumnError
+from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
@@ -40,14 +41,20 @@ def flights(rows=ROWS, ledger: Ledger | None = None, **facts) -> pd.DataFrame:
     return frame
 
 
-def measured(frame, query, part) -> list:
-    """Return the integers that a release would hide."""
+def totals(frame, query, part):
+    """Return what a release would hide with noise."""
     declaration = declaration_of(frame).in_part(part)
     asked = in_part(frame, declaration, query)
     operation: Operation = plan_operation(
         frame, declaration, asked, Spend.of(epsilon=0.1), "laplace"
     )
-    return [np.concatenate(list(map(np.ravel, one))).tolist() for one in operation.measure(frame)]
+    return operation.measure(frame)
+
+
+def measured(frame, query, part) -> list:
+    """Return the integers among it."""
+    found = totals(frame, query, part)
+    return [np.concatenate(list(map(np.ravel, one))).tolist() for one in found]
 
 
 QUERIES = {
@@ -68,6 +75,36 @@ def test_a_release_of_a_part_reads_no_row_of_another(query):
         fewer = flights([row for row in ROWS if row[:2] != (plane, week)])
         changed = [part for part in whole if measured(fewer, query, part) != whole[part]]
         assert changed == [week]
+
+
+@pytest.mark.audit
+def test_no_call_that_releases_reads_a_row_of_another_part():
+    calls = pytest.importorskip("support.replay_calls")
+    frames = pytest.importorskip("support.replay_frames")
+    crowd = calls.Crowd(7, filed=False, caps=None)
+    rows = [(week, *crowd.plain(who)) for who in range(12) for week in (1, 1, 2, 2)]
+    for name, call in calls.CALLS.items():
+        if "max_true" in call.options:  # it draws which flags of a unit count
+            continue
+        caps = {"max_groups": 2} if call.method == "discover" else {}
+
+        def of_part(kept, call=call, caps=caps):
+            frame = pd.DataFrame(kept, columns=["week", *frames.Row._fields])
+            frame.dp.declare(
+                calls.FLAGS if call.method == "sum" else None,
+                ledger=Ledger(budget=BUDGET, part="week"),
+                privacy_unit=["who", "week"],
+                max_rows=4,
+                keys={"zone": calls.ZONES, "day": calls.DAYS},
+                bounds=calls.BOUNDS,
+                **caps,
+            )
+            with np.printoptions(threshold=10**6):
+                return repr(totals(frame, call.query(), 1))
+
+        whole = of_part(rows)
+        assert of_part([row for row in rows if row[0] == 1 or row[1] > 2]) == whole, name
+        assert of_part([row for row in rows if row[0] == 2 or row[1] > 2]) != whole, name
 
 
 def test_parts_whose_unit_spans_several_would_be_seen():
@@ -97,8 +134,9 @@ def test_each_call_spends_of_its_part_alone():
     assert "where week == 7" in ledger.entries[-1].what
     assert list(frame.dp.preview(dpf.count(), part=1, epsilon=0.6)["fits"]) == [False]
     assert list(frame.dp.preview(dpf.count(), part=9, epsilon=0.6)["fits"]) == [True]
-    with raises(BudgetExceededError, "for part='1'"):
+    with raises(BudgetExceededError, "for part='1'") as caught:
         frame.dp.count(part=1.0, epsilon=0.6)
+    assert "Released last: count by zone where week == 1, 20" in str(caught.value)
     with raises(BudgetExceededError):
         frame.dp.count(epsilon=0.6)
     certificate = frame.dp.count(part=9, epsilon=0.25, mechanism="laplace").dp.certificate
@@ -261,6 +299,40 @@ def test_every_engine_refuses_parts_that_a_column_cannot_hold(tmp_path, engine):
     assert taken(dpf.scan_parquet(tmp_path / "x")) == held
 
 
+def lake(folder, rows=ROWS) -> dpf.ParquetScan:
+    """Write rows into folders by week, as of long ago, and scan them."""
+    frame = pd.DataFrame(rows, columns=["plane", "week", "zone", "x"])
+    frame.to_parquet(folder, partition_cols=["week"])
+    for file in folder.glob("*/*"):
+        os.utime(file, (1e9, 1e9))
+    return dpf.scan_parquet(folder)
+
+
+def test_folders_of_other_parts_are_not_opened(tmp_path):
+    pytest.importorskip("pyarrow")
+    scan = lake(tmp_path / "x")
+    ledger = Ledger(budget=dpf.Budget(epsilon=1e6), part="week")
+    scan.dp.declare(ledger=ledger, keys=KEYS, bounds={"x": (0, 16)}, **UNIT)
+    whole = {part: measured(scan, dpf.sum("x", "zone"), part) for part in (47, 48, 49, 50)}
+    assert [part for part, (sums,) in whole.items() if any(sums)] == [47, 48, 49]
+    for file in (tmp_path / "x").glob("week=4[89]/*"):
+        file.write_bytes(bytes(file.stat().st_size))
+        os.utime(file, (1e9, 1e9))
+    assert measured(scan, dpf.sum("x", "zone"), 47) == whole[47]
+    for part in (48, None):
+        with pytest.raises(ReleaseError):
+            scan.dp.count("zone", part=part, epsilon=1)
+
+
+def test_files_that_were_written_to_are_looked_at_anew(tmp_path):
+    pytest.importorskip("pyarrow")
+    scan = lake(tmp_path / "x")
+    (file,) = (tmp_path / "x").glob("week=48/*")
+    file.write_bytes(bytes(file.stat().st_size))
+    with raises(DeclarationError, "cannot be read", parameter="path"):
+        scan.refresh()
+
+
 class AlwaysEqual(str):
     """Texts that are one unit, whatever they say."""
 
@@ -314,3 +386,17 @@ def test_a_value_is_in_one_part_and_equal_values_in_the_same(dtype):
     assert not any(
         own.any() for cell, own in zip(cells, members.T, strict=True) if type(cell) is AlwaysEqual
     )
+
+
+def test_a_diagnosis_of_a_part_looks_at_its_rows_alone():
+    frame = flights()
+    steps = frame.dp.diagnose(dpf.count("zone"), part=47)
+    assert steps["left"].loc[("rows", "where week == 47")] == 3
+    assert steps["left"].iloc[-1] == 3
+    groups = frame.dp.diagnose(dpf.count("zone"), part=48, groups=True)
+    assert list(groups["counted"]) == [1, 0]
+    everything = frame.dp.diagnose(part=49)
+    assert everything["left"].loc[("rows by zone", "counted")] == 1
+    assert not frame.dp.ledger.entries
+    with raises(DeclarationError, "holds texts", parameter="part"):
+        frame.dp.diagnose(part="a")

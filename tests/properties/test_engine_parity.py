@@ -28,6 +28,7 @@ from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.binned import check_bins
 from dpframe.queries.sizes import candidate_caps, sizes_of
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
+from dpframe.queries.where import Condition
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -98,6 +99,9 @@ def queries(scale, where):
             t=dpf.sum("b"),
         ),
     }
+    for text, number in (("1", 1.0), ("A", None)):
+        query, part = dpf.sum("x", "k", where=where), Condition.of_part("h", text, number)
+        found[f"part {text}"] = replace(query, where=Condition.all_of(part, query.where))
     if scale == "numbers":
         found["variance"] = dpf.var(["x", "y"], "k", where=where)
         found["deviation"] = dpf.aggregate(s=dpf.std("x", where="y > 0.5"), n=dpf.count())

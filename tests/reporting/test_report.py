@@ -230,13 +230,29 @@ def test_units_of_several_columns_are_said_to_be_combinations(visits):
     visits.dp.declare(privacy_unit=["person", "day"], max_rows=2, keys={"ward": ["north"]})
     page = Page(dpf.report(visits.dp.count("ward", epsilon=1))).text
     for said in (
-        "all rows of one 'person' in one 'day' together (who is in k of these is protected as k",
-        "It is enough to protect one 'person' in one 'day': who is in k of these is protected as k",
+        "all rows of one 'person' in one 'day'; a person in k of them is protected as k",
+        "It is enough to protect one 'person' in one 'day'; a person in k of them is protected as k",
         "person is missing",
         "day is missing",
     ):
         assert said in page
     assert "Nobody has rows under more than one value" not in page
+
+
+def test_budgets_by_part_are_shown_with_the_fullest_first(visits):
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1), part="day")
+    visits["day"] = visits["person"] % 7
+    visits.dp.declare(
+        privacy_unit=["person", "day"], max_rows=2, keys={"ward": ["north"]}, ledger=ledger
+    )
+    tables = [visits.dp.count("ward", part=day, epsilon=day / 10) for day in (3, 5)]
+    page = Page(dpf.report(tables, ledger=ledger)).text
+    assert "Every day has this budget" in page
+    assert 0 < page.index("50.0%", page.index("Every day")) < page.index("30.0%")
+    assert "Part of the budget that was used after" not in page
+    assert f"for day='{5}'" in str(tables[1].dp.certificate)
+    assert tables[1].dp.certificate.ledger.of_part == "day='5'"
+    assert dpf.verify(tables[1], ledger=ledger)
 
 
 def test_percentages_that_cannot_be_given_are_said_to_be_missing(declared):

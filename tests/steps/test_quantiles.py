@@ -1,5 +1,7 @@
 """Quantiles and ranges of released distributions: values, intervals and certificates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -390,7 +392,8 @@ def test_half_widths_are_the_least_of_the_law_of_all_nodes(weights, level):
     least = far[order][np.searchsorted(held, level)]
     found = exact_half_width(known, np.array(weights, float), LAPLACE, level)
     assert least - 1e-9 <= found <= least * 1.02
-    assert exact_half_width(known, np.array(weights, float), GAUSSIAN, level) is None
+    for other, law in ((known, GAUSSIAN), (replace(known, tau=(1.0, 0.0)), LAPLACE)):
+        assert exact_half_width(other, np.array(weights, float), law, level) is None
 
 
 def test_ends_are_those_of_exact_half_widths_at_all_edges():
