@@ -380,6 +380,7 @@ def write(records: Sequence[Record], path: Path) -> None:
     lines += ["", "## From files", "", *words.FILES, *from_files(results)]
     lines += ["", "## Accuracy at equal privacy", "", *words.ACCURACY, *accuracy(results)]
     lines += ["", "## After a first look", "", *words.LOOKS, *looks(results)]
+    lines += ["", "## Caps from a look, and denoised means", "", *words.PREDICTIONS]
     lines += ["", "## Groups that are not known", "", *words.UNKNOWN, *unknown(results)]
     lines += ["", "## Tables that agree", "", *page_real.margins(records)]
     lines += ["", "## Quantiles", "", *page_real.quantiles(records)]
