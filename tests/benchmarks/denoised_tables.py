@@ -127,7 +127,8 @@ def _measured(table: Means, law: Law, scale: float) -> NoisyRatio:
     rows = table.rows + law.draw([scale], len(table.rows))[0]
     of_sums = law.standard_deviation(scale * STEPS) / STEPS
     of_rows = law.standard_deviation(scale)
-    return NoisyRatio(sums / STEPS, rows, of_sums**2, of_rows**2, 0.0, (-1.0, 1.0))
+    terms = 1 if law is LAPLACE else 0
+    return NoisyRatio(sums / STEPS, rows, of_sums**2, of_rows**2, 0.0, (-1.0, 1.0), terms)
 
 
 def means_section(table: pd.DataFrame, repeats: int) -> list[str]:
