@@ -15,7 +15,7 @@ from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.parts import check_part
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.pots import Pots, settle_pots
@@ -160,6 +160,16 @@ def test_states_of_very_many_kinds_count_as_the_fullest_in_each_pot(monkeypatch)
     assert loss.epsilon > 0
     for part in range(6):
         assert ledger.status(part=part).pots.fits(PrivacyLoss(epsilon=loss.epsilon))
+
+
+def test_what_is_tried_on_a_copy_fills_no_pot_of_the_ledger():
+    ledger = Ledger(budget=ONE, part="week")
+    ledger.charge(of(1, pure(0.1)))
+    tried = copy_in_memory(ledger)
+    tried.charge(of(None, gaussian(0.1)))  # no further loss fits in the pure pot
+    assert tried.status().pots.sums[0] is None
+    assert ledger.status().pots.sums[0] == Fraction(1, 10)
+    ledger.charge(of(None, pure(0.9)))
 
 
 def test_shares_are_of_the_budget_of_a_part():
