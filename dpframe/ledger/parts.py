@@ -68,6 +68,11 @@ def number_of(part: Part) -> float | None:
         return None
 
 
+def is_text(given: object) -> bool:
+    """Tell whether what is given is a part that no number is in."""
+    return isinstance(given, str) and number_of(given) is None
+
+
 @lru_cache(maxsize=2**16)  # a ledger that is read has each part many times
 def is_part(text: str) -> bool:
     """Tell whether a text is the form of a part."""
