@@ -270,6 +270,8 @@ class ParquetFiles:
             self._schema, self._partitions = _joined_schema(self._files)
         except DeclarationError:
             raise
+        except FileNotFoundError:
+            raise self._refusal("Parquet files", ", where there is no such file") from None
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             rule = "Parquet files with the same types of columns"
             raise self._refusal(rule, ": they cannot be read as such") from error

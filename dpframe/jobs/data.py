@@ -107,7 +107,7 @@ class Data:
     def what_is_wrong(
         self, stored: Stored, wanted: Iterable[Hashable], known: Collection[Hashable]
     ) -> DPFrameError | None:
-        """Say which wanted column a file lacks, and quote no line that may be a private row.
+        """Say which wanted column a file lacks or has twice, and quote no line: it may be private.
 
         The first line of a CSV file with no column that the plan knows need not be a header.
         """
@@ -116,6 +116,12 @@ class Data:
             if lacking and (self.form == "csv" or len(lacking) < len(stored.files)):
                 why = self._lacks(stored, lacking[0], label, known)
                 return PlanFileError(why, label=label)
+            for path, labels in stored.files.items():
+                if (times := labels.count(label)) > 1:
+                    why = (
+                        f"{path} has {times} columns {label!r}: rename them, so that it names one."
+                    )
+                    return PlanFileError(why, label=label)
             if stored.scan is not None and label in stored.labels:
                 try:
                     stored.scan.check([label])

@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
 
-from dpframe.arguments import check_text
+from dpframe.arguments import check_text, is_unicode
 from dpframe.errors import DeclarationError
 from dpframe.privacy.pots import Pots
 
@@ -23,6 +24,7 @@ Part: TypeAlias = str
 
 _BUCKETS = 256
 _MOST_FULLEST = 16
+_LONGEST = 200  # characters
 _EXACT = 2**53  # from here on, floats no longer tell all integers apart
 
 
@@ -43,7 +45,7 @@ def check_part(given: object) -> Part:
     """
     if isinstance(given, str):
         text = str.__str__(given)  # a class of texts may have words of its own
-        check_text("part", text)
+        check_text("part", text, _LONGEST)
         return text
     if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
         number = _as_float(given)
@@ -82,6 +84,12 @@ def number_of(part: Part) -> float | None:
 def is_text(given: object) -> bool:
     """Tell whether what is given is a part that no number is in."""
     return isinstance(given, str) and number_of(given) is None
+
+
+@lru_cache(maxsize=2**16)  # a ledger that is read has each part many times
+def may_be_part(text: str) -> bool:
+    """Tell whether a ledger may have a text as a part; what is printed differs among Pythons."""
+    return 0 < len(text) <= _LONGEST and is_unicode(text) and min(text) >= " "
 
 
 @dataclass(frozen=True, slots=True)

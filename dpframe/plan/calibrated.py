@@ -50,10 +50,7 @@ def scale_designs(
     pairs = [(design, own) for (_, design), own in zip(designs, balanced, strict=True)]
 
     def loss(factor: float) -> Fraction:
-        moved = (
-            design.movement([Fraction(factor * scale) for scale in own], law)
-            for design, own in pairs
-        )
+        moved = (design.movement(_fractions(factor, own), law) for design, own in pairs)
         return sum(moved, start=Fraction(0))
 
     moved = Fraction(math.fsum(design.movement(own, law) for design, own in pairs))
@@ -70,6 +67,12 @@ def scale_designs(
     if max(widest(design, own) for design, own in scaled) > MAX_SCALE:
         raise _too_wide()
     return [own for _, own in scaled]
+
+
+def _fractions(factor: float, scales: Sequence[float]) -> list[Fraction]:
+    """Return the scales times a factor; of equal ones, the same object."""
+    found = {scale: Fraction(factor * scale) for scale in set(scales)}
+    return [found[scale] for scale in scales]
 
 
 def _too_wide() -> CalibrationError:

@@ -109,7 +109,7 @@ def _across(tables: Sequence[Table]) -> Table:
         # every row is in a cell of every table, released or not
         reach=Reach(1, 1, 0, 1, always=first.where is None),
     )
-    cells = Cells(hidden, margins=largest_sets(margins))
+    cells = Cells(hidden, margins=largest_sets(tuple(margins)))
     return replace(first, cells=cells, workload=workload)
 
 

@@ -38,7 +38,7 @@ from dpframe.privacy.inversion import (
 )
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
-from dpframe.privacy.noise_sum import NoiseSum, norm
+from dpframe.privacy.noise_sum import NoiseSum, join_sums, norm
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
 
@@ -760,3 +760,65 @@ def law_named(name: object) -> Law:
     known = ", ".join(f'"{law}"' for law in LAWS)
     way_out = "A newer version of dpframe may know it."
     raise CalibrationError.about("law", f"must be one of {known}", name, way_out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndependentSum:
+    """A sum of independent noises, of one law or of several.
+
+    Parameters
+    ----------
+    parts
+        One sum for each law.
+    """
+
+    parts: Sequence[tuple[Law, NoiseSum]]
+
+    @classmethod
+    def of(cls, sums: Sequence[tuple[Law, NoiseSum]]) -> "IndependentSum":
+        """Put sums of the same law together: they are independent."""
+        by_law: dict[Law, list[NoiseSum]] = {}
+        for law, noise in sums:
+            by_law.setdefault(law, []).append(noise)
+        return cls([(law, join_sums(own)) for law, own in by_law.items()])
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of the sum."""
+        return norm(noise.deviation for _, noise in self.parts)
+
+    def half_width(self, level: float) -> float | np.ndarray:
+        """Return the half-width for the sum.
+
+        Of several laws, it is the largest of their half-widths and of that of a normal law, each in
+        its standard deviations, times the standard deviation of the sum. By convolution, that is
+        enough for a normal and a Laplace noise at every ratio of their scales; where noises of a
+        box are among them, it is raised as for several boxes.
+
+        Examples
+        --------
+        >>> count = {"0": 1.0}
+        >>> sums = [(law, NoiseSum(count, {"0": 3.0}, smooth=True)) for law in (GAUSSIAN, LAPLACE)]
+        >>> round(float(IndependentSum(sums).half_width(0.8)), 3)
+        1.812
+        """
+        if len(self.parts) == 1:
+            ((law, noise),) = self.parts
+            return law.sum_half_width(noise, level)
+        factor: Any = GAUSSIAN.quantile(level)
+        for law, noise in self.parts:
+            own, wide = noise.deviation, law.sum_half_width(noise, level)
+            shape = np.broadcast_shapes(np.shape(own), np.shape(wide))
+            times = np.divide(wide, own, out=np.zeros(shape), where=np.broadcast_to(own > 0, shape))
+            factor = np.maximum(factor, times)
+        boxes = [n for _, noise in self.parts for n in noise.drawn_together().values()]
+        raised = box.raise_quantile(level, max(boxes)) if boxes else 1.0
+        width: np.ndarray = factor * raised * self.deviation
+        return width
+
+    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
+        """Tell where the sum may be that far off: a test of the level."""
+        if len(self.parts) == 1:
+            ((law, noise),) = self.parts
+            return law.sum_holds(distance, noise, level)
+        return np.asarray(distance <= self.half_width(level))

@@ -1,8 +1,9 @@
 """Sums of noises of several blocks: what is known of them before a law is."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 
@@ -132,3 +133,41 @@ class NoiseSum:
             if read and len(moving) > 1:
                 found[read] = len(moving)
         return found
+
+
+def join_sums(sums: Sequence[NoiseSum]) -> NoiseSum:
+    """Return the sum of sums of independent noises of one law.
+
+    Blocks of different sums are different ones, whatever their names.
+
+    Examples
+    --------
+    >>> one = NoiseSum({"0": 1.0}, {"0": 2.0})
+    >>> join_sums([one, one]).scales
+    {'0:0': 2.0, '1:0': 2.0}
+    """
+    if len(sums) == 1:
+        return sums[0]
+    several = any(one.largest is not None for one in sums)
+    known = all(one.terms is not None for one in sums)
+    largest = (one.loadings if one.largest is None else one.largest for one in sums)
+    return NoiseSum(
+        _rename_blocks([one.loadings for one in sums]),
+        _rename_blocks([one.scales for one in sums]),
+        [
+            tuple(f"{at}:{block}" for block in group)
+            for at, one in enumerate(sums)
+            for group in one.groups
+        ],
+        _rename_blocks([*largest]) if several else None,
+        all(one.smooth for one in sums),
+        _rename_blocks([one.terms or {} for one in sums]) if known else None,
+    )
+
+
+_Part = TypeVar("_Part")
+
+
+def _rename_blocks(by_block: Sequence[Mapping[str, _Part]]) -> dict[str, _Part]:
+    """Put what is said by block together, the blocks of each under names of their own."""
+    return {f"{at}:{block}": part for at, own in enumerate(by_block) for block, part in own.items()}

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from os import PathLike
 from typing import Any
 
@@ -27,6 +27,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.interpretation import Guarantee
+from dpframe.reporting.changes import ChangeView, compare_tables
 from dpframe.reporting.tables import TableView, tables_of
 
 _PRIORS = (0.01, 0.1, 0.5)
@@ -45,6 +46,7 @@ def report(
     path: str | PathLike[str] | None = None,
     level: float = 0.95,
     percent: bool = False,
+    changes: bool = False,
 ) -> str:
     """Write one page that says what is published, what is promised, and what a person must confirm.
 
@@ -73,6 +75,9 @@ def report(
         Confidence level of the intervals, in (0, 1), but for those that are columns of a table.
     percent
         Whether counts and sums are shown as percentages of their totals, too.
+    changes
+        Whether each table is shown beside the one before it, too, with the changes between them, as
+        `change` makes them. Where two cannot be compared, the page says why.
 
     Returns
     -------
@@ -115,16 +120,20 @@ def report(
     if not isinstance(title, str):
         raise QueryError.about("title", "must be a text", title)
     check_flag("percent", percent)
+    check_flag("changes", changes)
+    if changes and len(named) == 1:
+        way_out = "Give the earlier one first, and then the later one."
+        raise QueryError.about("changes", "is for two tables or more", changes, way_out)
     place = None if path is None else seam.place(check_place(path, "a page"))
     template = _template()
-    tables = [
-        table for name, frame in named for table in tables_of(name, frame, ledger, level, percent)
-    ]
+    views = [tables_of(name, frame, ledger, level, percent) for name, frame in named]
+    tables = [table for own in views for table in own]
     status = None if ledger is None else ledger.status()
     sound = all(table.stamp.sound for table in tables)
     page: str = template.render(
         title=title,
         tables=tables,
+        changes=_changes(named, views, level) if changes else [],
         sound=sound,
         test=TEST if any(table.release.testing for table in tables) else "",
         written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
@@ -160,6 +169,20 @@ def _name_frames(released: object) -> list[tuple[str | None, pd.DataFrame]]:
         rule = "must be a released frame, or a list or dict of one or more of them"
         raise QueryError.about("released", rule, released)
     return named
+
+
+def _changes(
+    named: Sequence[tuple[str | None, pd.DataFrame]],
+    views: Sequence[Sequence[TableView]],
+    level: float,
+) -> list[ChangeView]:
+    """Compare each table with the one before it, if both are what they are said to be."""
+    pairs = pairwise(zip((frame for _, frame in named), views, strict=True))
+    return [
+        compare_tables((theirs[0].name, ours[0].name), before, now, level)
+        for (before, theirs), (now, ours) in pairs
+        if theirs[0].stamp.sound and ours[0].stamp.sound
+    ]
 
 
 def _template() -> Any:

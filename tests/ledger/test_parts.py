@@ -1,13 +1,16 @@
 """A budget for every part of the data: what counts against which part, and what is refused."""
 
-import itertools
+import json
+import os
 import pickle
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,10 +18,10 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger.chain import Chain, Row, _hash
+from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.pots import Pots, settle_pots
 
 DISCOVERING = Budget(1, 1e-6, discovery=4e-7)
@@ -256,12 +259,36 @@ def test_a_part_needs_a_ledger_by_part(ledger, tmp_path):
             Ledger(ledger.path, part="month")
 
 
-def test_rows_of_parts_that_no_ledger_writes_are_refused():
+def written(part: object, column: object = "week") -> list[Row]:
+    """Write a ledger with one entry, whatever part it is of."""
     _, header = Chain.start("x", PURE)
-    body = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))[1].body
-    rows = [header, Row(1, body, _hash(header.hash, body))]
+    _, row = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))
+    first, second = (
+        json.loads(header.body) | {"part": column},
+        json.loads(row.body) | {"part": part},
+    )
+    rows, head = [], _START
+    for number, content in enumerate((first, second)):
+        body = _canonical(content)
+        head = _hash(head, body)
+        rows.append(Row(number, body, head))
+    return rows
+
+
+@pytest.mark.parametrize("part", [47, True, ["47"], {}, "", "a\n", "\ud800", "7" * 1000])
+def test_rows_of_parts_that_no_ledger_writes_are_refused(part):
+    for known in ("47", "\U0003fffd"):  # which another Python may print
+        assert Chain.of_rows(written(known), "x").parts.get(known) is not None
     with raises(LedgerError, "entry 1"):
-        Chain.of_rows(rows, "x")
+        Chain.of_rows(written(part), "x")
+
+
+def test_parts_of_a_ledger_without_and_columns_that_are_none_are_refused():
+    with raises(LedgerError, "entry 1"):
+        Chain.of_rows(written("3", None), "x")
+    for column in (7, True, ["week"], {}):
+        with raises(LedgerError, "entry 0"):
+            Chain.of_rows(written("3", column), "x")
 
 
 def test_status_shows_a_part_and_all():
@@ -275,23 +302,39 @@ def test_status_shows_a_part_and_all():
     assert len(Ledger(budget=PURE).status().parts) == 0
 
 
-@pytest.mark.full
-def test_processes_never_charge_one_share_too_many(tmp_path):
-    path, parts, times = tmp_path / "x.ledger", 4, 1
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize(
+    ("parts", "over_all", "seed"),
+    [
+        pytest.param(4, 2, 0, marks=pytest.mark.full),
+        *(pytest.param(50, 0, seed, marks=pytest.mark.audit) for seed in range(3)),
+        *(pytest.param(50, 3, seed, marks=pytest.mark.audit) for seed in range(3)),
+    ],
+)
+def test_processes_never_charge_one_share_too_many(tmp_path, parts, over_all, seed):
+    path, share = tmp_path / "x.ledger", Fraction(1, 4)
     Ledger.create(path, budget=PURE, part="week")
 
     def race(number: int) -> int:
-        ledger, charged = Ledger(path), 0
-        asked = [*itertools.product(range(parts), range(times))]
-        random.Random(number).shuffle(asked)
-        for part, _ in asked:
-            try:
-                ledger.charge(replace(of(part, pure(0.5)), spend=Spend.of(epsilon=0.5)))
-                charged += 1
-            except BudgetExceededError:
-                pass
-        return charged
+        ledger, draw = Ledger(path), random.Random(f"{seed}-{number}")
+        asked = [*range(parts), *[None] * over_all] * 2
+        draw.shuffle(asked)
+        with (tmp_path / f"told-{number}").open("w") as told:
+            for part in asked:
+                with suppress(BudgetExceededError):  # also of a share that others made smaller
+                    cost = ledger.status(part=part).share(share)
+                    made = of(part, PrivacyLoss(epsilon=cost.epsilon), share=share)
+                    ledger.charge(made)
+                    told.write(f"{made.release_id}\n")
+        return 0
 
-    counts = in_processes([lambda number=number: race(number) for number in range(8)])
-    assert sum(counts) == 2 * parts
-    assert [Ledger(path).status(part=one).used for one in range(parts)] == [1] * parts
+    assert in_processes(partial(race, number) for number in range(8)) == [0] * 8
+    told = [name for one in tmp_path.glob("told-*") for name in one.read_text().split()]
+    ledger = Ledger(path)
+    assert sorted(told) == sorted(one.release_id for one in ledger.entries)
+    everywhere = sum(one.part is None for one in ledger.entries)
+    for part in range(parts):
+        own = [one for one in ledger.entries if one.part == str(part)]
+        assert len(own) == 4 - everywhere  # all asked for more
+        assert state(list(ledger.entries), part, PURE) is not None
+        assert ledger.status(part=part).largest_share == 0

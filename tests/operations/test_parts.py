@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from support.charging import PURE
 from support.raising import raises
@@ -40,14 +41,20 @@ def flights(rows=ROWS, ledger: Ledger | None = None, **facts) -> pd.DataFrame:
     return frame
 
 
-def measured(frame, query, part) -> list:
-    """Return the integers that a release would hide."""
+def totals(frame, query, part):
+    """Return what a release would hide with noise."""
     declaration = declaration_of(frame).in_part(part)
     asked = in_part(frame, declaration, query)
     operation: Operation = plan_operation(
         frame, declaration, asked, Spend.of(epsilon=0.1), "laplace"
     )
-    return [np.concatenate(list(map(np.ravel, one))).tolist() for one in operation.measure(frame)]
+    return operation.measure(frame)
+
+
+def measured(frame, query, part) -> list:
+    """Return the integers among it."""
+    found = totals(frame, query, part)
+    return [np.concatenate(list(map(np.ravel, one))).tolist() for one in found]
 
 
 QUERIES = {
@@ -68,6 +75,36 @@ def test_a_release_of_a_part_reads_no_row_of_another(query):
         fewer = flights([row for row in ROWS if row[:2] != (plane, week)])
         changed = [part for part in whole if measured(fewer, query, part) != whole[part]]
         assert changed == [week]
+
+
+@pytest.mark.audit
+def test_no_call_that_releases_reads_a_row_of_another_part():
+    calls = pytest.importorskip("support.replay_calls")
+    frames = pytest.importorskip("support.replay_frames")
+    crowd = calls.Crowd(7, filed=False, caps=None)
+    rows = [(week, *crowd.plain(who)) for who in range(12) for week in (1, 1, 2, 2)]
+    for name, call in calls.CALLS.items():
+        if "max_true" in call.options:  # it draws which flags of a unit count
+            continue
+        caps = {"max_groups": 2} if call.method == "discover" else {}
+
+        def of_part(kept, call=call, caps=caps):
+            frame = pd.DataFrame(kept, columns=["week", *frames.Row._fields])
+            frame.dp.declare(
+                calls.FLAGS if call.method == "sum" else None,
+                ledger=Ledger(budget=BUDGET, part="week"),
+                privacy_unit=["who", "week"],
+                max_rows=4,
+                keys={"zone": calls.ZONES, "day": calls.DAYS},
+                bounds=calls.BOUNDS,
+                **caps,
+            )
+            with np.printoptions(threshold=10**6):
+                return repr(totals(frame, call.query(), 1))
+
+        whole = of_part(rows)
+        assert of_part([row for row in rows if row[0] == 1 or row[1] > 2]) == whole, name
+        assert of_part([row for row in rows if row[0] == 2 or row[1] > 2]) != whole, name
 
 
 def test_parts_whose_unit_spans_several_would_be_seen():
@@ -97,8 +134,9 @@ def test_each_call_spends_of_its_part_alone():
     assert "where week == 7" in ledger.entries[-1].what
     assert list(frame.dp.preview(dpf.count(), part=1, epsilon=0.6)["fits"]) == [False]
     assert list(frame.dp.preview(dpf.count(), part=9, epsilon=0.6)["fits"]) == [True]
-    with raises(BudgetExceededError, "for part='1'"):
+    with raises(BudgetExceededError, "for part='1'") as caught:
         frame.dp.count(part=1.0, epsilon=0.6)
+    assert "Released last: count by zone where week == 1, 20" in str(caught.value)
     with raises(BudgetExceededError):
         frame.dp.count(epsilon=0.6)
     certificate = frame.dp.count(part=9, epsilon=0.25, mechanism="laplace").dp.certificate
@@ -122,6 +160,54 @@ def test_where_every_row_is_a_unit_any_column_may_be_the_part():
     assert measured(frame, dpf.count(), 47) == [[3]]
     with raises(UnknownColumnError):
         flights(ledger=Ledger(budget=PURE, part="year"), privacy_unit=dpf.EACH_ROW, **caps)
+
+
+def in_partitions(frame, _):
+    return pytest.importorskip("support.dasking").split(frame, 2)
+
+
+def in_a_file(frame, folder):
+    frame.to_parquet(folder / "rows.parquet")
+    return dpf.scan_parquet(folder / "rows.parquet", progress=False)
+
+
+ENGINES = [lambda frame, _: frame.copy(), in_partitions, in_a_file]
+SCHEMA = pa.DataFrameSchema({"zone": pa.Column(str, pa.Check.isin(["A", "B"]))})
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["keywords", "schema"])
+@pytest.mark.parametrize("engine", ENGINES, ids=["pandas", "dask", "parquet"])
+def test_every_engine_refuses_a_unit_that_may_be_in_several_parts(tmp_path, engine, schema):
+    ledger = Ledger.create(tmp_path / "x.ledger", budget=PURE, part="week")
+    rows = pd.DataFrame(ROWS, columns=["plane", "week", "zone", "x"])
+
+    def declared(unit, **facts):
+        frame = engine(rows, tmp_path)
+        dpf.declare(frame, schema, privacy_unit=unit, ledger=ledger, **facts)
+        return frame
+
+    for unit in ("plane", ["plane"], ["plane", "zone"], "x"):
+        with raises(DeclarationError, "one unit may be in several", parameter="privacy_unit"):
+            declared(unit, max_rows=4)
+        with raises(DeclarationError, "one unit may be in several", parameter="privacy_unit"):
+            dpf.declares(schema, privacy_unit=unit, max_rows=4, ledger=ledger)(engine)(
+                rows, tmp_path
+            )
+    assert ledger.head == Ledger(ledger.path).head
+    assert Ledger(ledger.path).protected is None  # nothing was settled
+    frame = declared(["week", "plane"], max_rows=4)
+    # the ledger stays with the frame, and so does what it protects
+    with raises(DeclarationError, "", parameter="privacy_unit"):
+        dpf.declare(frame, schema, privacy_unit="plane", max_rows=4)
+    rowwise = Ledger(budget=PURE, part="week")
+    dpf.declare(engine(rows, tmp_path), schema, privacy_unit=dpf.EACH_ROW, ledger=rowwise)
+    with raises(UnknownColumnError, "year"):
+        dpf.declare(
+            engine(rows, tmp_path),
+            schema,
+            privacy_unit=dpf.EACH_ROW,
+            ledger=Ledger(budget=PURE, part="year"),
+        )
 
 
 def test_a_frame_without_a_budget_has_no_parts():
