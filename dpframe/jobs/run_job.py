@@ -23,6 +23,7 @@ from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
+from dpframe.ledger.parts import is_text
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
@@ -205,6 +206,8 @@ def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -
     part, declared = ledger.part, kept_declaration(frame)
     if part is not None and declared is not None:
         kind = types.get(part) or kind_from_plan(part, declared, job.queries.values())
+        if kind is None and job.data.form == "csv" and is_text(job.options["part"]):
+            kind = "string"
         columns = {**declared.columns, part: replace(declared.column(part), type=kind)}
         keep_declaration(frame, replace(declared, columns=columns))
 

@@ -231,7 +231,7 @@ def test_units_of_several_columns_are_said_to_be_combinations(visits):
     page = Page(dpf.report(visits.dp.count("ward", epsilon=1))).text
     for said in (
         "all rows of one 'person' in one 'day'; a person in k of them is protected as k",
-        "It is enough to protect one 'person' in one 'day'; a person in k of them is protected as k",
+        "It is enough to protect one 'person' in one 'day'; a person in k of them is protected",
         "person is missing",
         "day is missing",
     ):
