@@ -283,10 +283,7 @@ class CharacterDesign:
         """Return the largest weighted distance between neighbors, exact for fractions."""
         far = 0 * scales[0]
         for steps in self._steps:
-            # many scales are one object: few fractions are compared
-            least = (
-                (step, min({id(scales[k]): scales[k] for k in own}.values())) for step, own in steps
-            )
+            least = ((step, _least([scales[k] for k in own])) for step, own in steps)
             far += max(step / scale for step, scale in least)
         return far
 
@@ -366,6 +363,11 @@ class CharacterDesign:
             np.concatenate([factor * weights for _, factor in parts], axis=1),
             reading,
         )
+
+
+def _least(scales: Sequence[Scale]) -> Scale:
+    """Return the smallest scale; many are one object, so that few fractions are compared."""
+    return min(dict(zip(map(id, scales), scales, strict=True)).values())
 
 
 class _Column(NamedTuple):
