@@ -223,19 +223,21 @@ class _Grouping(NamedTuple):
 
 def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     """Give each coordinate the number of its group, and find the groups of several footprints."""
+    sparse = any(isinstance(part, Sparse) for part in footprints)
+    larger = [group for group in groups or () if len(group) > 1]
+    if not larger and not sparse:  # footprints share no coordinate
+        return _Grouping(tuple(range(size)), frozenset(), frozenset())
     of = list(range(size))
-    for group in groups or ():
+    for group in larger:
         for k in group:
             of[k] = group[0]
     dense = [part for part in footprints if isinstance(part, Footprint)]
     dense += [one for part in footprints if isinstance(part, Exclusive) for one in part.members]
     named = {k for part in dense for k in part.coordinates}
-    sparse = any(isinstance(part, Sparse) for part in footprints)
     few = {of[k] for k in range(size) if k not in named} if sparse else set()
     members = Counter(of if few else ())
     alone = all(members[group] == 1 for group in few)
-    several = dense if len(dense) > 1 else ()  # one shares no group with others
-    touched = Counter(group for part in several for group in {of[k] for k in part.coordinates})
+    touched = Counter(group for part in dense for group in {of[k] for k in part.coordinates})
     shared = {group for group, parts in touched.items() if parts > 1}
     together = frozenset() if alone else frozenset(few)
     return _Grouping(tuple(of), frozenset(shared | together), together)

@@ -294,8 +294,11 @@ class CharacterDesign:
         found = []
         for group in self.groups:
             alike: dict[int, list[int]] = {}
-            for k in group:
-                alike.setdefault(reach[k], []).append(k)
+            if len({reach[k] for k in group}) == 1:  # as counts, and much faster
+                alike[reach[group[0]]] = [*group]
+            else:
+                for k in group:
+                    alike.setdefault(reach[k], []).append(k)
             alike.pop(0, None)
             found += [list(alike.items())] if alike else []
         return found
@@ -358,6 +361,8 @@ class CharacterDesign:
     def _column(self, table: int, reading: Reading) -> "_Column":
         positions, weights = self.characters.readings[table]
         parts = reading.weights.items()
+        if [*parts] == [(0, 1)]:
+            return _Column(positions, weights, reading)
         return _Column(
             np.concatenate([positions + k * self.characters.number for k, _ in parts]),
             np.concatenate([factor * weights for _, factor in parts], axis=1),
