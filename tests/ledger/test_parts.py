@@ -173,7 +173,10 @@ def test_where_parts_spent_noise_of_different_kinds_what_fits_in_each_fits():
         assert left.pots.fits(loss)
     joined = ledger.status(part=1).pots.fullest(ledger.status(part=2).pots)
     assert not joined.fits(pure(0.15))  # as if one part had spent both
+    after = left.pots.plus(pure(0.15))
     ledger.charge(of(None, pure(0.15)))
+    assert after == ledger.status().pots
+    assert after.largest == ledger.status().pots.largest
     assert ledger.status().used == ledger.status(part=2).used > ledger.status(part=1).used
     shares = PrivacyLoss(epsilon=ledger.status().share(1).epsilon)
     assert all(ledger.status(part=part).pots.fits(shares) for part in (1, 2))
