@@ -181,7 +181,8 @@ class Chain:
             own = self.parts.get(part)
             if own is None:
                 return self.pots, self.shares
-            return own.with_common(self.pots).pots, own.shares + self.shares
+            shares = own.shares + self.shares if self.shares else own.shares
+            return own.with_common(self.pots).pots, shares
         states = self.fullest.states(self.parts, self.pots)
         if not states:
             return self.pots, self.shares

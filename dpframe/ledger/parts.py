@@ -158,6 +158,11 @@ class PartStates:
     def plus(self, changed: Mapping[Part, Filled]) -> "PartStates":
         """Replace what was charged to some parts."""
         buckets = list(self._buckets)
+        if len(changed) == 1:
+            ((part, filled),) = changed.items()
+            number = _bucket_of(part)
+            buckets[number] = {**buckets[number], part: filled}
+            return PartStates(tuple(buckets))
         by_bucket: dict[int, dict[Part, Filled]] = {}
         for part, filled in changed.items():
             by_bucket.setdefault(_bucket_of(part), {})[part] = filled

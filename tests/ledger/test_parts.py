@@ -125,6 +125,32 @@ def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
             assert pots.spent == ledger.status(part=part).pots.spent
 
 
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(12))
+def test_objects_on_one_file_keep_the_promises_of_many_parts(tmp_path, seed):
+    draw, budget = random.Random(seed), (ONE, DISCOVERING, PURE)[seed % 3]
+    opened = [Ledger.create(tmp_path / "x.ledger", budget=budget, part="week")]
+    opened += [Ledger(tmp_path / "x.ledger") for _ in range(2)]
+    parts = dict.fromkeys(range(25), settle_pots(budget))  # more than are looked at one by one
+    for _ in range(60):
+        ledger, part = draw.choice(opened), draw.choice([None] * 9 + list(parts))
+        made, read = of(part, draw.choice(LOSSES)), parts if part is None else [part]
+        tried = draw.choice([ledger, copy_in_memory(ledger)])  # which must leave no trace
+        try:
+            tried.charge(made)
+        except BudgetExceededError:
+            assert part is None or not parts[part].fits(made.loss)
+            continue
+        assert all(parts[one].fits(made.loss) for one in read)
+        if tried is ledger:
+            parts |= {one: parts[one].plus(made.loss) for one in read}
+        tried.status()
+    for ledger in (*opened, Ledger(tmp_path / "x.ledger")):
+        assert [ledger.status(part=part).pots.sums for part in parts] == [
+            pots.sums for pots in parts.values()
+        ]
+
+
 def test_the_fullest_part_decides_for_all(monkeypatch):
     # a ledger that looks at an untouched part lets another one go beyond its budget
     monkeypatch.setattr(
@@ -147,7 +173,10 @@ def test_where_parts_spent_noise_of_different_kinds_what_fits_in_each_fits():
         assert left.pots.fits(loss)
     joined = ledger.status(part=1).pots.fullest(ledger.status(part=2).pots)
     assert not joined.fits(pure(0.15))  # as if one part had spent both
+    after = left.pots.plus(pure(0.15))
     ledger.charge(of(None, pure(0.15)))
+    assert after == ledger.status().pots
+    assert after.largest == ledger.status().pots.largest
     assert ledger.status().used == ledger.status(part=2).used > ledger.status(part=1).used
     shares = PrivacyLoss(epsilon=ledger.status().share(1).epsilon)
     assert all(ledger.status(part=part).pots.fits(shares) for part in (1, 2))

@@ -211,10 +211,10 @@ Squared errors of denoised means over those of released ones, and what the certi
 
 | epsilon | median | worst | expected over real, middle half | least | largest |
 |---|---|---|---|---|---|
-| 10 | 1.00 | 1.00 | 1.00 to 1.00 | 0.75 | 1.08 |
-| 3 | 0.95 | 1.00 | 0.97 to 1.00 | 0.26 | 1.16 |
-| 1 | 0.50 | 1.00 | 0.93 to 1.14 | 0.25 | 1.43 |
-| .1 | 0.16 | 1.00 | 0.89 to 1.21 | 0.51 | 4.57 |
+| 10 | 1.00 | 1.00 | 1.00 to 1.00 | 1.00 | 1.06 |
+| 3 | 0.98 | 1.05 | 0.91 to 1.00 | 0.41 | 1.23 |
+| 1 | 0.68 | 1.00 | 0.88 to 1.01 | 0.33 | 1.23 |
+| .1 | 0.24 | 1.00 | 0.93 to 1.37 | 0.39 | 4.33 |
 """.splitlines()
 
 UNKNOWN = """\
