@@ -195,7 +195,7 @@ class Chain:
         charged = _count(pots, entries)
         if None in charged:
             pots, shares = _fill(pots, shares, charged.pop(None))
-        if not charged:
+        if self.part is None:
             return replace(self, log=log, pots=pots, shares=shares)
         changed: dict[Part, Filled] = {}
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -208,9 +208,7 @@ class Law(ABC):
         sigma = float(check_scale(scale))
         if not 0 < level < 1:
             raise CalibrationError.about("level", "must be strictly between 0 and 1", level)
-        if sigma == 0:
-            return 0
-        return least_integer(lambda a: self._beyond(sigma, a, members) <= 1 - level, 0)
+        return _least_half_width(self, sigma, level, members) if sigma else 0
 
     @abstractmethod
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
@@ -311,6 +309,11 @@ class Law(ABC):
     @abstractmethod
     def _missed_by_each(self, level: float, cells: int) -> float:
         """Return how often one of several intervals may miss."""
+
+
+@lru_cache(1024)  # outputs of a plan, and its tables, have noise of few scales
+def _least_half_width(law: Law, scale: float, level: float, members: int) -> int:
+    return least_integer(lambda a: law._beyond(scale, a, members) <= 1 - level, 0)
 
 
 def _half_step(noise: NoiseSum, deviation_of: Callable[[float], float]) -> np.ndarray:

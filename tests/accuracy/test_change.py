@@ -106,7 +106,7 @@ def chances(released, values):
     return np.diff(special.ndtr((np.append(values, values[-1] + 1) - 0.5) / scale))
 
 
-def exact_coverage(truths, level, spends, *, percent, most=26):
+def exact_coverage(truths, level, spends, *, percent, most=16):
     """Return how often a change of counts is held, noise by noise."""
     values = np.arange(-most, most + 1)
     noises = np.array(list(itertools.product(values, repeat=2)))
@@ -125,9 +125,9 @@ def exact_coverage(truths, level, spends, *, percent, most=26):
 
 
 SCALES = {
-    "laplace": [{"mechanism": "laplace", "epsilon": 0.7}] * 2,
-    "gaussian": [{"mechanism": "gaussian", "mu": 0.25}] * 2,
-    "both": [{"mechanism": "laplace", "epsilon": 0.7}, {"mechanism": "gaussian", "mu": 0.4}],
+    "laplace": [{"mechanism": "laplace", "epsilon": 1}] * 2,
+    "gaussian": [{"mechanism": "gaussian", "mu": 0.5}] * 2,
+    "both": [{"mechanism": "laplace", "epsilon": 1}, {"mechanism": "gaussian", "mu": 0.5}],
 }
 
 

@@ -19,7 +19,7 @@ from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.parts import check_part
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.pots import Pots, settle_pots
@@ -125,6 +125,32 @@ def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
             assert pots.spent == ledger.status(part=part).pots.spent
 
 
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(12))
+def test_objects_on_one_file_keep_the_promises_of_many_parts(tmp_path, seed):
+    draw, budget = random.Random(seed), (ONE, DISCOVERING, PURE)[seed % 3]
+    opened = [Ledger.create(tmp_path / "x.ledger", budget=budget, part="week")]
+    opened += [Ledger(tmp_path / "x.ledger") for _ in range(2)]
+    parts = dict.fromkeys(range(25), settle_pots(budget))  # more than are looked at one by one
+    for _ in range(60):
+        ledger, part = draw.choice(opened), draw.choice([None] * 9 + list(parts))
+        made, read = of(part, draw.choice(LOSSES)), parts if part is None else [part]
+        tried = draw.choice([ledger, copy_in_memory(ledger)])  # which must leave no trace
+        try:
+            tried.charge(made)
+        except BudgetExceededError:
+            assert part is None or not parts[part].fits(made.loss)
+            continue
+        assert all(parts[one].fits(made.loss) for one in read)
+        if tried is ledger:
+            parts |= {one: parts[one].plus(made.loss) for one in read}
+        tried.status()
+    for ledger in (*opened, Ledger(tmp_path / "x.ledger")):
+        assert [ledger.status(part=part).pots.sums for part in parts] == [
+            pots.sums for pots in parts.values()
+        ]
+
+
 def test_the_fullest_part_decides_for_all(monkeypatch):
     # a ledger that looks at an untouched part lets another one go beyond its budget
     monkeypatch.setattr(
@@ -167,6 +193,16 @@ def test_states_of_very_many_kinds_count_as_the_fullest_in_each_pot(monkeypatch)
     assert loss.epsilon > 0
     for part in range(6):
         assert ledger.status(part=part).pots.fits(PrivacyLoss(epsilon=loss.epsilon))
+
+
+def test_what_is_tried_on_a_copy_fills_no_pot_of_the_ledger():
+    ledger = Ledger(budget=ONE, part="week")
+    ledger.charge(of(1, pure(0.1)))
+    tried = copy_in_memory(ledger)
+    tried.charge(of(None, gaussian(0.1)))  # no further loss fits in the pure pot
+    assert tried.status().pots.sums[0] is None
+    assert ledger.status().pots.sums[0] == Fraction(1, 10)
+    ledger.charge(of(None, pure(0.9)))
 
 
 def test_shares_are_of_the_budget_of_a_part():
