@@ -103,7 +103,7 @@ def share_left(status: Any, shown: Callable[[float], str]) -> str:
 
 def budget_text(budget: Any) -> str:
     """Show a budget, with what is kept of it."""
-    kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
+    kept = f" ({budget.discovery:g} of it for extra deltas)" if budget.discovery else ""
     return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
 
 
@@ -171,9 +171,9 @@ def unit_words(columns: Sequence[object]) -> str:
     Examples
     --------
     >>> unit_words(["aircraft", "week"])
-    "one 'aircraft' in one 'week'; a person in k of them is protected as k units"
+    "one 'aircraft' in one 'week'; a person in k such units is protected as k units"
     """
-    several = "; a person in k of them is protected as k units" * (len(columns) > 1)
+    several = "; a person in k such units is protected as k units" * (len(columns) > 1)
     return f"one {' in one '.join(map(repr, columns))}{several}"
 
 
