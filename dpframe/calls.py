@@ -24,7 +24,7 @@ _OWNERS = ("self", "cls")
 _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
-_FRAMES = frozenset({*_OWNERS, *"frame published queries query released releases tables".split()})
+_FRAMES = {*"frame published queries query released releases source tables".split(), *_OWNERS}
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()
 _TAKE_DATA = frozenset(

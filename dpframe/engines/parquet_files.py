@@ -1,37 +1,23 @@
 """Parquet files: where they are, what their folders and footers say, and how they are read."""
 
-import json
-import operator
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-import numpy as np
-import pandas as pd
-
 from dpframe.columns.arrow import pa
-from dpframe.engines.base import check_labels
-from dpframe.engines.batches import batches_of, put_together
-from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, UnknownColumnError, a_type
-from dpframe.progress import check_progress, show_progress
-
-BATCH_ROWS = 1 << 19
-"""Rows that are read at once."""
-
-MOST_BYTES = 1 << 28
-"""Of what is put together at once."""
+from dpframe.engines.batches import batches_of, plain_type
+from dpframe.engines.sources import attrs_of, missing_column
+from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
 _FOOTERS = 16  # read at once: what takes long is to wait for a distant file
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
-_MOST_ROWS = 2**31 - 1  # of a batch
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -59,24 +45,19 @@ def _files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
             with found.filesystem.open_input_file(name) as source:
                 footer = pq.ParquetFile(source)
                 rows = footer.metadata.num_rows
-                return File(name, _folders(name), _schema_of(footer), rows, _attrs_of(footer))
+                return File(
+                    name,
+                    _folders(name),
+                    _schema_of(footer),
+                    rows,
+                    attrs_of(footer.schema_arrow.metadata),
+                )
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             text = f"path must name Parquet files, got {name}, which cannot be read as one."
             raise DeclarationError(text, parameter="path") from error
 
     with ThreadPoolExecutor(_FOOTERS) as pool:
         return found.filesystem, list(pool.map(read, found.files))
-
-
-def _attrs_of(footer: Any) -> dict[str, Any]:
-    """Return the attrs that pandas wrote; a ValueError if they are damaged."""
-    try:
-        attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-    except RecursionError:
-        raise ValueError("attrs are nested too deeply") from None
-    if not isinstance(attrs, dict):
-        raise ValueError("attrs are not an object")  # noqa: TRY004  # of a file, not an argument
-    return attrs
 
 
 def _schema_of(footer: Any) -> Any:
@@ -132,14 +113,6 @@ def _check_types(files: Sequence[File]) -> None:
                 )
 
 
-def _plain(kind: Any) -> Any:
-    """Choose the type that a column is read as."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(kind.storage_type)
-    known = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return known.get(kind, kind)  # few functions know views
-
-
 def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     """Make a table of a batch, with the columns that the file does not have."""
     read = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -158,20 +131,6 @@ def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
-def _of_folders(column: Any) -> pd.Categorical:
-    """View the values in names of folders as numbers where they are, and else as texts."""
-    encoded = column.combine_chunks().dictionary_encode()
-    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
-    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
-    table = np.array([*map(places.__getitem__, found), -1])
-    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
-    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
-
-
-def _number_or_text(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
-
-
 def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
     """Check that a path is one, or a list of some, and note where it leads to from here."""
     if isinstance(path, str | os.PathLike):
@@ -183,27 +142,8 @@ def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
     raise DeclarationError(f"path {rule}, got {a_type(path)}.", parameter="path")
 
 
-def _checked_rows(rows: Any) -> int:
-    """Check a number of rows."""
-    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
-    if not whole or not 1 <= rows <= _MOST_ROWS:
-        raise DeclarationError.about("batch_rows", "must be an integer from 1 to 2**31 - 1", rows)
-    return int(rows)
-
-
-def _checked_folder(folder: Any) -> str | None:
-    """Check that a folder is there and can be written to."""
-    if folder is None:
-        return None
-    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
-        if os.access(folder, os.W_OK | os.X_OK):
-            return os.path.abspath(folder)
-    rule = "must be a folder that exists and can be written to"
-    raise DeclarationError.about("spill_folder", rule, folder)
-
-
 class ParquetFiles:
-    """Parquet files that together are one private frame, read anew whenever it is totaled.
+    """Parquet files, read anew whenever they are asked for rows.
 
     Parameters
     ----------
@@ -211,13 +151,6 @@ class ParquetFiles:
         A file, a folder (whose folders may be named `name=value`, in Hive's manner), or files.
     filesystem
         A file system of pyarrow or fsspec; `None`: the one that the path implies.
-    batch_rows
-        How many rows are read at once.
-    spill_folder
-        Where rows are kept for a while if there is a privacy unit; `None`: where the system keeps
-        temporary files.
-    progress
-        Whether to show a bar while rows are read; `None`: where it takes long.
 
     Raises
     ------
@@ -227,36 +160,22 @@ class ParquetFiles:
         If pyarrow is not installed.
     """
 
-    def __init__(
-        self,
-        path: Paths,
-        *,
-        filesystem: Any = None,
-        batch_rows: int = BATCH_ROWS,
-        spill_folder: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-    ) -> None:
+    def __init__(self, path: Paths, filesystem: Any = None) -> None:
         if pa is None:
             raise DPFrameError("Parquet files need pyarrow: pip install 'dpframe[parquet]'.")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
-        self.batch_rows = _checked_rows(batch_rows)
-        self.spill_folder = _checked_folder(spill_folder)
-        check_progress(progress)
-        self.progress = progress
-        self.refresh()
 
     def refresh(self) -> None:
         """Look again which files there are, and what columns they have."""
         try:
             self._filesystem, self._files = _files_at(self._path, self._asked)
-            self._schema, self._partitions = _joined_schema(self._files)
+            self._schema, self.folders = _joined_schema(self._files)
         except DeclarationError:
             raise
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             rule = "Parquet files with the same types of columns"
             raise self._refusal(rule, ": they cannot be read as such") from error
-        _checked_folder(self.spill_folder)
         places = {_place_of(self._filesystem, file.path) for file in self._files}
         if len(places) < len(self._files):
             raise self._refusal("each file once", ", which names a file twice: remove links to it")
@@ -264,27 +183,21 @@ class ParquetFiles:
             raise self._refusal("Parquet files", ", where there are none")
 
     def _refusal(self, rule: str, why: str) -> DeclarationError:
-        text = f"path must name {rule}, got {self._quote_path()}{why}."
+        text = f"path must name {rule}, got {self}{why}."
         return DeclarationError(text, parameter="path")
 
-    def check(self, labels: Iterable[Hashable]) -> None:
-        """Check that every label names exactly one column, which every file has.
+    def check(self, labels: Sequence[str]) -> None:
+        """Check that every file has some columns.
 
         Rows of a file without it would be lost without a word. What folders alone say is missing
         where no folder says it.
         """
-        wanted = labels if isinstance(labels, Mapping) else list(labels)
-        check_labels(self.columns, wanted)
-        texts = {label for label in wanted if self._schema.field(label).type == pa.string()}
+        texts = {label for label in labels if self._schema.field(label).type == pa.string()}
         for file in self._files:
-            known = {*file.schema.names, *self._partitions, *texts.intersection(file.partitions)}
-            for label in wanted:
+            known = {*file.schema.names, *self.folders, *texts.intersection(file.partitions)}
+            for label in labels:
                 if label not in known:
-                    raise UnknownColumnError(
-                        f"{file.path} has no column {label!r}, which other files have: its rows "
-                        "would be lost. Write the column there (null where it is not known), or "
-                        "leave the file out."
-                    )
+                    raise missing_column(file.path, label)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -292,55 +205,30 @@ class ParquetFiles:
         return {key: value for file in self._files for key, value in file.attrs.items()}
 
     @property
-    def columns(self) -> list[str]:
-        """The labels of the columns, in order."""
-        return list(self._schema.names)
+    def schema(self) -> Any:
+        """Labels and Arrow types of the columns of files and folders, in order."""
+        return self._schema
 
     @property
-    def types(self) -> dict[str, Any]:
-        """The Arrow types of the columns of files, by label, but for those of folders."""
-        named = zip(self._schema.names, self._schema.types, strict=True)
-        return {name: kind for name, kind in named if name not in self._partitions}
-
-    def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
-        """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
-        batches = self._batches(labels)
-        # of no labels nothing but a number of rows, that is lost when tables are put together
-        yield from put_together(batches, rows, MOST_BYTES) if labels else batches
-
-    def view(self, table: Any) -> pd.DataFrame:
-        """View a table as a frame, whose dtypes depend on the types of the columns alone."""
-        columns = {
-            name: _of_folders(column)
-            if name in self._partitions
-            else pd.arrays.ArrowExtensionArray(column)
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-        return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(file.rows for file in self._files)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
-        options = {name: getattr(self, name) for name in ("batch_rows", "spill_folder", "progress")}
-        return partial(type(self), filesystem=self._asked, **options), (self._path,)
+        """Pickle what was asked for."""
+        return type(self), (self._path, self._asked)
 
     def __repr__(self) -> str:
-        """Show path and columns; neither rows nor how many there are."""
-        return f"{type(self).__name__}({self._quote_path()}, columns={self.columns})"
-
-    def _quote_path(self) -> str:
         """Show the path, without a password that it may hold."""
         return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
 
-    def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
-        """Read every file, in batches of no more than so many rows, and show how far that is."""
-        rows = sum(file.rows for file in self._files)
-        shown, size = self.progress, operator.attrgetter("num_rows")
-        yield from show_progress(self._read(labels), "reading", rows, shown=shown, size=size)
-
-    def _read(self, labels: Sequence[str]) -> Iterator[Any]:
+    def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
+        """Read some columns of every file, as tables of no more than some rows."""
         import pyarrow.parquet as pq  # slow to import, and not always needed
 
-        wanted = pa.schema([(label, _plain(self._schema.field(label).type)) for label in labels])
+        wanted = pa.schema(
+            [(label, plain_type(self._schema.field(label).type)) for label in labels]
+        )
         for file in self._files:
             names = set(file.schema.names)
             inside = [label for label in labels if label in names]
@@ -348,5 +236,5 @@ class ParquetFiles:
                 reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
                 if (_schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
                     raise ReleaseError("a file changed while it was read")
-                for batch in batches_of(source, reader, inside, self.batch_rows):
+                for batch in batches_of(source, reader, inside, rows):
                     yield _complete_columns(batch, file, wanted)

@@ -9,7 +9,6 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DeclarationError, ReleaseError
 
 
@@ -54,7 +53,7 @@ def test_links_to_files_that_are_read_anyway_are_refused(link, opened, folder):
     scan.dp.declare(budget=dpf.Budget(1))
     LINKS[link](folder / "two.parquet", folder / "a" / "one.parquet")
     with raises(DeclarationError, "names", parameter="path"):
-        ParquetFiles(path, filesystem=filesystem)
+        dpf.scan_parquet(path, filesystem=filesystem)
     with raises(DeclarationError, "remove links", parameter="path"):
         scan.dp.count(share=1)
     assert not scan.dp.ledger.entries
