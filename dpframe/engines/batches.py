@@ -269,13 +269,16 @@ def _decoded_type(kind: Any) -> Any:
 
 
 _MOST_BYTES = 1 << 26  # of a batch, about
+_FEW_ROWS = 1 << 18  # of which columns are not worth a thread each
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
 _WIDTH = 8  # of other numbers, and of what tells where a text begins
 _CODED = 3  # bytes of a row in a column of codes alone, at most
 _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
-def batches_of(source: Any, reader: Any, labels: Sequence[str], rows: int) -> Iterator[Any]:
+def batches_of(
+    source: Any, reader: Any, labels: Sequence[str], rows: int, *, distant: bool = False
+) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 
     Parameters
@@ -288,20 +291,39 @@ def batches_of(source: Any, reader: Any, labels: Sequence[str], rows: int) -> It
         The columns.
     rows
         How many rows are read at once.
+    distant
+        Whether to ask for all that is needed of a row group at once, and keep it until it is read.
     """
     import pyarrow.parquet as pq  # slow to import, and not always needed
 
     leaves = _leaves(reader, labels)
     coded = [label for label, at in leaves if _is_coded(reader, label, at)]
-    options = {"pre_buffer": False, "page_checksum_verification": True}
-    if coded:
-        reader = pq.ParquetFile(source, metadata=reader.metadata, read_dictionary=coded, **options)
-    largest = _row_bytes(reader.metadata, leaves, coded)
-    for batch in reader.iter_batches(_fitting(largest, rows), columns=labels):
-        longest = sum(_longest_text(batch.column(label)) for label in coded)
-        step = _fitting(longest, rows)
-        for start in range(0, batch.num_rows, step):
-            yield batch.slice(start, step)
+    metadata = reader.metadata
+    if coded or distant:
+        options = {"pre_buffer": distant, "page_checksum_verification": True}
+        reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
+    size = _fitting(_row_bytes(metadata, leaves, coded), rows)
+    threads = metadata.num_rows > _FEW_ROWS  # else other files are read meanwhile
+    for groups in _row_groups(metadata):
+        for batch in reader.iter_batches(size, groups, labels, use_threads=threads):
+            longest = sum(_longest_text(batch.column(label)) for label in coded)
+            step = _fitting(longest, rows)
+            for start in range(0, batch.num_rows, step):
+                yield batch.slice(start, step)
+
+
+def _row_groups(metadata: Any) -> list[list[int]]:
+    """Put row groups together up to some bytes: what is asked for at once is kept until read."""
+    groups: list[list[int]] = []
+    size = _MOST_BYTES
+    for place in range(metadata.num_row_groups):
+        own = metadata.row_group(place).total_byte_size
+        if size + own > _MOST_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(place)
+        size += own
+    return groups
 
 
 def fitted_tables(

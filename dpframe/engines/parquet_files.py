@@ -1,63 +1,91 @@
 """Parquet files: where they are, what their folders and footers say, and how they are read."""
 
+import operator
 import os
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from dpframe.columns.arrow import pa
-from dpframe.engines.batches import batches_of, plain_type
-from dpframe.engines.sources import attrs_of, missing_column
+from dpframe.engines.batches import batches_of, common_type, plain_array, plain_type
+from dpframe.engines.sources import attrs_of, missing_column, other_type
+from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
-_FOOTERS = 16  # read at once: what takes long is to wait for a distant file
+_AT_ONCE = 16  # files: what takes long is to wait for distant ones
+_LEAST_AT_ONCE = 4
+_BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
+_BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes
+_FOOTER_BYTES = 1 << 28  # of footers that are kept
+_READING = {"pre_buffer": False, "page_checksum_verification": True}
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
+_TEXTS = () if pa is None else (pa.string(), pa.large_string())
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class File:
     """A Parquet file: where it is, what its folders say of its rows, and what is in its footer."""
 
     path: str
+    size: int
+    place: Hashable
     partitions: dict[str, str | None]
     schema: Any
+    footer: Any  # pyarrow's metadata; None where they would take too much memory
     rows: int
     attrs: dict[str, Any]
 
 
-def _files_at(path: str | list[str], filesystem: Any) -> tuple[Any, list[File]]:
-    """Find files and read their footers."""
-    import pyarrow.dataset as ds  # slow to import, and not always needed
-    import pyarrow.parquet as pq
+def _infos_at(filesystem: Any, path: str | list[str]) -> list[Any]:
+    """List files, those in folders but hidden ones; a request, as a rule."""
+    from pyarrow import fs  # slow to import, and not always needed
 
-    nothing = pa.schema([])
-    found = ds.dataset(path, nothing, "parquet", filesystem=filesystem)
+    found = filesystem.get_file_info(path)
+    infos = found if isinstance(path, list) else [found]
+    if not isinstance(path, list) and found.type == fs.FileType.Directory:
+        base = found.path.rstrip("/")
+        inside = filesystem.get_file_info(fs.FileSelector(found.path, recursive=True))
+        infos = [info for info in inside if info.type == fs.FileType.File]
+        infos = [info for info in infos if not _is_hidden(info.path.removeprefix(base))]
+    absent = [info.path for info in infos if info.type != fs.FileType.File]
+    if absent:
+        raise FileNotFoundError(absent[0])
+    return sorted(infos, key=operator.attrgetter("path"))
 
-    def read(name: str) -> File:
-        try:
-            with found.filesystem.open_input_file(name) as source:
-                footer = pq.ParquetFile(source)
-                rows = footer.metadata.num_rows
-                return File(
-                    name,
-                    _folders(name),
-                    _schema_of(footer),
-                    rows,
-                    attrs_of(footer.schema_arrow.metadata),
-                )
-        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            text = f"path must name Parquet files, got {name}, which cannot be read as one."
-            raise DeclarationError(text, parameter="path") from error
 
-    with ThreadPoolExecutor(_FOOTERS) as pool:
-        return found.filesystem, list(pool.map(read, found.files))
+def _key_of(info: Any) -> Hashable:
+    """Tell a file from what it was before it changed; `None` where that cannot be told."""
+    return None if info.mtime_ns is None else (info.path, info.size, info.mtime_ns)
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether a part of a path begins as names do that pyarrow leaves out, too."""
+    return any(part.startswith((".", "_")) for part in path.split("/"))
+
+
+def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
+    """Return a file system of pyarrow, with paths in it."""
+    from pyarrow import fs  # slow to import, and not always needed
+
+    if isinstance(path, list):
+        places = [_resolve(one, filesystem) for one in path]
+        return (places[0][0] if places else fs.LocalFileSystem()), [one for _, one in places]
+    if isinstance(filesystem, str):
+        filesystem, _ = fs.FileSystem.from_uri(filesystem)
+    if filesystem is None:
+        return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    if type(filesystem).__name__ == "LocalFileSystem":  # that of fsspec reads no links
+        filesystem = fs.LocalFileSystem()
+    elif not isinstance(filesystem, fs.FileSystem):
+        filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+    return filesystem, filesystem.normalize_path(path)
 
 
 def _schema_of(footer: Any) -> Any:
@@ -84,33 +112,56 @@ def _folders(path: str) -> dict[str, str | None]:
     }
 
 
-def _joined_schema(files: Sequence[File]) -> tuple[Any, frozenset[str]]:
-    """Join the columns of files and folders, with the names of those of folders alone."""
-    first, *others = [file.schema for file in files] or [pa.schema([])]
-    different = [other for other in others if other != first]
-    if different:
-        _check_types(files)
-    schema = pa.unify_schemas([first, *different]) if different else first
-    named = dict.fromkeys(name for file in files for name in file.partitions)
-    partitions = [name for name in named if name not in schema.names]
-    for name in partitions:
-        schema = schema.append(pa.field(name, pa.string()))
-    return schema, frozenset(partitions)
+class _Kinds:
+    """The columns of files, which are alike but for a few kinds of them.
 
+    Parameters
+    ----------
+    files
+        The files; those with equal columns share a schema.
+    """
 
-def _check_types(files: Sequence[File]) -> None:
-    """Check that no column is of two types; a column without any value has none."""
-    known: dict[str, tuple[Any, str]] = {}
-    for file in files:
-        for name, kind in zip(file.schema.names, file.schema.types, strict=True):
-            if pa.types.is_null(kind):
-                continue
-            first, path = known.setdefault(name, (kind, file.path))
-            if kind != first:
-                raise DeclarationError(
-                    f"all files must have the same types of columns: {name!r} is {kind} in "
-                    f"{file.path}, and {first} in {path}. Write them with one schema."
-                )
+    def __init__(self, files: Sequence[File]) -> None:
+        kinds = {(id(file.schema), *file.partitions): file for file in reversed(files)}
+        self._examples = list(reversed(kinds.values()))
+        self._types: dict[str, tuple[Any, File]] = {}
+        self._odd: dict[str, DeclarationError] = {}
+        for file in self._examples:
+            for name, kind in zip(file.schema.names, file.schema.types, strict=True):
+                self._add(name, plain_type(kind), file)
+        named = dict.fromkeys(name for file in self._examples for name in file.partitions)
+        self.folders = frozenset(name for name in named if name not in self._types)
+        stored = [name for file in self._examples[:1] for name in file.schema.names]
+        stored += [name for name in self._types if name not in {*stored}]
+        fields = [(name, self._types[name][0]) for name in stored]
+        fields += [(name, pa.string()) for name in named if name in self.folders]
+        self.schema = pa.schema(fields)
+
+    def _add(self, name: str, kind: Any, file: File) -> None:
+        """Join the type of a column with those of other files."""
+        known, first = self._types.setdefault(name, (kind, file))
+        common = common_type(known, kind)
+        if common is None:
+            others = f"{known} in {first.path}"
+            self._odd.setdefault(name, other_type(file.path, name, kind, others))
+        else:
+            self._types[name] = common, file if pa.types.is_null(known) else first
+
+    def check(self, labels: Sequence[str]) -> None:
+        """Check that every file has some columns, in types that can be joined.
+
+        Rows of a file without it would be lost without a word. What folders alone say is missing
+        where no folder says it.
+        """
+        odd = next((self._odd[label] for label in labels if label in self._odd), None)
+        if odd is not None:
+            raise odd
+        texts = {label for label in labels if self.schema.field(label).type in _TEXTS}
+        for file in self._examples:
+            known = {*file.schema.names, *self.folders, *texts.intersection(file.partitions)}
+            for label in labels:
+                if label not in known:
+                    raise missing_column(file.path, label)
 
 
 def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
@@ -119,11 +170,10 @@ def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     columns = []
     for label, kind in zip(wanted.names, wanted.types, strict=True):
         column, text = read.get(label), file.partitions.get(label)
-        if column is not None and not pa.types.is_null(column.type):
-            column = column.storage if isinstance(column, pa.ExtensionArray) else column
-            columns.append(column if column.type == kind else column.cast(kind))
-        elif column is None and text is not None and kind == pa.string():
-            columns.append(pa.repeat(text, batch.num_rows))
+        if column is not None:
+            columns.append(plain_array(column, kind))
+        elif text is not None and kind in _TEXTS:
+            columns.append(pa.repeat(pa.scalar(text, kind), batch.num_rows))
         else:
             columns.append(pa.nulls(batch.num_rows, kind))
     if not columns:
@@ -165,39 +215,71 @@ class ParquetFiles:
             raise DPFrameError("Parquet files need pyarrow: pip install 'dpframe[parquet]'.")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
+        self._files: list[File] = []
+        self._kinds = _Kinds([])
+        self._seen: dict[Hashable, File] = {}
+        self._schemas: dict[Any, Any] = {}
+        self._footer_bytes = 0
 
     def refresh(self) -> None:
-        """Look again which files there are, and what columns they have."""
+        """Look again which files there are, and read the footers of those that are new."""
         try:
-            self._filesystem, self._files = _files_at(self._path, self._asked)
-            self._schema, self.folders = _joined_schema(self._files)
+            filesystem, path = _resolve(self._path, self._asked)
+            infos = _infos_at(filesystem, path)
+            self._filesystem = filesystem
+            files = self._read_footers(infos)
+            if files != self._files:
+                self._files, self._kinds = files, _Kinds(files)
         except DeclarationError:
             raise
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            rule = "Parquet files with the same types of columns"
-            raise self._refusal(rule, ": they cannot be read as such") from error
-        places = {_place_of(self._filesystem, file.path) for file in self._files}
-        if len(places) < len(self._files):
+            raise self._refusal("Parquet files", ": they cannot be read as such") from error
+        if len({file.place for file in self._files}) < len(self._files):
             raise self._refusal("each file once", ", which names a file twice: remove links to it")
         if not self._files:
             raise self._refusal("Parquet files", ", where there are none")
+
+    def _read_footers(self, infos: Sequence[Any]) -> list[File]:
+        """Return all files; read footers of those that were not seen before, or have changed."""
+        keys = [_key_of(info) for info in infos]
+        new = [info for info, key in zip(infos, keys, strict=True) if key not in self._seen]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            read = iter(list(pool.map(self._read_footer, new)))
+        files = [self._seen[key] if key in self._seen else self._small(next(read)) for key in keys]
+        self._seen = {key: file for key, file in zip(keys, files, strict=True) if key is not None}
+        return files
+
+    def _small(self, file: File) -> File:
+        """Let files with equal columns share a schema, and keep no more footers than fit."""
+        self._footer_bytes += file.footer.serialized_size
+        footer = file.footer if self._footer_bytes <= _FOOTER_BYTES else None
+        schema = self._schemas.setdefault(file.schema, file.schema)
+        return replace(file, schema=schema, footer=footer)
+
+    def _read_footer(self, info: Any) -> File:
+        """Read the footer of a file."""
+        import pyarrow.parquet as pq  # slow to import, and not always needed
+
+        path = info.path
+        try:
+            with self._filesystem.open_input_file(path) as source:
+                reader = pq.ParquetFile(source)
+                attrs = attrs_of(reader.schema_arrow.metadata)
+                place = _place_of(self._filesystem, path)
+                footer, schema = reader.metadata, _schema_of(reader)
+        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+            why = "cannot be read as one" if info.size else "is empty"
+            text = f"path must name Parquet files, got {path}, which {why}."
+            raise DeclarationError(text, parameter="path") from error
+        return File(path, info.size, place, _folders(path), schema, footer, footer.num_rows, attrs)
 
     def _refusal(self, rule: str, why: str) -> DeclarationError:
         text = f"path must name {rule}, got {self}{why}."
         return DeclarationError(text, parameter="path")
 
     def check(self, labels: Sequence[str]) -> None:
-        """Check that every file has some columns.
-
-        Rows of a file without it would be lost without a word. What folders alone say is missing
-        where no folder says it.
-        """
-        texts = {label for label in labels if self._schema.field(label).type == pa.string()}
-        for file in self._files:
-            known = {*file.schema.names, *self.folders, *texts.intersection(file.partitions)}
-            for label in labels:
-                if label not in known:
-                    raise missing_column(file.path, label)
+        """Check that every file has some columns, in types that can be joined."""
+        self._kinds.check(labels)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -205,9 +287,14 @@ class ParquetFiles:
         return {key: value for file in self._files for key, value in file.attrs.items()}
 
     @property
+    def folders(self) -> frozenset[str]:
+        """Columns that names of folders say."""
+        return self._kinds.folders
+
+    @property
     def schema(self) -> Any:
         """Labels and Arrow types of the columns of files and folders, in order."""
-        return self._schema
+        return self._kinds.schema
 
     @property
     def rows(self) -> int:
@@ -223,18 +310,28 @@ class ParquetFiles:
         return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
-        """Read some columns of every file, as tables of no more than some rows."""
+        """Read some columns of every file, several at once, as tables of no more than some rows."""
+        wanted = pa.schema([self.schema.field(label) for label in labels])
+        yield from begun_ahead(
+            ((self._read(file, wanted, rows), file.size) for file in self._files),
+            enough=lambda tables: sum(table.nbytes for table in tables) >= _BYTES_BEGUN,
+            limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD),
+        )
+
+    def _read(self, file: File, wanted: Any, rows: int) -> Generator[Any, None, None]:
+        """Read some columns of a file."""
         import pyarrow.parquet as pq  # slow to import, and not always needed
 
-        wanted = pa.schema(
-            [(label, plain_type(self._schema.field(label).type)) for label in labels]
-        )
-        for file in self._files:
-            names = set(file.schema.names)
-            inside = [label for label in labels if label in names]
-            with self._filesystem.open_input_file(file.path) as source:
-                reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
-                if (_schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
-                    raise ReleaseError("a file changed while it was read")
-                for batch in batches_of(source, reader, inside, rows):
-                    yield _complete_columns(batch, file, wanted)
+        names = {*file.schema.names}
+        inside = [label for label in wanted.names if label in names]
+        with self._filesystem.open_input_file(file.path) as source:
+            reader = pq.ParquetFile(source, metadata=file.footer, **_READING)
+            as_seen = source.size() == file.size
+            if as_seen and file.footer is None:
+                found = _schema_of(reader), reader.metadata.num_rows
+                as_seen = found == (file.schema, file.rows)
+            if not as_seen:
+                raise ReleaseError("a file changed while it was read")
+            distant = self._filesystem.type_name not in _LOCAL
+            for batch in batches_of(source, reader, inside, rows, distant=distant):
+                yield _complete_columns(batch, file, wanted)

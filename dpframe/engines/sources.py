@@ -20,8 +20,9 @@ _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows
 class RowSource(Protocol):
     """Where the rows of a scan come from; it gives them anew whenever it is asked."""
 
-    folders: frozenset[str]
-    """Columns that names of folders say: a number or a text, value by value."""
+    @property
+    def folders(self) -> frozenset[str]:
+        """Columns that names of folders say: a number or a text, value by value."""
 
     @property
     def schema(self) -> Any:
@@ -354,10 +355,10 @@ def missing_column(path: str, label: str) -> UnknownColumnError:
 
 
 def other_type(path: str, label: str, held: Any, others: str) -> DeclarationError:
-    """Refuse a file that has a column in a type that cannot be joined with another."""
+    """Refuse a file that has a column in a type that cannot be joined with that of others."""
     return DeclarationError(
-        f"all files must have a column in types that have one in common: {label!r} is {held} in "
-        f"{path}, and {others}. Write it with one schema.",
+        f"all files must have the same types of columns: {label!r} is {held} in {path}, and "
+        f"{others}. Write them with one schema.",
         label=label,
     )
 

@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from unittest import mock
 
@@ -329,20 +330,62 @@ def test_what_folders_say_of_some_files_is_theirs(tmp_path):
         counts(dpf.scan_parquet(tmp_path), "z", [7])
 
 
-def test_files_whose_types_differ_are_refused(tmp_path):
-    pq.write_table(pa.table({"a": pa.nulls(1)}), tmp_path / "0.parquet")
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
-    pq.write_table(pa.table({"a": [0.5]}), tmp_path / "2.parquet")
+def test_types_that_differ_are_refused_where_they_are_needed(tmp_path):
+    pq.write_table(pa.table({"a": pa.nulls(1), "b": [1]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [0.5], "b": [2]}), tmp_path / "2.parquet")
+    files = dpf.scan_parquet(tmp_path)
+    assert counts(files, "b", [1, 2]) == [1, 2]
     with raises(DeclarationError, "same types of columns") as caught:
-        dpf.scan_parquet(tmp_path)
+        counts(files, "a", [1])
     for words in ("'a' is double in", "2.parquet, and int64 in", "1.parquet."):
         assert words in str(caught.value)
+
+
+DRIFTS = [
+    ([1, -1], pa.int8(), pa.int64()),
+    ([1, 2], pa.uint8(), pa.int16()),
+    ([1, 2], pa.int32(), pa.float64()),
+    ([1.5, 2], pa.float32(), pa.float64()),
+    (["A", "é"], pa.string(), pa.large_string()),
+    (["A", "é"], pa.string(), pa.string_view()),
+    (["A", "é"], pa.string(), pa.dictionary(pa.int8(), pa.string())),
+    (["A", "é"], pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.string())),
+    ([b"A", b"B"], pa.binary(), pa.large_binary()),
+    ([Decimal("1.5"), Decimal("2.5")], pa.decimal128(3, 1), pa.decimal128(9, 1)),
+]
+
+
+@pytest.mark.parametrize("place", range(len(DRIFTS)))
+@pytest.mark.parametrize("turned", [False, True])
+def test_types_are_joined_where_all_values_are_kept(place, turned, tmp_path, monkeypatch):
+    keys, *kinds = DRIFTS[place]
+    for part, kind in enumerate(reversed(kinds) if turned else kinds):
+        values = pa.array([*keys, None, keys[0]], kind)
+        pq.write_table(pa.table({"a": values, "u": [part] * 4}), tmp_path / f"{part}.parquet")
+    files = dpf.scan_parquet(tmp_path)
+    assert counts(files, "a", keys) == [4, 2]
+    assert counts(files, "a", keys, unit=("a",)) == [1, 1]
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    assert counts(files, "a", keys, unit=("a",)) == [1, 1]
 
 
 def test_a_file_that_is_none_of_parquet_is_named(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     (tmp_path / "2.parquet").write_text("private")
     with raises(DeclarationError, "2.parquet", parameter="path"):
+        dpf.scan_parquet(tmp_path)
+
+
+def test_hidden_files_are_left_out_and_empty_ones_are_named(tmp_path):
+    for name in (".1.parquet.crc", "_SUCCESS", "_log/1.json", ".tmp/1.parquet", "year=1/.x.crc"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("none of Parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "year=1" / "2.parquet")
+    assert counts(dpf.scan_parquet(tmp_path), "a", [1]) == [2]
+    (tmp_path / "3.parquet").touch()
+    with raises(DeclarationError, "3.parquet, which is empty", parameter="path"):
         dpf.scan_parquet(tmp_path)
 
 
