@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -20,9 +20,10 @@ Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _AT_ONCE = 16  # files: what takes long is to wait for distant ones
 _LEAST_AT_ONCE = 4
+_BYTES_TOGETHER = 1 << 20  # of files on this machine, as they are stored
 _BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
 _BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes
-_FOOTER_BYTES = 1 << 28  # of footers that are kept
+_FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
 _READING = {"pre_buffer": False, "page_checksum_verification": True}
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
@@ -90,7 +91,7 @@ def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
 
 def _schema_of(footer: Any) -> Any:
     """Return names and types of the columns of a file."""
-    return pa.schema([field.remove_metadata() for field in footer.schema_arrow])
+    return footer.schema_arrow.remove_metadata()  # that of fields is not compared
 
 
 def _place_of(filesystem: Any, path: str) -> Hashable:
@@ -219,7 +220,6 @@ class ParquetFiles:
         self._kinds = _Kinds([])
         self._seen: dict[Hashable, File] = {}
         self._schemas: dict[Any, Any] = {}
-        self._footer_bytes = 0
 
     def refresh(self) -> None:
         """Look again which files there are, and read the footers of those that are new."""
@@ -227,6 +227,7 @@ class ParquetFiles:
             filesystem, path = _resolve(self._path, self._asked)
             infos = _infos_at(filesystem, path)
             self._filesystem = filesystem
+            self._is_distant = filesystem.type_name not in _LOCAL
             files = self._read_footers(infos)
             if files != self._files:
                 self._files, self._kinds = files, _Kinds(files)
@@ -243,18 +244,14 @@ class ParquetFiles:
         """Return all files; read footers of those that were not seen before, or have changed."""
         keys = [_key_of(info) for info in infos]
         new = [info for info, key in zip(infos, keys, strict=True) if key not in self._seen]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            read = iter(list(pool.map(self._read_footer, new)))
-        files = [self._seen[key] if key in self._seen else self._small(next(read)) for key in keys]
+        if self._is_distant:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                read = pool.map(self._read_footer, new)
+        else:
+            read = map(self._read_footer, new)
+        files = [self._seen[key] if key in self._seen else next(read) for key in keys]
         self._seen = {key: file for key, file in zip(keys, files, strict=True) if key is not None}
         return files
-
-    def _small(self, file: File) -> File:
-        """Let files with equal columns share a schema, and keep no more footers than fit."""
-        self._footer_bytes += file.footer.serialized_size
-        footer = file.footer if self._footer_bytes <= _FOOTER_BYTES else None
-        schema = self._schemas.setdefault(file.schema, file.schema)
-        return replace(file, schema=schema, footer=footer)
 
     def _read_footer(self, info: Any) -> File:
         """Read the footer of a file."""
@@ -264,14 +261,19 @@ class ParquetFiles:
         try:
             with self._filesystem.open_input_file(path) as source:
                 reader = pq.ParquetFile(source)
-                attrs = attrs_of(reader.schema_arrow.metadata)
+                schema = reader.schema_arrow
+                attrs = attrs_of(schema.metadata)
                 place = _place_of(self._filesystem, path)
-                footer, schema = reader.metadata, _schema_of(reader)
+                footer = reader.metadata
+                rows, size = footer.num_rows, footer.serialized_size
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             why = "cannot be read as one" if info.size else "is empty"
             text = f"path must name Parquet files, got {path}, which {why}."
             raise DeclarationError(text, parameter="path") from error
-        return File(path, info.size, place, _folders(path), schema, footer, footer.num_rows, attrs)
+        kept = footer if size <= _FOOTER_BYTES else None
+        schema = schema.remove_metadata()
+        schema = self._schemas.setdefault(schema, schema)  # files with equal columns share it
+        return File(path, info.size, place, _folders(path), schema, kept, rows, attrs)
 
     def _refusal(self, rule: str, why: str) -> DeclarationError:
         text = f"path must name {rule}, got {self}{why}."
@@ -313,10 +315,30 @@ class ParquetFiles:
         """Read some columns of every file, several at once, as tables of no more than some rows."""
         wanted = pa.schema([self.schema.field(label) for label in labels])
         yield from begun_ahead(
-            ((self._read(file, wanted, rows), file.size) for file in self._files),
+            ((self._read_all(files, wanted, rows), size) for files, size in self._parts()),
             enough=lambda tables: sum(table.nbytes for table in tables) >= _BYTES_BEGUN,
-            limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD),
+            limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD) if self._is_distant else (2, 2, 0),
         )
+
+    def _parts(self) -> Iterator[tuple[list[File], int]]:
+        """Put small files together, whose reading is not worth a task; with their size."""
+        files: list[File] = []
+        size = 0
+        for file in self._files:
+            files.append(file)
+            size += file.size
+            if self._is_distant or size >= _BYTES_TOGETHER:
+                yield files, size
+                files, size = [], 0
+        if files:
+            yield files, size
+
+    def _read_all(
+        self, files: Sequence[File], wanted: Any, rows: int
+    ) -> Generator[Any, None, None]:
+        """Read some columns of several files."""
+        for file in files:
+            yield from self._read(file, wanted, rows)
 
     def _read(self, file: File, wanted: Any, rows: int) -> Generator[Any, None, None]:
         """Read some columns of a file."""
@@ -332,6 +354,5 @@ class ParquetFiles:
                 as_seen = found == (file.schema, file.rows)
             if not as_seen:
                 raise ReleaseError("a file changed while it was read")
-            distant = self._filesystem.type_name not in _LOCAL
-            for batch in batches_of(source, reader, inside, rows, distant=distant):
+            for batch in batches_of(source, reader, inside, rows, distant=self._is_distant):
                 yield _complete_columns(batch, file, wanted)
