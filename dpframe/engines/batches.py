@@ -297,8 +297,8 @@ def batches_of(
     import pyarrow.parquet as pq  # slow to import, and not always needed
 
     leaves = _leaves(reader, labels)
-    coded = [label for label, at in leaves if _is_coded(reader, label, at)]
-    metadata = reader.metadata
+    metadata, schema = reader.metadata, reader.schema_arrow
+    coded = [label for label, at in leaves if _is_coded(metadata, schema, label, at)]
     if coded or distant:
         options = {"pre_buffer": distant, "page_checksum_verification": True}
         reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
@@ -431,12 +431,12 @@ def _leaves(reader: Any, labels: Collection[str]) -> list[tuple[str, int]]:
     ]
 
 
-def _is_coded(reader: Any, label: str, at: int) -> bool:
+def _is_coded(metadata: Any, schema: Any, label: str, at: int) -> bool:
     """Whether a column of texts is stored as codes of a dictionary, in all rows or in most."""
-    place = reader.schema_arrow.get_field_index(label)
-    if place < 0 or not _is_text(reader.schema_arrow.field(place).type):
+    place = schema.get_field_index(label)
+    if place < 0 or not _is_text(schema.field(place).type):
         return False
-    groups = (reader.metadata.row_group(group) for group in range(reader.metadata.num_row_groups))
+    groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
     return all(
         group.column(at).has_dictionary_page
         and group.column(at).total_uncompressed_size <= _CODED * group.num_rows + _DICTIONARY

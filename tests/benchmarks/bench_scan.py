@@ -124,7 +124,7 @@ SQL = "SELECT key, count(*), sum(least(greatest(value, 0), 50)) FROM {rows} GROU
 CAPPED = """
 (SELECT key, value FROM
   (SELECT unit, key, value, dense_rank() OVER (PARTITION BY unit ORDER BY hash(key)) AS g,
-    row_number() OVER (PARTITION BY unit, key ORDER BY random()) AS r
+    row_number() OVER (PARTITION BY unit, key ORDER BY hash(value)) AS r
    FROM '{files}/*.parquet') WHERE g <= 5 AND r <= 2)
 """
 
