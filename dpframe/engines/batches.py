@@ -296,9 +296,9 @@ def batches_of(
     """
     import pyarrow.parquet as pq  # slow to import, and not always needed
 
-    leaves = _leaves(reader, labels)
-    metadata, schema = reader.metadata, reader.schema_arrow
-    coded = [label for label, at in leaves if _is_coded(metadata, schema, label, at)]
+    metadata = reader.metadata
+    leaves = _leaves(metadata, labels)
+    coded = coded_columns(metadata, reader.schema_arrow, labels)
     if coded or distant:
         options = {"pre_buffer": distant, "page_checksum_verification": True}
         reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
@@ -420,9 +420,19 @@ def decoded_bytes(table: Any) -> int:
     return int(size)
 
 
-def _leaves(reader: Any, labels: Collection[str]) -> list[tuple[str, int]]:
+def coded_columns(metadata: Any, schema: Any, labels: Sequence[str]) -> list[str]:
+    """List the columns of texts that a file stores as codes of a dictionary, in most rows."""
+    texts = [
+        label for label in labels if label in schema.names and _is_text(schema.field(label).type)
+    ]
+    leaves = _leaves(metadata, texts) if texts else []
+    return [label for label, at in leaves if _is_coded(metadata, at)]
+
+
+def _leaves(metadata: Any, labels: Collection[str]) -> list[tuple[str, int]]:
     """List the columns that are stored, a label may have several, with their places."""
-    paths = [reader.schema.column(at).path for at in range(len(reader.schema))]
+    schema = metadata.schema
+    paths = [schema.column(at).path for at in range(len(schema))]
     return [
         (label, at)
         for label in labels
@@ -431,11 +441,8 @@ def _leaves(reader: Any, labels: Collection[str]) -> list[tuple[str, int]]:
     ]
 
 
-def _is_coded(metadata: Any, schema: Any, label: str, at: int) -> bool:
-    """Whether a column of texts is stored as codes of a dictionary, in all rows or in most."""
-    place = schema.get_field_index(label)
-    if place < 0 or not _is_text(schema.field(place).type):
-        return False
+def _is_coded(metadata: Any, at: int) -> bool:
+    """Whether a column is stored as codes of a dictionary, in all rows or in most."""
     groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
     return all(
         group.column(at).has_dictionary_page

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from dpframe.columns.arrow import pa
-from dpframe.engines.batches import batches_of, common_type, plain_array, plain_type
+from dpframe.engines.batches import batches_of, coded_columns, common_type, plain_array, plain_type
 from dpframe.engines.sources import attrs_of, missing_column, other_type
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
@@ -313,12 +313,26 @@ class ParquetFiles:
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns of every file, several at once, as tables of no more than some rows."""
-        wanted = pa.schema([self.schema.field(label) for label in labels])
+        fields = [self.schema.field(label) for label in labels]
+        coded = self._coded([field.name for field in fields if field.type in _TEXTS])
+        for place, field in enumerate(fields):
+            if field.name in coded:
+                fields[place] = field.with_type(pa.dictionary(pa.int32(), field.type))
+        wanted = pa.schema(fields)
         yield from begun_ahead(
             ((self._read_all(files, wanted, rows), size) for files, size in self._parts()),
             enough=lambda tables: sum(table.nbytes for table in tables) >= _BYTES_BEGUN,
             limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD) if self._is_distant else (2, 2, 0),
         )
+
+    def _coded(self, labels: list[str]) -> set[str]:
+        """Return those columns of texts that all files store as codes, which need no decoding."""
+        left = {*labels}
+        for file in self._files:
+            if left and file.rows:
+                known = left if file.footer is not None else ()
+                left &= {*coded_columns(file.footer, file.schema, [*known])}
+        return left
 
     def _parts(self) -> Iterator[tuple[list[File], int]]:
         """Put small files together, whose reading is not worth a task; with their size."""
