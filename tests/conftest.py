@@ -20,7 +20,8 @@ settings.load_profile("gate" if os.environ.get("CI") else "explore")
 def pytest_collection_modifyitems(items):
     """Leave one case in so many of a `sampled` test in the default lane, mark the others `full`.
 
-    With `full=3`, one case in three is, and what is left are audits.
+    With `full=3`, one case in three is, and what is left are audits; `offset=1` counts from the
+    second case.
     """
     cases = Counter()
     for item in items:
@@ -28,7 +29,8 @@ def pytest_collection_modifyitems(items):
         if mark is None or item.get_closest_marker("audit"):
             continue
         test = item.nodeid.partition("[")[0]
-        if cases[test] % mark.kwargs["every"]:
-            audit = cases[test] % mark.kwargs.get("full", 1)
+        at = cases[test] - mark.kwargs.get("offset", 0)
+        if at % mark.kwargs["every"]:
+            audit = at % mark.kwargs.get("full", 1)
             item.add_marker(pytest.mark.audit if audit else pytest.mark.full)
         cases[test] += 1

@@ -323,6 +323,15 @@ def test_the_cause_of_an_error_is_shown_in_a_line(tmp_path):
     assert cause.__traceback__ is None
 
 
+@pytest.mark.parametrize("read", [dpf.read_csv, dpf.scan_parquet])
+def test_a_missing_file_has_no_more_frames_than_other_mistakes(read, tmp_path):
+    with pytest.raises((FileNotFoundError, DPFrameError), match="no such file") as caught:
+        read(tmp_path / "trips.parquet")
+    names = [one.name for one in traceback.extract_tb(caught.value.__traceback__)]
+    assert names[1:] == ["checked"]  # IPython shows each frame in seven lines
+    assert caught.value.__cause__ is None
+
+
 MISTAKES = {
     "keyword": lambda frame, made: frame.dp.count("zone", epsilom=1),
     "query": lambda frame, made: dpf.count(frame, by="zone", epsilon=1),

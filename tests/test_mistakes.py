@@ -71,7 +71,7 @@ class Mistake:
         if self.label is not _ANY and not any(_equal(one, self.label) for one in labels):
             found.append(f"label={labels[0]!r}, value={labels[1]!r} in place of {self.label!r}")
         lines = "".join(traceback.format_exception(error)).splitlines()
-        if isinstance(error, DPFrameError) and len(lines) > MOST_LINES:
+        if isinstance(error, DPFrameError | FileNotFoundError) and len(lines) > MOST_LINES:
             found.append(f"a traceback of {len(lines)} lines")
         return found
 
@@ -632,6 +632,21 @@ COLUMNS = [
     mistake('df.dp.count(pd.Grouper(key="day"), epsilon=1)', QueryError, "column", parameter="by"),
     mistake('df.dp.mean({"stay": "mean"}, epsilon=1)', QueryError, "label", parameter="columns"),
     mistake("df.dp.mean([], epsilon=1)", QueryError, "at least one", parameter="columns"),
+    *(
+        mistake(
+            f"df.dp.{call}",
+            DeclarationError,
+            "bounds={'day': (lower, upper)}",
+            parameter="bounds",
+            label="day",
+        )
+        for call in (
+            'quantile("day", 0.5, epsilon=1)',
+            'quantile("day", 0.5, mechanism="select", epsilon=1)',
+            'release({"middle": dpf.quantile("day", 0.5), "n": dpf.count()}, epsilon=1)',
+            'preview(dpf.quantile("day", 0.5), epsilon=1)',
+        )
+    ),
     mistake(
         'df.dp.count("day", epsilon=1)', DeclarationError, "keys=", parameter="keys", label="day"
     ),
@@ -848,6 +863,13 @@ ALTERED = [  # frames that are not what was released
         parameter="path",
     ),
     mistake("dpf.read_csv(tmp / 'a.csv')", FileNotFoundError, "no such file"),
+    mistake(
+        "dpf.scan_parquet(tmp / 'a.parquet')",
+        DeclarationError,
+        "a.parquet",
+        "no such file",
+        parameter="path",
+    ),
     mistake(
         "df.dp.diagnose(dpf.count('ward')).dp.interval()", CertificateError, "Release the query"
     ),

@@ -10,6 +10,7 @@ from pandas.api.typing import DataFrameGroupBy
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import no_dp_of_groups, no_dp_of_series
 from dpframe.accuracy import intervals
+from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import Weights, combine
 from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_methods
@@ -203,6 +204,12 @@ class DPAccessor(PrivateAccessor):
     def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
         return combine(self._frame, weights, level)
+
+    def change(
+        self, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False
+    ) -> pd.DataFrame:
+        """Return the change of every cell since another release; see `dpframe.change`."""
+        return change(self._frame, before, level, percent=percent)
 
     def ratio(
         self, numerator: Hashable, denominator: Hashable, level: float = 0.95

@@ -19,7 +19,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
 from dpframe.engines.declared import declaration_of
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, QueryError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import DeclareOptions, declare
@@ -142,7 +142,11 @@ class PrivateAccessor:
                 "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75]).",
                 parameter=given[0],
             )
-        wanted = q if named or column is None else cast(Quantiles, column)
+        first = not named and column is not None
+        if first and q is not QUARTILES:
+            rule = "the quantiles come first, or after the column, and level= by its name"
+            raise QueryError(f"{rule}, as in .dp.quantile([0.25, 0.75], level=0.9).", parameter="q")
+        wanted = cast(Quantiles, column) if first else q
         return quantiles_of(self._frame, wanted, **how)
 
     def _ask(
@@ -287,10 +291,14 @@ class PrivateAccessor:
         return preview(self._frame, query, **options)
 
     def diagnose(
-        self, query: Query | Mapping[str, Query] | None = None, *, groups: bool = False
+        self,
+        query: Query | Mapping[str, Query] | None = None,
+        *,
+        groups: bool = False,
+        part: object = None,
     ) -> Any:
         """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
-        return diagnose(self._frame, query, groups=groups)
+        return diagnose(self._frame, query, groups=groups, part=part)
 
     def discover(self, by: Columns, **options: Unpack[DiscoverCall]) -> pd.DataFrame:
         """Find the groups that may be published; see `dpframe.discover`."""

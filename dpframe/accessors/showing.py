@@ -28,6 +28,7 @@ from dpframe.certificates.steps import (
     COMPUTED,
     FEWER_ROWS,
     ROW_BY_ROW,
+    ConcatStep,
     QuantilesStep,
     StepKinds,
     SuggestionPart,
@@ -108,6 +109,7 @@ _FOR_RELEASED = _by_name(
         "sort sort_index": "Use .dp.sort_values(by).",
         "proportion share": "Use .dp.percent(column) or .dp.ratio(numerator, denominator).",
         "total": "Use .dp.combine(weights).",
+        "diff pct_change compare sub difference": "Use .dp.change(before), of a later release.",
         "hist": "Use .dp.plot().",
         "map replace": "Keys and numbers stay as they were released: relabel the column before it "
         "is declared, or the table in a copy for show. Labels of columns and levels are changed by "
@@ -201,6 +203,8 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     apart = known and not isinstance(mechanism, LayersPart | SignsPart)
     rows = certificate.unstacked is None
     single = rows and len(certificate.releases) == 1
+    before = {type(step) for one in certificate.releases for step in one.steps}
+    combinable = {*steps_before(certificate), ConcatStep}
     alone = any(
         {*followers(frame, certificate, at).values()} <= {DENOISED} for at in range(len(columns))
     )
@@ -212,7 +216,8 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         "best": SuggestionPart in steps,
         "between": tree and after(ADDED_OR_RENAMED),
         "quantile": tree and after(ADDED_OR_RENAMED),
-        "combine": known and after(steps_before(certificate)),
+        "change": known and after(CELLS_AS_RELEASED),
+        "combine": known and rows and {*before, *steps} <= combinable,
         "covariance": noisy and after(ROW_BY_ROW),
         "denoise": apart
         and after(COMPUTED)

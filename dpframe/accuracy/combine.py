@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import check_not_selected
-from dpframe.accuracy.joint_errors import errors_over_tables, steps_before, weights_of_blocks
+from dpframe.accuracy.joint_errors import NoiseSource, Weighed, independent_sources, steps_before
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Release, check_before
+from dpframe.certificates.certificate import check_each_before
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.parts import LayersPart, NoiseRecord, SignsPart
+from dpframe.certificates.parts import LayersPart, SignsPart
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
-from dpframe.privacy.noise_sum import Groups, NoiseSum
+from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
@@ -36,16 +37,18 @@ def combine(
     `L_b(i, j)` is what the noise of the block does to a cell; for a block that all rows share,
     `v_b = (sum_ij w_ij L_b(i, j))^2`. Where cells were measured together, as those of margins and
     ranges, it is what `dpframe.strategies.structure.Structure` says. For means it is that of their
-    first-order error.
+    first-order error. Different releases drew noise of their own, so their variances add up.
 
     Parameters
     ----------
     released
-        A released frame; or a dict of margins that were released together.
+        A released frame, or several that `concat` put into one; or a dict of released frames, such
+        as those of two years, or margins that were released together.
     weights
         A frame of weights by row and column; or, for a single released column, a series or a dict
-        by row; not another release. Cells that are not named have weight 0. For margins, a dict of
-        these by table, named by its columns in any order; that of all rows, `()`, has one row, 0.
+        by row; not another release. Cells that are not named have weight 0. For a dict, a dict of
+        these by table. Margins are named by their columns in any order; that of all rows, `()`, has
+        one row, 0.
     level
         Confidence level of the interval, in (0, 1).
 
@@ -60,7 +63,8 @@ def combine(
         If the frame is not what was released.
     QueryError
         If weights name no cells, or some that there are not, if they are not finite numbers, or are
-        a release, or if the combination is beyond the range of floats.
+        a release, if the combination is beyond the range of floats, or if it is not known how the
+        errors go together: of tables that share noise, but are no margins of one query.
 
     Examples
     --------
@@ -69,35 +73,47 @@ def combine(
     >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
     >>> combine(released, {"A": 1, "B": -1})["std_error"].round(3).tolist()
     [1.919]
+    >>> later = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> years = {2025: released, 2026: later}
+    >>> combine(years, {2025: {"A": -1}, 2026: {"A": 1}})["std_error"].round(3).tolist()
+    [1.919]
     """
     level = check_level(level)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         if isinstance(released, Mapping):
-            release, noise, estimate, parts = _of_tables(released, weights)
+            tables, estimate = _weigh_tables(released, weights)
         else:
-            release, numbers, estimate = _weigh(released, cast(Weights, weights))
-            noise, parts = release.noise, _parts(release, numbers)
-        groups = noise.drawn_together(release.query.cells)
-        combined = _estimate_frame(noise, groups, estimate, parts, level)
+            tables, estimate = _weigh(released, cast(Weights, weights))
+        combined = _estimate_frame(independent_sources(tables), estimate, level)
     if not np.isfinite(combined.to_numpy()).all():
         rule = "weights are so large that the result is beyond the range of floats"
         raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
-    return mark_diagnosis(combined, [release], "combine")
+    return mark_diagnosis(combined, [release for release, _ in tables], "combine")
 
 
-def _of_tables(
+def _weigh_tables(
     released: Mapping[Any, pd.DataFrame], weights: Any
-) -> tuple[Release, NoiseRecord, float, dict[str, np.ndarray]]:
-    """Combine the cells of tables that were measured together."""
+) -> tuple[list[Weighed], float]:
+    """Weigh the cells of the tables of a dict."""
     if not isinstance(weights, Mapping) or not weights:
         raise _no_tables(released, weights)
     names = [_table_named(released, name) for name in weights]
     if len(set(names)) < len(names):
         raise QueryError.about("weights", "must not name a table twice", list(weights))
-    tables = zip(names, weights.values(), strict=True)
-    weighed = [_weigh(released[name], own) for name, own in tables]
-    noise, parts = errors_over_tables([(release, numbers) for release, numbers, _ in weighed])
-    return weighed[0][0], noise, sum(estimate for _, _, estimate in weighed), parts
+    pairs = zip(names, weights.values(), strict=True)
+    weighed = [_weigh(released[name], own) for name, own in pairs]
+    tables = [table for own, _ in weighed for table in own]
+    _check_one_origin(tables)
+    return tables, sum(estimate for _, estimate in weighed)
+
+
+def _check_one_origin(tables: list[Weighed]) -> None:
+    """Refuse points in time that count from different bounds."""
+    times = [column.times for release, _ in tables for column in release.columns]
+    if len({one.origin for one in times if one and one.counted != "in seconds"}) > 1:
+        rule = "points in time count from different lower bounds in these tables"
+        way_out = "Declare the same bounds, or combine the cells of each by itself."
+        raise QueryError(f"{rule}. {way_out}", parameter="released")
 
 
 def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
@@ -113,47 +129,53 @@ def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
 
 def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryError:
     rule = f"must be a dict by table, as the tables released, {list(released)[:5]!r}"
-    way_out = "A table is named by its columns, in any order."
+    way_out = "Margins are named by their columns, in any order."
     return QueryError.about("weights", rule, given, way_out)
 
 
-def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[Release, np.ndarray, float]:
-    """Return the release of a table, the weights of its cells, and what they add up to."""
+def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[list[Weighed], float]:
+    """Return the releases of a table with the weights of their cells, and what these add up to."""
     verified = verify(released)
-    release = check_before(verified, "combine", allowed=steps_before(verified))
-    check_not_selected(release, "combine")
-    released = released.iloc[:, : len(release.columns)]  # what was denoised has no known error
+    releases = check_each_before(verified, "combine", allowed=steps_before(verified))
+    for release in releases:
+        check_not_selected(release, "combine")
+    released = released.iloc[:, : verified.width]  # what was denoised has no known error
     numbers = _align_weights(released, weights)
-    columns = zip(released.items(), release.columns, strict=True)
+    columns = zip(released.items(), releases[0].columns, strict=True)
     cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
-    return release, numbers, np.where(numbers == 0, 0.0, numbers * cells).sum()
+    tables = [(release, numbers[release.places]) for release in releases]
+    return tables, np.where(numbers == 0, 0.0, numbers * cells).sum()
 
 
-def _estimate_frame(
-    noise: NoiseRecord,
-    groups: Groups,
-    estimate: float,
-    parts: Mapping[str, np.ndarray],
-    level: float,
-) -> pd.DataFrame:
+def _estimate_frame(sources: list[NoiseSource], estimate: float, level: float) -> pd.DataFrame:
     """Return the estimate with its error and interval, as a row."""
-    errors = {block: _norm(part) for block, part in parts.items()}
-    error = _norm(np.array(list(errors.values()), np.float64))
-    largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
-    # noises that several tables share are weighed as wholes
-    terms = None if isinstance(noise, LayersPart | SignsPart) else parts
-    total = NoiseSum(errors, noise.scale_by_block, groups, largest, smooth=True, terms=terms)
-    width = noise.distribution.sum_half_width(total, level)
+    sums = [_sum_of(source) for source in sources]
+    error = _norm(np.array([float(noise.deviation) for _, noise in sums]))
+    width = IndependentSum.of(sums).half_width(level)
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
     return pd.DataFrame(row)
+
+
+def _sum_of(source: NoiseSource) -> tuple[Law, NoiseSum]:
+    """Return the sum of the noises of one release, and their law."""
+    noise, rows, parts = source
+    errors = {block: _norm(part) for block, part in parts.items()}
+    largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
+    # noises that several tables share are weighed as wholes
+    terms = None if isinstance(noise, LayersPart | SignsPart) else parts
+    groups, scales = noise.drawn_together(rows), noise.scale_by_block
+    total = NoiseSum(errors, scales, groups, largest, smooth=True, terms=terms)
+    return noise.distribution, total
 
 
 def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     """Weights in the shape of the released frame."""
     if isinstance(weights, pd.DataFrame | pd.Series) and ATTRIBUTE in weights.attrs:
         rule = "weights must be numbers by cell, {'A': 1, 'B': -1}, got a released frame"
-        way_out = "To compare releases, subtract them; the squares of .dp.std_error add up."
+        way_out = (
+            "To compare two releases, use .dp.change(before), or dpf.combine of a dict of both."
+        )
         raise QueryError(f"{rule}. {way_out}", parameter="weights")
     table = weights if isinstance(weights, pd.DataFrame) else _column(released, weights)
     if table.index.nlevels != released.index.nlevels:
@@ -212,24 +234,6 @@ def _index(index: pd.Index, keys: list[object]) -> pd.Index:
     if isinstance(index, pd.MultiIndex) and whole:
         return pd.MultiIndex.from_tuples(cast(list[tuple[Hashable, ...]], keys), names=index.names)
     return pd.Index(keys, tupleize_cols=False)
-
-
-def _parts(release: Release, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what the independent noises of the blocks add to a combination, as deviations."""
-    noise = release.noise
-    if isinstance(noise, LayersPart):
-        return {
-            block: np.sqrt([noise.by_block[block].variance(part)])
-            for block, part in weights_of_blocks(release, noise, weights).items()
-        }
-    common = set(noise.shared_blocks)
-    moved: dict[str, np.ndarray] = {}
-    for weight, column in zip(weights.T, release.columns, strict=True):
-        for block, loading in column.deviations.items():
-            moved[block] = moved.get(block, np.zeros(1)) + weight * loading
-    return {
-        block: part.sum(keepdims=True) if block in common else part for block, part in moved.items()
-    }
 
 
 def _norm(parts: np.ndarray) -> float:

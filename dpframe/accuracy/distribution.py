@@ -5,16 +5,24 @@ N all rows, a quantile q lies in the bin before edge e only if `c_e - q N` is at
 bin after it only if that is at most 0.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dpframe.privacy.laws import Law
+from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies.prefixes import prefix_products
 from dpframe.strategies.structure import Structure
+from dpframe.strategies.tree import node_weights
 
 ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
+
+_MOST_BINS = 2**12
+_LEAST_TAU = 1e-100  # of the largest: floats tell scales apart
 
 
 def below_edges(rows: np.ndarray) -> np.ndarray:
@@ -39,8 +47,46 @@ def deviations(known: Structure, bins: int, quantiles: Sequence[float]) -> np.nd
     return np.sqrt(np.maximum(variances, 0.0))
 
 
+def exact_half_width(known: Structure, weights: np.ndarray, law: Law, level: float) -> float | None:
+    """Return the half-width of a weighted sum of bins by the law of the noise of all nodes.
+
+    Parameters
+    ----------
+    known
+        The covariance of the bins.
+    weights
+        One per bin.
+    law
+        Law of the noise.
+    level
+        Confidence level.
+
+    Returns
+    -------
+    float or None
+        `None` for Gaussian noise, whose sums are normal but for rounding; for more than 4,096 bins,
+        as it takes too long; and where floats do not tell the scales of all levels apart.
+    """
+    noisy = min(known.tau) > _LEAST_TAU * max(known.tau)
+    if law.norm != 1 or known.leaves > _MOST_BINS or not noisy:
+        return None
+    scales, terms = {}, {}
+    for at, (deviation, own) in enumerate(node_weights(known, weights)):
+        scale = law.continuous_deviation(deviation) / math.sqrt(2)  # of a Laplace law
+        scales[str(at)] = scale
+        # what rounding alone tells apart is one term
+        terms[str(at)] = np.round(own, 12) * law.standard_deviation(scale)
+    sums = {block: float(np.linalg.norm(part)) for block, part in terms.items()}
+    largest = {block: float(np.abs(part).max()) for block, part in terms.items()}
+    noise = NoiseSum(sums, scales, largest=largest, smooth=True, terms=terms)
+    return float(law.sum_half_width(noise, level))
+
+
 def limits(
-    below: np.ndarray, quantiles: Sequence[float], widths: np.ndarray
+    below: np.ndarray,
+    quantiles: Sequence[float],
+    widths: np.ndarray,
+    exact: Callable[[int, int], float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the first and the last edge between which quantiles may lie, by group and quantile.
 
@@ -56,6 +102,8 @@ def limits(
         The quantiles.
     widths
         How far noise may move `c_e - q N` down, or up: one row per quantile, one column per edge.
+    exact
+        The same, or less, for the position of a quantile and an edge: looked at where it decides.
 
     Examples
     --------
@@ -68,12 +116,30 @@ def limits(
     high = np.empty_like(low)
     for at, (q, width) in enumerate(zip(quantiles, widths, strict=True)):
         off = below - q * below[:, -1:]
-        after, before = off >= -width, off <= width
-        first = np.where(after.any(axis=1), after.argmax(axis=1), 0)
-        final = np.where(before.any(axis=1), last - before[:, ::-1].argmax(axis=1), last)
+        of_edge = None if exact is None else partial(exact, at)
+        first = _first_kept(off, width, of_edge)
+        backwards = None if of_edge is None else lambda edge, of=of_edge: of(last - edge)
+        final = last - _first_kept(-off[:, ::-1], width[::-1], backwards)
         low[:, at] = np.maximum(first - 1, 0)
         high[:, at] = np.minimum(final + 1, last)
     return low, high
+
+
+def _first_kept(
+    off: np.ndarray, width: np.ndarray, exact: Callable[[int], float] | None
+) -> np.ndarray:
+    """Return the first edges where `off >= -width`, or 0 where there is none."""
+    kept = off >= -width
+    first: np.ndarray = kept.argmax(axis=1)
+    left = np.flatnonzero(kept.any(axis=1))
+    while exact is not None and len(left):
+        edges = first[left].tolist()
+        least = {edge: -exact(edge) for edge in set(edges)}
+        left = left[off[left, edges] < [least[edge] for edge in edges]]
+        kept[left, first[left]] = False
+        first[left] = kept[left].argmax(axis=1)
+        left = left[kept[left].any(axis=1)]
+    return first
 
 
 def crossings(below: np.ndarray, quantiles: Sequence[float], edges: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.parts import LayersPart, MarginsPart, NoiseRecord, SignsPart, TreePart
 from dpframe.certificates.steps import ALL_ROWS, CELLS_AS_RELEASED, StepKinds
 from dpframe.errors import QueryError
+from dpframe.strategies.linear import KNOWN
 
 _OF_MARGINS = MarginsPart, SignsPart
 
@@ -24,8 +25,74 @@ TOGETHER = (
 
 def steps_before(certificate: Certificate) -> StepKinds:
     """Say after which steps rows can be combined: cells that were measured together have places."""
-    together = isinstance(certificate.releases[0].mechanism, LayersPart)
+    together = any(isinstance(one.mechanism, LayersPart) for one in certificate.releases)
     return ALL_ROWS if together else CELLS_AS_RELEASED
+
+
+Weighed: TypeAlias = tuple[Release, np.ndarray]
+"""What is said about a table, and the weights of its cells by row and column."""
+NoiseSource: TypeAlias = tuple[NoiseRecord, int, dict[str, np.ndarray]]
+"""Noise that one release drew, the rows of its query, and by block what it adds to a sum."""
+
+
+def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
+    """Return where the noise of a weighted sum over tables comes from, one source per release.
+
+    Different releases drew noise of their own. What tables of one release share is known within a
+    table, and of margins of one query.
+
+    Parameters
+    ----------
+    tables
+        What is said about each, and the weights of cells by row and column.
+
+    Raises
+    ------
+    QueryError
+        If it is not known how the errors of tables go together.
+    """
+    by_release: dict[str, list[Weighed]] = {}
+    for release, weights in tables:
+        by_release.setdefault(release.release_id, []).append((release, weights))
+    if len(by_release) > 1:
+        for release, _ in tables:
+            check_no_given_rows(release)
+    return [_source(own) for own in by_release.values()]
+
+
+def _source(tables: Sequence[Weighed]) -> NoiseSource:
+    """Return what the noise of one release adds to a sum, as deviations by block."""
+    (release, weights), *others = tables
+    rows = release.query.cells
+    if others:
+        noise, parts = _errors_over_tables(tables)
+        return noise, rows, parts
+    noise = release.noise
+    if isinstance(noise, LayersPart):
+        layers = weights_of_blocks(release, noise, weights)
+        found = {b: np.sqrt([noise.by_block[b].variance(part)]) for b, part in layers.items()}
+        return noise, rows, found
+    common = set(noise.shared_blocks)
+    moved: dict[str, np.ndarray] = {}
+    for weight, column in zip(weights.T, release.columns, strict=True):
+        for block, loading in column.deviations.items():
+            moved[block] = moved.get(block, np.zeros(1)) + weight * loading
+    return noise, rows, {b: p.sum(keepdims=True) if b in common else p for b, p in moved.items()}
+
+
+def check_no_given_rows(release: Release) -> None:
+    """Refuse rows that were given with an error: another release may have the same one.
+
+    Raises
+    ------
+    QueryError
+        If there are such.
+    """
+    errors = [column.deviations.get(str(KNOWN), 0.0) for column in release.columns]
+    if any(map(np.any, errors)):
+        rule = "numbers of rows were given with an error, n=(values, variance), which may be that"
+        way_out = "Compare releases that count their rows, or are given them without an error."
+        raise QueryError(f"{rule} of another release. {way_out}", parameter="released")
 
 
 def weights_of_blocks(
@@ -57,39 +124,27 @@ def weights_of_blocks(
     return {block: part.reshape(-1, bins) for block, part in found.items()}
 
 
-def errors_over_tables(
-    tables: Sequence[tuple[Release, np.ndarray]],
-) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
-    """Return where the noise of margins comes from, and what each block adds to a weighted sum.
-
-    Parameters
-    ----------
-    tables
-        What is said about each, and the weights of cells by row and column.
-
-    Returns
-    -------
-    noise, parts
-        The noise of all of them, and by block the deviation of the sum, as arrays of one.
-
-    Raises
-    ------
-    QueryError
-        If the tables were not measured together.
-    """
+def _errors_over_tables(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
+    """Return where the noise of margins comes from, and by block the deviation of a sum."""
     first, _ = tables[0]
     if not all(of_one_query(release, first) for release, _ in tables):
-        rule = "tables are combined where they are margins of one query, measured together"
-        way_out = "Combine the cells of each of these by itself."
-        raise QueryError(f"{rule}. {way_out}", parameter="released")
+        raise shared_noise(first)
     if isinstance(first.mechanism, SignsPart):
         return _errors_of_sums(tables)
     return first.noise, _errors_of_layers(tables)
 
 
-def _errors_of_sums(
-    tables: Sequence[tuple[Release, np.ndarray]],
-) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
+def shared_noise(release: Release) -> QueryError:
+    """Make the error about several tables of one release."""
+    rule = f"several tables here are of one release, {release.release_id}, and may share noise"
+    way_out = (
+        "Of one release, margins of one query are combined, or cells of one table: ask for columns "
+        "in one dpf.aggregate, and leave out copies and selections of a table."
+    )
+    return QueryError(f"{rule}. {way_out}", parameter="released")
+
+
+def _errors_of_sums(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
     """Add up by sum of signs: all tables read the same ones."""
     noises = [release.mechanism for release, _ in tables]
     whole = reduce(SignsPart.beside, (one for one in noises if isinstance(one, SignsPart)))
@@ -102,7 +157,7 @@ def _errors_of_sums(
     return whole, found
 
 
-def _errors_of_layers(tables: Sequence[tuple[Release, np.ndarray]]) -> dict[str, np.ndarray]:
+def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
     """Add up by layer: tables share those of the columns that they share."""
     sums: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     variances: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,27 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.laws import IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds
 
 Parts: TypeAlias = dict[str, float | np.ndarray]
-Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Parts, Parts | None]]
+_Sums: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Parts, Parts | None]]
+
+
+class ErrorOfSum(Protocol):
+    """The error of a sum of two released numbers, in every row."""
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of the sum."""
+
+    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
+        """Tell where the sum may be that far off: a test of the level."""
+
+
+Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], ErrorOfSum]
 
 # where a quotient is looked for between what fits best and an end: close to it, then evenly
 _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8)])
@@ -44,9 +59,7 @@ class Quotients:
     unit
         About how large they are.
     noise
-        From a and b to what the noise of the blocks does to `a x - b y`, and the largest parts.
-    shares
-        From a and b to the sum of cells that this is, if it is known.
+        From a and b to the error of `a x - b y`.
     """
 
     top: np.ndarray
@@ -55,20 +68,15 @@ class Quotients:
     span: tuple[float, float]
     unit: float
     noise: Noise
-    shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None
 
 
-def estimate_quotients(
-    released: pd.DataFrame, release: Release, quotient: Quotients, level: float
-) -> pd.DataFrame:
+def estimate_quotients(index: pd.Index, quotient: Quotients, level: float) -> pd.DataFrame:
     """Estimate quotients, with their errors and intervals.
 
     Parameters
     ----------
-    released
-        The table, for its rows.
-    release
-        Where the noise comes from.
+    index
+        The rows.
     quotient
         What is divided by what.
     level
@@ -80,17 +88,17 @@ def estimate_quotients(
         With `estimate`, `std_error`, `low` and `high`.
     """
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        low, high = _interval(release, quotient, level)
+        low, high = _interval(quotient, level)
         least, bottom = quotient.least, quotient.bottom
         bottom = np.where(np.abs(bottom) < least, np.copysign(least, bottom), bottom)
         first, last = quotient.span
         bottom = np.maximum(bottom, least) if first > -np.inf else bottom
         estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
         one = np.ones(len(estimate))
-        parts, _ = quotient.noise(one, estimate)
-        error = _kept_error(estimate, norm(parts.values()) / np.abs(bottom), quotient.span)
+        error = quotient.noise(one, estimate).deviation / np.abs(bottom)
+        error = _kept_error(estimate, error, quotient.span)
     columns = {"estimate": estimate, "std_error": error, "low": low, "high": high}
-    return pd.DataFrame(columns, index=released.index)
+    return pd.DataFrame(columns, index=index)
 
 
 def _kept_error(estimate: np.ndarray, error: np.ndarray, span: tuple[float, float]) -> np.ndarray:
@@ -116,7 +124,7 @@ def _kept_error(estimate: np.ndarray, error: np.ndarray, span: tuple[float, floa
 _VAST = 1e4  # times the span: an error of that size says nothing
 
 
-def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
+def _interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of all quotients that are not rejected.
 
     They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
@@ -124,7 +132,7 @@ def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.n
     widths are convex, or nearly so. They are looked for at some places, from the ends inwards, and
     their border is then halved in.
     """
-    accepts = _test(release, quotient, level)
+    accepts = _test(quotient, level)
     first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
     best = np.arctan(quotient.top / (quotient.unit * quotient.bottom))
     best = np.clip(np.where(np.isnan(best), first, best), first, last)
@@ -143,22 +151,41 @@ def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.n
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
 
 
-def _test(
-    release: Release, quotient: Quotients, level: float
-) -> Callable[[np.ndarray], np.ndarray]:
+def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray], np.ndarray]:
     """Return the test of quotients, given as angles."""
-    groups, scales = release.noise.drawn_together(release.query.cells), release.noise.scale_by_block
-    law = release.noise.distribution
 
     def accepts(t: np.ndarray) -> np.ndarray:
         a, b = np.cos(t), quotient.unit * np.sin(t)
-        parts, largest = quotient.noise(a, b)
         off = np.abs(a * quotient.top - b * quotient.bottom)
-        shares = None if quotient.shares is None else quotient.shares(a, b)
-        noise = NoiseSum(parts, scales, groups, largest, shares=shares)
-        return law.sum_holds(off, noise, level)
+        return quotient.noise(a, b).holds(off, level)
 
     return accepts
+
+
+def _within(
+    release: Release, sums: _Sums, shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None
+) -> Noise:
+    """Return the error of `a x - b y` from what the blocks of one release do to it.
+
+    Parameters
+    ----------
+    release
+        Where the noise comes from.
+    sums
+        From a and b to what the noise of the blocks does, and the largest parts.
+    shares
+        From a and b to the sum of cells that this is, if it is known.
+    """
+    source = release.noise
+    groups, scales = source.drawn_together(release.query.cells), source.scale_by_block
+
+    def noise(a: np.ndarray, b: np.ndarray) -> IndependentSum:
+        parts, largest = sums(a, b)
+        own = None if shares is None else shares(a, b)
+        total = NoiseSum(parts, scales, groups, largest, shares=own)
+        return IndependentSum([(source.distribution, total)])
+
+    return noise
 
 
 _HALVINGS = 40  # so that an end is off by no more than 1 part in 10^12
@@ -265,7 +292,7 @@ def ratio_of(
     x, y = release.columns[above], release.columns[below]
     upper, lower = x.deviations, y.deviations
 
-    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
+    def sums(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
         return {
             block: np.abs(a * upper.get(block, 0.0) - b * lower.get(block, 0.0))
             for block in {**upper, **lower}
@@ -275,8 +302,9 @@ def ratio_of(
     own = [norm(one.deviations.values()) for one in (x, y)]
     least = 1.0 if isinstance(y, CountPart) else float(np.max(own[1])) or 1.0
     top, bottom = (_numbers(released, release, place) for place in (above, below))
-    quotient = Quotients(top, bottom, least, span, _unit(span, *own), noise)
-    estimates = estimate_quotients(released, release, quotient, level)
+    noise = _within(release, sums)
+    quotient = Quotients(top, bottom, least, span, unit_of(span, *own), noise)
+    estimates = estimate_quotients(released.index, quotient, level)
     return mark_diagnosis(estimates, [release], "ratio")
 
 
@@ -289,14 +317,15 @@ def percent_of(
     together = _rows_together(released.index, levels)
     described = release.columns[place]
     values = _numbers(released, release, place)
-    noise = _noise_of_shares(release, described, together, levels)
-    errors = norm(noise(np.zeros(len(values)), np.ones(len(values)))[0].values())
+    sums = _noise_of_shares(release, described, together, levels)
+    errors = norm(sums(np.zeros(len(values)), np.ones(len(values)))[0].values())
     least = 1.0 if isinstance(described, CountPart) else np.where(errors > 0, errors, 1.0)
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
     shares = _shares(release, described, together) if span[0] == 0 else None
-    quotient = Quotients(values, total, least, span, 1.0, noise, shares)
-    estimates = 100 * estimate_quotients(released, release, quotient, level)
+    noise = _within(release, sums, shares)
+    quotient = Quotients(values, total, least, span, 1.0, noise)
+    estimates = 100 * estimate_quotients(released.index, quotient, level)
     return mark_diagnosis(estimates, [release], "percent")
 
 
@@ -368,7 +397,7 @@ def _in_all(parts: float | np.ndarray, together: np.ndarray) -> np.ndarray:
 
 def _noise_of_shares(
     release: Release, column: ColumnPart, together: np.ndarray, levels: Sequence[int]
-) -> Noise:
+) -> _Sums:
     """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells of a group."""
     source = release.noise
     if isinstance(source, LayersPart):
@@ -451,12 +480,17 @@ def _span(x: ColumnPart, y: ColumnPart) -> tuple[float, float]:
     low, high = (end / 1e6 if x.times is not None else end for end in x.span)
     if isinstance(y, CountPart) and y.where in (None, x.where):  # x is about rows that y counts
         return min(low, 0.0), max(high, 0.0)
-    if y.span[0] < 0:
+    return span_of_signs((low, high), y.span)
+
+
+def span_of_signs(top: tuple[float, float], bottom: tuple[float, float]) -> tuple[float, float]:
+    """Return where a quotient lies, from the signs that its two numbers may have."""
+    if bottom[0] < 0:
         return -np.inf, np.inf
-    return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
+    return (0.0 if top[0] >= 0 else -np.inf), (0.0 if top[1] <= 0 else np.inf)
 
 
-def _unit(span: tuple[float, float], above: np.ndarray, below: np.ndarray) -> float:
+def unit_of(span: tuple[float, float], above: np.ndarray, below: np.ndarray) -> float:
     """Say how large a quotient may be, or that of the errors where it has no end."""
     largest = max(map(abs, span))
     if 0 < largest < np.inf:

@@ -1,6 +1,7 @@
 """Quantiles of a released distribution: the table, and what is said about it."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,8 @@ from dpframe.errors import QueryError
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.strategies.structure import Structure
+
+_MOST_EXACT = 30  # quantiles of a table, each of which takes some thousandths of a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,17 @@ def _values(found: Distribution, step: QuantilesStep, release: Release) -> list[
     level = law.level_of_each(step.level, cells) if step.simultaneous else step.level
     errors = distribution.deviations(found.known, len(found.bins), quantiles)
     widths = law.quantile(level) * errors + distribution.ENDS_OF_ROUNDING
-    low, high = (ends.ravel() for ends in distribution.limits(below, quantiles, widths))
+    bins = np.arange(len(found.bins))
+
+    @cache
+    def exact(at: int, edge: int) -> float:
+        weights = (bins < edge) - quantiles[at]
+        width = distribution.exact_half_width(found.known, weights, law, level)
+        bound = float(widths[at, edge])
+        return bound if width is None else min(width, bound)
+
+    few = exact if cells <= _MOST_EXACT else None
+    low, high = (ends.ravel() for ends in distribution.limits(below, quantiles, widths, few))
     edges = found.edges
     along = _numbers(edges)
     middle = distribution.crossings(below, quantiles, along).ravel()

@@ -13,8 +13,8 @@ from dpframe.certificates import parts, words
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors
 from dpframe.certificates.digest import ContentPart
 from dpframe.certificates.json_records import Packed, unpack
-from dpframe.certificates.steps import FEWER_ROWS, DenoiseStep, StepPart, UnstackedPart
-from dpframe.errors import QueryError
+from dpframe.certificates.steps import FEWER_ROWS, ConcatStep, DenoiseStep, StepPart, UnstackedPart
+from dpframe.errors import QueryError, quote
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
@@ -403,12 +403,63 @@ def check_before(
     QueryError
         If another step was taken.
     """
-    taken = [step for step in certificate.steps if type(step) not in allowed]
-    if not taken:
-        return certificate.release
-    hint = instead if type(taken[0]) in FEWER_ROWS else ""
-    before = f"{what} takes the table as it was before {taken[0].step}"
-    raise QueryError(f"{before}: call it on that one.{hint}")
+    _check_steps(certificate.steps, what, allowed, instead)
+    return certificate.release
+
+
+def check_each_before(
+    certificate: Certificate, what: str, *, allowed: Collection[type[StepPart]]
+) -> tuple[Release, ...]:
+    """Return the releases of a table that may be several; see `check_before`."""
+    before = [step for one in certificate.releases for step in one.steps]
+    _check_steps([*before, *certificate.steps], what, {*allowed, ConcatStep})
+    return certificate.releases
+
+
+def _check_steps(
+    steps: Iterable[StepPart], what: str, allowed: Collection[type[StepPart]], instead: str = ""
+) -> None:
+    """Refuse a step that is none of those allowed."""
+    taken = [step for step in steps if type(step) not in allowed]
+    if taken:
+        hint = instead if type(taken[0]) in FEWER_ROWS else ""
+        before = f"{what} takes the table as it was before {taken[0].step}"
+        raise QueryError(f"{before}: call it on that one.{hint}")
+
+
+def check_alike(
+    frame: pd.DataFrame, release: Release, model: pd.DataFrame, first: Release, parameter: str
+) -> None:
+    """Check that two releases have columns and levels of the same names and kinds.
+
+    Parameters
+    ----------
+    frame, release
+        A table, and what is said about it.
+    model, first
+        The other table.
+    parameter
+        The argument that an error is about.
+
+    Raises
+    ------
+    QueryError
+        If they have not.
+    """
+    here, there = ([list(one.columns), list(one.index.names)] for one in (frame, model))
+    if here != there:
+        listed = f"{quote(there[0])} by {there[1]!r}, and {quote(here[0])} by {here[1]!r}"
+        way_out = "Use .dp.rename or .dp.select(columns=...) before."
+        rule = f"releases must have the same columns and levels: {listed}. {way_out}"
+        raise QueryError(rule, parameter=parameter)
+    own, wanted = (
+        [(one.kind, one.times and (one.times.origin, one.times.zone)) for one in part.columns]
+        for part in (release, first)
+    )
+    if own != wanted:
+        kinds = " and ".join(quote([kind for kind, _ in part]) for part in (wanted, own))
+        rule = f"releases must have columns of the same kinds, and these are {kinds}"
+        raise QueryError(f"{rule}, or count times from different bounds.", parameter=parameter)
 
 
 def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> Any:

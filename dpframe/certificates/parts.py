@@ -237,12 +237,16 @@ class LedgerPart(records.Record):
         Part of the budget that this release took.
     used
         Part of the budget that was used then, this release included.
+    of_part
+        The part of the data that has this budget, week='47' for instance, where each has one;
+        `None`: all of it.
     """
 
     id: records.Identifier
     budget: BudgetPart
     part: records.NotNegative
     used: records.NotNegative
+    of_part: str | None
 
 
 class MechanismPart(records.Record):

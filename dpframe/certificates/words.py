@@ -81,9 +81,13 @@ def about_ledger(ledger: parts.LedgerPart) -> str:
     """Say what a release took of a budget."""
     budget = ledger.budget
     return (
-        f"{ledger.id}: {ledger.part:.3g} of the budget, epsilon={budget.epsilon:g} at "
-        f"delta={budget.delta:g}; {ledger.used:.3g} used by then"
+        f"{ledger.id}: {ledger.part:.3g} of the budget{_of_part(ledger)}, "
+        f"epsilon={budget.epsilon:g} at delta={budget.delta:g}; {ledger.used:.3g} used by then"
     )
+
+
+def _of_part(ledger: parts.LedgerPart) -> str:
+    return "" if ledger.of_part is None else f" for {ledger.of_part}"
 
 
 def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
@@ -92,7 +96,8 @@ def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
         return ["none: no budget was declared"]
     budget = ledger.budget
     return [
-        f"{ledger.part:.1%} of epsilon={budget.epsilon:g}, delta={budget.delta:g}",
+        f"{ledger.part:.1%} of epsilon={budget.epsilon:g}, "
+        f"delta={budget.delta:g}{_of_part(ledger)}",
         f"{ledger.used:.1%} used by then",
         ledger.id,
     ]

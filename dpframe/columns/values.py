@@ -44,12 +44,12 @@ def public_type(dtype: Any) -> str | None:
         return public_type(dtype.subtype)
     if isinstance(dtype, pd.ArrowDtype):
         return arrow_type(dtype.pyarrow_dtype)
-    if isinstance(dtype, pd.StringDtype | pd.DatetimeTZDtype):
+    if isinstance(dtype, pd.StringDtype | pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype):
         return str(dtype)
     if isinstance(dtype, ExtensionDtype):  # numbers and truths that can be missing, or others
         numbers = getattr(dtype, "numpy_dtype", None)
         return None if numbers is None else str(numbers)
-    return str(dtype) if dtype.kind == "M" else None
+    return str(dtype) if dtype.kind in "mM" else None
 
 
 def arrow_type(kind: Any) -> str:

@@ -69,6 +69,8 @@ class Column:
         leave out rows without a value; `None`: missing values contribute nothing.
     source
         Where bounds and keys come from: "schema", "declared" or "call".
+    type
+        What cells are known to be, as `dpframe.declaration.kinds` calls it; `None`: not known.
     """
 
     bounds: Bounds | None = None
@@ -76,6 +78,7 @@ class Column:
     integer: bool = False
     missing: float | Moment | Literal["drop"] | None = None
     source: str = "declared"
+    type: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,6 +75,7 @@ def _column(label: Hashable, column: Any) -> Column:
     """Public facts about one column of a schema."""
     dtype: Any = getattr(column.dtype, "type", None)
     integer = bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
+    is_text = getattr(dtype, "kind", None) == "U"  # as NumPy calls them
     own = _overrides(label, column.metadata)
     refuse_private(f"the schema of {label!r}", [own, *(one.statistics for one in column.checks)])
     keys: pd.Index | None
@@ -102,6 +103,7 @@ def _column(label: Hashable, column: Any) -> Column:
         integer=integer,
         missing=check_missing(label, own["missing"]) if "missing" in own else None,
         source="schema",
+        type="string" if isinstance(dtype, pd.StringDtype) or is_text else None,
     )
 
 

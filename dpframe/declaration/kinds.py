@@ -17,6 +17,9 @@ POINTS = LOCAL | {ZONED}
 Kinds: TypeAlias = frozenset[str]
 """Some kinds, of which values may be."""
 
+FOLDERS = "names of folders"
+"""The type of a column that names of folders alone say: integers where they are, and else texts."""
+
 _NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
 _TEXTUAL = ("string", "large_string", "string_view", "str")
 _TEMPORAL = ("date", "timestamp")
@@ -33,12 +36,35 @@ def kind_of_type(name: str) -> str | None:
     if name in _TEXTUAL:
         return TEXT
     if name.startswith(_NUMERIC):
-        return NUMBER
+        return None if name.startswith("interval") else NUMBER
     if not name.startswith(_TEMPORAL):
         return None
     if name == "datetime-utc" or "tz=" in name or (name.startswith("datetime64") and "," in name):
         return ZONED
     return DATE if name == "date" or name.startswith(("date32", "date64")) else TIME
+
+
+def can_hold(name: str, text: str, number: float | None) -> bool:
+    """Say whether a column of a type can hold a text, or the number that the text is the form of.
+
+    Examples
+    --------
+    >>> [can_hold("uint8", text, float(text)) for text in ("47", "47.5", "300")]
+    [True, False, False]
+    >>> can_hold("string", "2024-03", None), can_hold("float64", "2024-03", None)
+    (True, False)
+    """
+    if name == FOLDERS:  # where 03 is 3
+        return number is not None or not text.lstrip("-").isdecimal()
+    kind = kind_of_type(name)
+    if kind != NUMBER or number is None:
+        return kind == TEXT
+    if name.startswith("decimal"):
+        return True
+    with np.errstate(over="ignore"):
+        limits = np.iinfo(name) if np.dtype(name).kind in "iu" else None
+        in_range = limits is None or limits.min <= number <= limits.max
+        return in_range and float(np.dtype(name).type(number)) == number
 
 
 def kind_of_value(value: object) -> str | None:

@@ -7,6 +7,7 @@ the bounds, so that offsets from their middle lie in [-1, 1].
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ SHARES = np.array([0.0, *(4.0 ** np.arange(-6, 1))])
 """Variances of true means around their center, of which the prior is a mixture, as parts of the
 largest that there is: `1 - M^2` around M in [-1, 1]."""
 
+MOST_LAPLACE = 2
+"""The most Laplace noises in a number of rows of whose sum the density is used."""
+
 WITHIN = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Variances of single values around the mean of their group, in the same unit."""
 
@@ -27,6 +31,7 @@ _FEWEST = 20  # groups: fewer say too little about each other
 _STEPS = 100  # of EM
 _STILL = 1e-3  # a step that moves no weight, nor the center, by more is the last
 _FITTED = 5_000  # groups: what more of them say of the prior is not worth the time
+_BLOCK = 1_000  # groups: what is computed of so many stays in the cache
 _NARROW = 0.01  # least of `1 - M^2`
 _RATIO = 1.2  # of one number of rows to the next, in their distribution
 _REACH = 1.5  # standard errors by which a mean moves at most (Efron and Morris 1972)
@@ -52,6 +57,9 @@ class NoisyRatio(NamedTuple):
         Of the noise in T and N, the same in all groups.
     bounds
         `(l, u)`, what a value can be.
+    laplace
+        Of how many Laplace noises of one scale that in N is the sum, 1 or 2; 0: it is taken as
+        normal.
     """
 
     centered: np.ndarray
@@ -60,6 +68,7 @@ class NoisyRatio(NamedTuple):
     rows_variance: float
     covariance: float
     bounds: tuple[float, float]
+    laplace: int = 0
 
     @property
     def half_width(self) -> float:
@@ -140,7 +149,8 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     half widths h of the bounds:
 
     1. Numbers of rows n come from a mixture of narrow normals around 1, 1.2, 1.44 and so on, its
-       weights fitted by EM. n is replaced by its posterior mean, and 1 / n by its own.
+       weights fitted by EM. n is replaced by its posterior mean, and 1 / n by its own. Noise of one
+       or two Laplace noises has its own density there.
     2. `T - M N` has mean `n (theta - M)` and noise of variance `V = VT - 2 M C + M^2 VN`. The prior
        of `theta - M` is a mixture of normals of variances `(1 - M^2) min(S + s / n, 1)`: S is one
        of 0, 4^-6, ..., 1/4, 1, with weights fitted by EM; s, the spread of single values, is the
@@ -201,7 +211,7 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     if not noisy.usable:
         return ShrunkenMeans(Denoised(released.copy(), math.nan, {}), math.nan)
     own = noisy.in_half_widths()
-    rows = likely_rows(own.rows, own.rows_variance)
+    rows = likely_rows(own.rows, own.rows_variance, own.laplace)
     prior = fit_prior(own, rows)
     known = posterior(own, rows, prior)
     risks = raw_risks(own, rows.rows, known)
@@ -233,8 +243,10 @@ def _widest(center: float) -> float:
     return max(1 - center**2, _NARROW)
 
 
-def likely_rows(rows: np.ndarray, variance: float) -> LikelyRows:
+def likely_rows(rows: np.ndarray, variance: float, laplace: int = 0) -> LikelyRows:
     """Return posterior means of numbers of rows of at least 1, under a distribution fitted by EM.
+
+    Laplace noise has its own density: if it were taken as normal, its tails would pass for rows.
 
     Examples
     --------
@@ -242,30 +254,33 @@ def likely_rows(rows: np.ndarray, variance: float) -> LikelyRows:
     [1.0, 500.0]
     """
     top = max(float(rows.max(initial=1.0)), 1.0) + 3 * math.sqrt(variance)
-    centers = _RATIO ** np.arange(math.ceil(math.log(top, _RATIO)) + 1)
+    centers = _RATIO ** np.arange(math.ceil(math.log(top, _RATIO)) + 1)[:, None]
     spreads = (centers * (_RATIO - 1) / 2) ** 2
     variances = spreads + variance
 
     def likelihoods(rows: np.ndarray) -> np.ndarray:
-        misfit = (rows[:, None] - centers) ** 2 / variances + np.log(variances)
-        return np.asarray(np.exp((misfit.min(1, keepdims=True) - misfit) / 2))
+        away = np.abs(rows - centers) / np.sqrt(variances)
+        misfit = away**2 / 2 + math.log(2 * math.pi) / 2
+        if laplace:
+            away *= math.sqrt(2 * laplace)
+            peaked = away - (laplace - 1) * np.log1p(away) + math.log(2 * laplace) / 2
+            misfit = np.where(spreads < variance / 2, peaked, misfit)
+        misfit += np.log(variances) / 2
+        return np.asarray(np.exp(misfit.min(0) - misfit))
 
     flat = 1 / len(centers)
     weights, fitted = np.full(len(centers), flat), likelihoods(rows[_some(len(rows))])
     for _ in range(_STEPS):
-        shares = _normalized(fitted * weights)
-        weights = (shares.sum(0) + flat) / (len(fitted) + 1)
+        shares = weights * (fitted @ (1 / (weights @ fitted)))
+        weights = (shares + flat) / (fitted.shape[1] + 1)
     found = np.empty((2, len(rows)))
     for begin in range(0, len(rows), _FITTED):  # blocks, for memory
         some = slice(begin, begin + _FITTED)
-        shares = _normalized(likelihoods(rows[some]) * weights)
-        inside = np.maximum(centers + spreads / variances * (rows[some, None] - centers), 1.0)
-        found[:, some] = (shares * inside).sum(1), (shares / inside).sum(1)
+        likely = likelihoods(rows[some])
+        shares = weights[:, None] * likely / (weights @ likely)
+        inside = np.maximum(centers + spreads / variances * (rows[some] - centers), 1.0)
+        found[:, some] = (shares * inside).sum(0), (shares / inside).sum(0)
     return LikelyRows(*found)
-
-
-def _normalized(weights: np.ndarray) -> np.ndarray:
-    return np.asarray(weights / weights.sum(1, keepdims=True))
 
 
 def _some(groups: int) -> slice:
@@ -298,11 +313,16 @@ def fit_prior(noisy: NoisyRatio, rows: LikelyRows) -> ScalePrior:
 
 def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> ScalePrior:
     """Fit center and weights for one spread of single values."""
+    spreads = rows.rows**2 * _spreads(rows, prior.within)
+    made = _Densities(*np.empty((3, *spreads.shape)))
     for _ in range(_STEPS):
         last = prior
-        variances, shares = _shares(noisy, rows, prior)
-        weights = (shares.sum(0) + _LIKELY) / (len(rows.rows) + 1)
-        center = _center(noisy, rows.rows, (shares / variances).sum(1))
+        made.fill(noisy, spreads, prior)
+        over = 1 / (prior.weights @ made.densities)
+        shares = prior.weights * (made.densities @ over)
+        weights = (shares + _LIKELY) / (len(rows.rows) + 1)
+        np.multiply(made.densities, made.precisions, out=made.densities)
+        center = _center(noisy, rows.rows, over * (prior.weights @ made.densities))
         prior = prior._replace(center=center, weights=weights)
         moved = max(np.abs(weights - last.weights).max(), abs(center - last.center))
         if moved < _STILL:
@@ -313,55 +333,71 @@ def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Scal
 def _center(noisy: NoisyRatio, rows: np.ndarray, precisions: np.ndarray) -> float:
     """Return the offset M that fits `T = M n` best, by weighted least squares."""
     weights = precisions * rows
-    found = (weights * noisy.centered).sum() / max(float((weights * rows).sum()), _LEAST)
-    return float(np.clip(found, -1, 1))
+    found = float(weights @ noisy.centered) / max(float(weights @ rows), _LEAST)
+    return min(max(found, -1.0), 1.0)
 
 
-def _spreads(rows: LikelyRows, prior: ScalePrior) -> np.ndarray:
-    """Return by group and share the variance of a true mean around the center."""
-    parts = np.minimum(SHARES + prior.within * rows.inverse[:, None], 1.0)
-    return np.asarray(_widest(prior.center) * parts)
+def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
+    """Return by share and group the variance of a true mean, as a part of the largest."""
+    return np.asarray(np.minimum(SHARES[:, None] + within * rows.inverse, 1.0))
 
 
-def _log_densities(
-    noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return by group and share the variance of `T - M N`, and the density with its weight."""
-    residual = noisy.centered - prior.center * noisy.rows
-    variances = noisy.noise_at(prior.center) + rows.rows[:, None] ** 2 * _spreads(rows, prior)
-    logs = np.log(prior.weights) - (residual[:, None] ** 2 / variances + np.log(variances)) / 2
-    return variances, logs
+class _Densities(NamedTuple):
+    """By share and group, what is known of `T - M N`; arrays of many groups are filled in place.
+
+    Parameters
+    ----------
+    precisions
+        One over the variance.
+    densities
+        The density, over what the exponential of the widest share is.
+    spare
+        For what is computed between.
+    """
+
+    precisions: np.ndarray
+    densities: np.ndarray
+    spare: np.ndarray
+
+    def fill(self, noisy: NoisyRatio, spreads: np.ndarray, prior: ScalePrior) -> np.ndarray:
+        """Compute all, and return the logarithms of the exponentials left out."""
+        precisions, densities, spare = self
+        np.multiply(spreads, _widest(prior.center), out=precisions)
+        precisions += noisy.noise_at(prior.center)
+        np.reciprocal(precisions, out=precisions)
+        halves = (noisy.centered - prior.center * noisy.rows) ** 2 / 2
+        np.subtract(precisions[-1], precisions, out=densities)
+        densities *= halves
+        np.exp(densities, out=densities)
+        np.sqrt(precisions, out=spare)
+        densities *= spare
+        return np.asarray(-halves * precisions[-1])
 
 
 def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> float:
     """Return the logarithm of the likelihood, with that of one more group."""
-    logs = _log_densities(noisy, rows, prior)[1]
-    top = logs.max(1, keepdims=True)
-    of_groups = top[:, 0] + np.log(np.exp(logs - top).sum(1))
-    return float(of_groups.sum() + _LIKELY @ np.log(prior.weights))
-
-
-def _shares(
-    noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return by group and share the variance of `T - M N`, and the posterior of the share."""
-    variances, logs = _log_densities(noisy, rows, prior)
-    return variances, _normalized(np.exp(logs - logs.max(1, keepdims=True)))
+    spreads = rows.rows**2 * _spreads(rows, prior.within)
+    made = _Densities(*np.empty((3, *spreads.shape)))
+    logs = made.fill(noisy, spreads, prior) + np.log(prior.weights @ made.densities)
+    return float(logs.sum() + _LIKELY @ np.log(prior.weights))
 
 
 def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posterior:
     """Return the posterior of the offsets from the middle; means are within the bounds."""
-    variances, shares = _shares(noisy, rows, prior)
-    spreads = _spreads(rows, prior)
+    spreads = _spreads(rows, prior.within)
+    made = _Densities(*np.empty((3, *spreads.shape)))
+    made.fill(noisy, rows.rows**2 * spreads, prior)
+    spreads *= _widest(prior.center)
+    shares = prior.weights[:, None] * made.densities / (prior.weights @ made.densities)
     residual = noisy.centered - prior.center * noisy.rows
-    parts = spreads / variances
-    means = parts * (rows.rows * residual)[:, None]
-    mean = (shares * means).sum(1)
-    within = (shares * parts).sum(1) * noisy.noise_at(prior.center)
-    between = (shares * (means - mean[:, None]) ** 2).sum(1)
-    kept = (shares * parts).sum(1) * rows.rows**2
+    parts = spreads * made.precisions
+    means = parts * (rows.rows * residual)
+    mean = (shares * means).sum(0)
+    part = (shares * parts).sum(0)
+    between = (shares * (means - mean) ** 2).sum(0)
     offsets = np.clip(prior.center + mean, -1, 1)
-    return Posterior(offsets, within + between, 1 - kept, spreads @ prior.weights)
+    variances = part * noisy.noise_at(prior.center) + between
+    return Posterior(offsets, variances, 1 - part * rows.rows**2, prior.weights @ spreads)
 
 
 def _shrunk_risks(
@@ -385,10 +421,13 @@ def raw_risks(noisy: NoisyRatio, rows: np.ndarray, known: Posterior) -> np.ndarr
     >>> raw_risks(noisy, np.array([100.0]), known).round(6).tolist()  # (2 + 2 * .2**2) / 100**2
     [0.000208]
     """
-    deviations = np.sqrt(known.variances)
     risks = np.zeros(len(rows))
-    for step, weight in _THREE:
-        risks += weight * _risk_at(noisy, rows, np.clip(known.means + step * deviations, -1, 1))
+    for begin in range(0, len(rows), _BLOCK):
+        some = slice(begin, begin + _BLOCK)
+        deviations = np.sqrt(known.variances[some])
+        for step, weight in _THREE:
+            truth = np.clip(known.means[some] + step * deviations, -1, 1)
+            risks[some] += weight * _risk_at(noisy, rows[some], truth)
     return risks
 
 
@@ -399,19 +438,23 @@ def _risk_at(noisy: NoisyRatio, rows: np.ndarray, truth: np.ndarray) -> np.ndarr
     deviation = math.sqrt(noisy.rows_variance)
     slope = noisy.covariance / deviation if deviation else 0.0
     rest = math.sqrt(noisy.centered_variance - slope**2)
-    places, weights = np.polynomial.hermite_e.hermegauss(15)
-    risks = np.zeros(len(rows))
+    places, weights = _normal_nodes()
     low, high = -1 - truth, 1 - truth
-    for place, weight in zip(places, weights / weights.sum(), strict=True):
-        divisor = np.maximum(rows + deviation * place, 1.0)
-        bias, scale = (rows * truth + slope * place) / divisor - truth, rest / divisor
-        begin, end = (low - bias) / scale, (high - bias) / scale
-        below, above = special.ndtr(begin), special.ndtr(-end)
-        first, last = (np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) for z in (begin, end))
-        inside = (bias**2 + scale**2) * (special.ndtr(end) - below)
-        inside += 2 * bias * scale * (first - last) + scale**2 * (begin * first - end * last)
-        risks += weight * (low**2 * below + high**2 * above + inside)
-    return risks
+    divisor = np.maximum(rows + deviation * places, 1.0)
+    bias, scale = (rows * truth + slope * places) / divisor - truth, rest / divisor
+    begin, end = (low - bias) / scale, (high - bias) / scale
+    below, above = special.ndtr(begin), special.ndtr(-end)
+    first, last = (np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) for z in (begin, end))
+    inside = (bias**2 + scale**2) * (1 - above - below)
+    inside += 2 * bias * scale * (first - last) + scale**2 * (begin * first - end * last)
+    return np.asarray(weights @ (low**2 * below + high**2 * above + inside))
+
+
+@cache
+def _normal_nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes of a quadrature of normal variables, in a column, and their weights."""
+    places, weights = np.polynomial.hermite_e.hermegauss(15)
+    return places[:, None], weights / weights.sum()
 
 
 def _within_reach(

@@ -6,11 +6,10 @@ once: one pass splits the rows by unit into temporary files, and these are added
 
 import operator
 import os
-import re
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,11 +18,12 @@ from dpframe.columns import filters, lookup, values
 from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
+from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
-from dpframe.engines.sources import RowSource
+from dpframe.engines.sources import RowSource, folder_values
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError
 from dpframe.progress import check_progress, show_progress
@@ -112,6 +112,12 @@ class ScannedFrame:
         named = zip(self.columns, self.source.schema.types, strict=True)
         return {name: kind for name, kind in named if name not in self.source.folders}
 
+    def where(self, conditions: Sequence[Condition | None]) -> Self:
+        """Return the same without files in which no row can satisfy any of some conditions."""
+        chosen = object.__new__(type(self))
+        vars(chosen).update(vars(self), source=self.source.where(conditions))
+        return chosen
+
     def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
         """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
         read = self._batches(labels)
@@ -121,7 +127,7 @@ class ScannedFrame:
     def view(self, table: Any) -> pd.DataFrame:
         """View a table as a frame, whose dtypes depend on the types of the columns alone."""
         columns = {
-            name: _of_folders(column)
+            name: folder_values(column)
             if name in self.source.folders
             else pd.arrays.ArrowExtensionArray(column)
             for name, column in zip(table.column_names, table.columns, strict=True)
@@ -164,20 +170,6 @@ def _checked_folder(folder: Any) -> str | None:
     raise DeclarationError.about("spill_folder", rule, folder)
 
 
-def _of_folders(column: Any) -> pd.Categorical:
-    """View the values in names of folders as numbers where they are, and else as texts."""
-    encoded = column.combine_chunks().dictionary_encode()
-    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
-    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
-    table = np.array([*map(places.__getitem__, found), -1])
-    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
-    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
-
-
-def _number_or_text(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
-
-
 class ScanEngine:
     """Engine of `ScannedFrame`."""
 
@@ -197,7 +189,7 @@ class ScanEngine:
     def type_of(self, frame: ScannedFrame, label: Hashable) -> str | None:
         """Name the type of a column; what folders say is read value by value."""
         kind = frame.types.get(str(label))
-        return None if kind is None else values.arrow_type(kind)
+        return FOLDERS if kind is None else values.arrow_type(kind)
 
     def mark(self, frame: ScannedFrame) -> None:
         """Leave no mark: nothing is written to a source."""
@@ -236,6 +228,7 @@ class ScanEngine:
 
 def _added_up(frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
     """Add up tasks of one privacy unit, batch by batch where every row is one."""
+    frame = frame.where([task.where for task in tasks])
     if tasks[0].unit:
         return _added_up_by_unit(frame, tasks, add)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)

@@ -3,17 +3,24 @@
 import operator
 import os
 import re
+import time
 from collections.abc import Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import compress
+from typing import Any, Self, TypeAlias
 from urllib.parse import unquote
 
+import numpy as np
+import pandas as pd
+
+from dpframe.columns import filters
 from dpframe.columns.arrow import pa
 from dpframe.engines.batches import batches_of, coded_columns, common_type, plain_array, plain_type
-from dpframe.engines.sources import attrs_of, missing_column, other_type
+from dpframe.engines.sources import attrs_of, folder_values, missing_column, other_type
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
+from dpframe.queries.where import Condition
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
@@ -27,6 +34,7 @@ _FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
 _READING = {"pre_buffer": False, "page_checksum_verification": True}
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
+_MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -61,9 +69,11 @@ def _infos_at(filesystem: Any, path: str | list[str]) -> list[Any]:
     return sorted(infos, key=operator.attrgetter("path"))
 
 
-def _key_of(info: Any) -> Hashable:
+def _key_of(info: Any, now: int) -> Hashable:
     """Tell a file from what it was before it changed; `None` where that cannot be told."""
-    return None if info.mtime_ns is None else (info.path, info.size, info.mtime_ns)
+    if info.mtime_ns is None or info.mtime_ns >= now - _MOST_COARSE:
+        return None
+    return info.path, info.size, info.mtime_ns
 
 
 def _is_hidden(path: str) -> bool:
@@ -233,6 +243,8 @@ class ParquetFiles:
                 self._files, self._kinds = files, _Kinds(files)
         except DeclarationError:
             raise
+        except FileNotFoundError:
+            raise self._refusal("Parquet files", ", where there is no such file") from None
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise self._refusal("Parquet files", ": they cannot be read as such") from error
         if len({file.place for file in self._files}) < len(self._files):
@@ -242,7 +254,8 @@ class ParquetFiles:
 
     def _read_footers(self, infos: Sequence[Any]) -> list[File]:
         """Return all files; read footers of those that were not seen before, or have changed."""
-        keys = [_key_of(info) for info in infos]
+        now = time.time_ns()
+        keys = [_key_of(info, now) for info in infos]
         new = [info for info, key in zip(infos, keys, strict=True) if key not in self._seen]
         if self._is_distant:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -297,6 +310,28 @@ class ParquetFiles:
     def schema(self) -> Any:
         """Labels and Arrow types of the columns of files and folders, in order."""
         return self._kinds.schema
+
+    def where(self, conditions: Sequence[Condition | None]) -> Self:
+        """Leave out files whose folders say that no row satisfies any of some conditions."""
+        if not self.folders:
+            return self
+        demands: list[Condition] = []
+        for one in conditions:
+            demand = None if one is None else one.within(self.folders)
+            if demand is None:
+                return self
+            demands.append(demand)
+        labels = {label for demand in demands for label in demand.columns}
+        said = pd.DataFrame({label: self._said(label) for label in labels})
+        kept = np.logical_or.reduce([filters.keep(demand, said) for demand in demands])
+        chosen = object.__new__(type(self))
+        vars(chosen).update(vars(self), _files=[*compress(self._files, kept)])
+        return chosen
+
+    def _said(self, label: str) -> pd.Categorical:
+        """List what folders say of the files."""
+        texts = pa.array([file.partitions.get(label) for file in self._files], pa.string())
+        return folder_values(pa.chunked_array([texts]))
 
     @property
     def rows(self) -> int:

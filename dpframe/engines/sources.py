@@ -2,17 +2,20 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 
 from dpframe.columns.arrow import compute, pa
 from dpframe.engines.batches import common_type, fitted_tables, is_kept, plain_array, plain_type
 from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
+from dpframe.queries.where import Condition
 
 _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
 
@@ -41,6 +44,9 @@ class RowSource(Protocol):
 
     def check(self, labels: Sequence[str]) -> None:
         """Check that every part of the source has some columns, in types that can be joined."""
+
+    def where(self, conditions: Sequence[Condition | None]) -> "RowSource":
+        """Leave out what is known to have no row that satisfies any of some conditions."""
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns, as `pyarrow.Table`s of no more than some rows, or bytes."""
@@ -139,6 +145,20 @@ def check_readable(read: Callable[[], Any], given: object) -> Any:
         raise _refusal(given, "must be readable", "Its own error is above.") from error
 
 
+def folder_values(column: Any) -> pd.Categorical:
+    """View the values in names of folders as numbers where they are, and else as texts."""
+    encoded = column.combine_chunks().dictionary_encode()
+    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
+    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
+    table = np.array([*map(places.__getitem__, found), -1])
+    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
+    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+
 # Streams --------------------------------------------------------------------------------------
 
 
@@ -179,6 +199,10 @@ class _Stream:
 
     def check(self, labels: Sequence[str]) -> None:
         """Every batch of a stream has the columns of its schema."""
+
+    def where(self, conditions: Sequence[Condition | None]) -> "_Stream":
+        """Every batch may have a row of any kind."""
+        return self
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns; of none, the first, so that rows are counted."""
@@ -321,6 +345,10 @@ class _Dataset:
                 )
                 if self._cells is plain_array and not is_kept(held, wanted):
                     raise other_type(path, label, held, f"{wanted} in the schema of the dataset")
+
+    def where(self, conditions: Sequence[Condition | None]) -> "_Dataset":
+        """Read all files."""
+        return self
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns of all files, in their order."""

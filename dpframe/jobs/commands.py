@@ -168,6 +168,8 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", default="Release report", help="what stands above the page")
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals; 0.95")
     parser.add_argument("--percent", action="store_true", help="show percentages, too")
+    changes = "show each table beside the one before it, too"
+    parser.add_argument("--changes", action="store_true", help=changes)
     parser.add_argument("--overwrite", action="store_true", help="replace a page that is there")
 
 

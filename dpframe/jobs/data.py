@@ -13,6 +13,7 @@ import pandas as pd
 from dpframe.accessors.scan import Scan, scan_parquet
 from dpframe.columns.values import arrow_type
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError, a_type
@@ -80,7 +81,8 @@ class Data:
                 raise self.error(f"{path} is not a file.")
         if form == "parquet":
             scan = self._read(lambda: scan_parquet(self._place))
-            return Stored(list(scan.columns), _names_of(scan.types), scan=scan)
+            known = {**dict.fromkeys(scan.columns, FOLDERS), **_names_of(scan.types)}
+            return Stored(list(scan.columns), known, scan=scan)
         if form == "csv":
             files = {path: self._read(partial(_header, self, path)) for path in self.paths}
             return Stored(list(dict.fromkeys(chain(*files.values()))), self.types, files)
@@ -105,7 +107,7 @@ class Data:
     def what_is_wrong(
         self, stored: Stored, wanted: Iterable[Hashable], known: Collection[Hashable]
     ) -> DPFrameError | None:
-        """Say which wanted column a file lacks, and quote no line that may be a private row.
+        """Say which wanted column a file lacks or has twice, and quote no line: it may be private.
 
         The first line of a CSV file with no column that the plan knows need not be a header.
         """
@@ -114,6 +116,12 @@ class Data:
             if lacking and (self.form == "csv" or len(lacking) < len(stored.files)):
                 why = self._lacks(stored, lacking[0], label, known)
                 return PlanFileError(why, label=label)
+            for path, labels in stored.files.items():
+                if (times := labels.count(label)) > 1:
+                    why = (
+                        f"{path} has {times} columns {label!r}: rename them, so that it names one."
+                    )
+                    return PlanFileError(why, label=label)
             if stored.scan is not None and label in stored.labels:
                 try:
                     stored.scan.check([label])

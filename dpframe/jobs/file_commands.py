@@ -66,7 +66,7 @@ def report_files(given: argparse.Namespace, paths: list[Path]) -> Answer:
         )
     ledger = None if given.ledger is None else _ledger_of(given.ledger)
     frames = {str(path): _named_read(path) for path in paths}
-    options = {"title": given.title, "level": given.level, "percent": given.percent}
+    options = {name: getattr(given, name) for name in ("title", "level", "percent", "changes")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # each table that is altered is told below
         page = report(frames, ledger=ledger, **options)

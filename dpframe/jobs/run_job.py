@@ -5,14 +5,14 @@ import shlex
 import shutil
 import warnings
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpframe import errors
-from dpframe.declaration.facts import Declaration, kept_declaration
+from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.data import Stored
@@ -23,10 +23,11 @@ from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
+from dpframe.ledger.parts import is_text
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
-from dpframe.plan.type_check import disagreement
+from dpframe.plan.type_check import disagreement, kind_from_plan
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
@@ -82,7 +83,7 @@ def preview_job(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = ledger_now(job, here=with_data)
-        _declare(job, frame, copy_in_memory(ledger))
+        _declare(job, frame, copy_in_memory(ledger), stored.types)
         declared = kept_declaration(frame)
         assert declared is not None  # noqa: S101  # it was declared in the line before
         _check_agreement(job, stored.types, declared)
@@ -112,7 +113,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     frame = job.data.frame(tried.needed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
-        _declare(job, frame, ledger)
+        _declare(job, frame, ledger, tried.types)
         frames = _release_job(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
     lost = failed and seam.seen() is None  # in a test, nothing was paid for
@@ -195,13 +196,20 @@ def _named_columns(job: Job) -> list[Hashable]:
     return list(dict.fromkeys([*labels, *facts, *units]))
 
 
-def _declare(job: Job, frame: Frame, ledger: Ledger) -> None:
+def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -> None:
     try:
         declare(frame, **job.declared, ledger=ledger)
     except errors.LedgerError:
         raise
     except errors.DPFrameError as error:
         raise job.plan.section("declare").about(error) from None
+    part, declared = ledger.part, kept_declaration(frame)
+    if part is not None and declared is not None:
+        kind = types.get(part) or kind_from_plan(part, declared, job.queries.values())
+        if kind is None and job.data.form == "csv" and is_text(job.options["part"]):
+            kind = "string"
+        columns = {**declared.columns, part: replace(declared.column(part), type=kind)}
+        keep_declaration(frame, replace(declared, columns=columns))
 
 
 def ledger_now(job: Job, *, here: bool) -> Ledger:

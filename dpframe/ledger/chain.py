@@ -8,23 +8,25 @@ canonical JSON with exact fractions as text.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
-from dpframe.ledger.parts import Filled, Part, PartStates, check_part, fullest
+from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, may_be_part
 from dpframe.ledger.protected import Protected
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
-from dpframe.privacy.pots import KINDS, Pot, Pots, settle_pots
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, SpendKind, exact
+from dpframe.privacy.pots import KINDS, Pot, Pots, PotsOfParts, Priced, settle_pots
 
 FORMAT = 3
 """Version of what rows mean."""
 
 _START = "0" * 64
+_decode = json.JSONDecoder().raw_decode
 # what reading a made-up row may raise: it is no JSON, has 1/0, or ten thousand brackets
 _MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
@@ -69,7 +71,7 @@ class Chain:
     parts
         What was charged to one part alone, by part.
     fullest
-        The largest of that in each pot.
+        The states of parts beside which least fits.
     """
 
     ledger_id: str
@@ -81,7 +83,7 @@ class Chain:
     protected_in: int = 0
     part: str | None = None
     parts: PartStates = field(default_factory=PartStates)
-    fullest: Filled | None = None
+    fullest: Fullest = field(default_factory=Fullest, compare=False)
 
     @property
     def entry_hashes(self) -> tuple[str, ...]:
@@ -149,10 +151,12 @@ class Chain:
             if row.number != number or row.hash != _hash(head, row.body):
                 raise LedgerAlteredError(broken(where, number))
             try:
-                read = json.loads(row.body)
+                read, end = _decode(row.body)
+                if end != len(row.body):
+                    raise ValueError
                 protected = Protected.in_row(read)
                 if protected is None:
-                    entries.append(self._entry_in(read))
+                    entries.append(_entry_of(read, by_part=self.part is not None))
                 else:
                     seen = seen._protecting(protected, number)
             except _MISREAD as error:
@@ -171,38 +175,47 @@ class Chain:
         body = _canonical(content)
         return Row(self.log.rows, body, _hash(self.log.head, body))
 
-    def filled_by(self, part: Part | None) -> Filled:
-        """Say what counts against a part; `None`: against all parts, as the fullest has it."""
-        own = self.fullest if part is None else self.parts.get(part)
-        everywhere = Filled(self.pots, self.shares)
-        return everywhere if own is None else own.beside(everywhere)
-
-    def _entry_in(self, read: dict[str, Any]) -> Entry:
-        entry = _entry_of(read)
-        if self.part is None and entry.part is not None:
-            raise ValueError
-        return entry
+    def filled_by(self, part: Part | None) -> tuple[Pots, Fraction]:
+        """Give the pots and the shares of a part; `None`: of all parts, for what counts in each."""
+        if part is not None:
+            own = self.parts.get(part)
+            if own is None:
+                return self.pots, self.shares
+            shares = own.shares + self.shares if self.shares else own.shares
+            return own.with_common(self.pots).pots, shares
+        states = self.fullest.states(self.parts, self.pots)
+        if not states:
+            return self.pots, self.shares
+        shares = max(one.shares for one in states)
+        return PotsOfParts.of([one.pots for one in states]), self.shares + shares
 
     def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
-        grown = replace(self, log=self.log.plus(hashes, entries))
+        log, pots, shares = self.log.plus(hashes, entries), self.pots, self.shares
+        charged = _count(pots, entries)
+        if None in charged:
+            pots, shares = _fill(pots, shares, charged.pop(None))
         if self.part is None:
-            return replace(grown, **vars(_fill(Filled(self.pots, self.shares), entries)))
-        by_part: dict[Part | None, list[Entry]] = {}
-        for entry in entries:
-            by_part.setdefault(entry.part, []).append(entry)
-        everywhere = _fill(Filled(self.pots, self.shares), by_part.pop(None, []))
-        empty = Filled(replace(self.pots, sums=(), spent=PrivacyLoss()))
-        changed = {
-            part: _fill(self.parts.get(part) or empty, own)
-            for part, own in by_part.items()
-            if part is not None
-        }
+            return replace(self, log=log, pots=pots, shares=shares)
+        changed: dict[Part, Filled] = {}
+        alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
+        for part, own in charged.items():
+            assert part is not None  # noqa: S101  # it was taken out
+            had, key = self.parts.get(part), frozenset(own.items())
+            if had is None and key in alike:
+                changed[part] = alike[key]
+                continue
+            start = Filled(pots, Fraction(0), pots) if had is None else had.with_common(pots)
+            changed[part] = Filled(*_fill(start.pots, start.shares, own), pots)
+            if had is None:
+                alike[key] = changed[part]
         return replace(
-            grown,
-            **vars(everywhere),
+            self,
+            log=log,
+            pots=pots,
+            shares=shares,
             parts=self.parts.plus(changed),
-            fullest=fullest(self.fullest or empty, changed.values()),
+            fullest=Fullest(self.fullest, changed),
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
@@ -217,13 +230,38 @@ class Chain:
         return replace(self, protected=protected, protected_in=number)
 
 
-def _fill(filled: Filled, entries: Sequence[Entry]) -> Filled:
-    """Add what was charged."""
-    if not entries:
-        return filled
-    shares = [entry.spend.amount for entry in entries if entry.spend.kind == "share"]
-    pots = filled.pots.plus(*(entry.loss for entry in entries))
-    return Filled(pots, sum(shares, start=filled.shares))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Charge:
+    """A loss, priced, with the share that it was given as; 0 if it was not."""
+
+    priced: Priced
+    share: Fraction
+
+
+def _count(pots: Pots, entries: Iterable[Entry]) -> dict[Part | None, dict[_Charge, int]]:
+    """Count what was charged, by part: of entries that are read, equal amounts are one object."""
+    known: dict[tuple[int, int], _Charge] = {}
+    counted: dict[Part | None, dict[_Charge, int]] = {}
+    for entry in entries:
+        loss, spend = entry.loss, entry.spend
+        charge = known.get((id(loss), id(spend)))
+        if charge is None:
+            share = spend.amount if spend.kind == "share" else Fraction(0)
+            charge = known[id(loss), id(spend)] = _Charge(pots.price(loss), share)
+        own = counted.get(entry.part)
+        if own is None:
+            counted[entry.part] = {charge: 1}
+        else:
+            own[charge] = own.get(charge, 0) + 1
+    return counted
+
+
+def _fill(pots: Pots, shares: Fraction, charged: Mapping[_Charge, int]) -> tuple[Pots, Fraction]:
+    """Charge what was counted to some pots."""
+    for charge, times in charged.items():
+        if charge.share:
+            shares += times * charge.share
+    return pots.filled([(charge.priced, times) for charge, times in charged.items()]), shares
 
 
 def other_format(where: str, version: object) -> str:
@@ -286,18 +324,25 @@ def _json_of(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry_of(read: dict[str, Any]) -> Entry:
-    texts = {name: read[name] for name in _NEEDED}
-    others = {name: read[name] for name in _OPTIONAL}
+def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
+    needed, others = _needed_of(read), _others_of(read)
     columns, given = tuple(read["columns"]), read["spend"]
-    written = [*texts.values(), *filter(None, others.values()), *columns]
-    if not all(isinstance(text, str) for text in written):
+    if not (set(map(type, others)) <= _TEXT_OR_NONE and set(map(type, needed + columns)) <= _TEXT):
         raise TypeError
-    spend = Spend(given["kind"], _fraction(given["amount"]), given["delta"])
-    part, loss = read["part"], _loss_of(**read["loss"])
-    if part is not None and part != check_part(part):
+    part = read["part"]
+    if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
-    return Entry(**texts, **others, spend=spend, loss=loss, columns=columns, part=part)
+    spend = _spend_of(given["kind"], given["amount"], given["delta"])
+    return Entry(*needed, spend, _loss_of(**read["loss"]), *others, columns, part)  # type: ignore[call-arg]  # in order
+
+
+_needed_of, _others_of = itemgetter(*_NEEDED), itemgetter(*_OPTIONAL)
+_TEXT, _TEXT_OR_NONE = {str}, {str, type(None)}
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _spend_of(kind: SpendKind, amount: str, delta: float | None) -> Spend:
+    return Spend(kind, _fraction(amount), delta)
 
 
 @lru_cache(maxsize=1024)  # most releases of a ledger cost the same

@@ -205,9 +205,9 @@ class LedgerFile:
         query = "SELECT number, body, hash FROM chain WHERE number >= ? ORDER BY number"
         rows: list[Row] = []
         try:
-            for row in connection.execute(query, (first,)):
-                rows.append(Row._make(row))
-                if row[0] != rows[0].number + len(rows) - 1:  # pages may lead back to others
+            for row in map(Row._make, connection.execute(query, (first,))):
+                rows.append(row)
+                if row[0] != rows[0][0] + len(rows) - 1:  # pages may lead back to others
                     raise LedgerAlteredError(broken(str(self.path), first + len(rows) - 1))
         except (sqlite3.Error, UnicodeError) as error:
             if not failures.is_damage(error):

@@ -5,9 +5,11 @@ transaction, and what is charged counts as spent whatever happens after. What fi
 were chosen, is said in `dpframe.privacy.pots`.
 """
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -185,8 +187,9 @@ class Ledger:
         if made is not None:
             self._seen: Chain = made._seen
         elif file is not None:
-            rows = self._lock.hold(lambda _: file.all_rows())
-            self._seen = Chain.of_rows(rows, str(self.path))
+            with _no_garbage():
+                rows = self._lock.hold(lambda _: file.all_rows())
+                self._seen = Chain.of_rows(rows, str(self.path))
             self._left = file.left
         elif budget is not None:
             self._seen, _ = Chain.start(seam.new_id(), budget, part)
@@ -545,6 +548,18 @@ class Ledger:
 
     def _where(self) -> str:
         return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Make many objects that stay: to look again and again which are garbage takes a fifth more."""
+    looked = gc.isenabled()
+    try:
+        gc.disable()
+        yield
+    finally:
+        if looked:
+            gc.enable()
 
 
 def copy_in_memory(ledger: Ledger) -> Ledger:

@@ -1,6 +1,7 @@
 """What is spent of a budget and what is left, as numbers, tables and words."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,7 +19,7 @@ from dpframe.privacy.amounts import Budget, PrivacyLoss, below, check_loss, chec
 from dpframe.privacy.pots import Pot, Pots, shorten
 
 _MOST_SHOWN = 20
-_MOST_NAMED = 3  # in an error
+_MOST_NAMED, _LONGEST_SHOWN = 3, 40  # in an error: releases, and characters of one
 _FIRST = ("released_at", "what", "mechanism")
 _TEXTS = ("name", "frame", "unit", "columns", "user", "note")
 
@@ -55,8 +56,8 @@ class BudgetStatus:
         """Return the status of a ledger as it is known so far, or that of a part of the data."""
         if chain.part is None:
             return cls(chain.budget, chain.log, chain.pots, chain.shares)
-        filled = chain.filled_by(part)
-        return cls(chain.budget, chain.log, filled.pots, filled.shares, part, chain)
+        pots, shares = chain.filled_by(part)
+        return cls(chain.budget, chain.log, pots, shares, part, chain)
 
     @property
     def parts(self) -> pd.DataFrame:
@@ -69,12 +70,8 @@ class BudgetStatus:
         chain = self.chain
         states = [] if chain is None else [(one, chain.filled_by(one)) for one, _ in chain.parts]
         rows = [
-            {
-                "used": float(filled.pots.used),
-                **_amounts(filled.pots.spent),
-                "shares": float(filled.shares),
-            }
-            for _, filled in states
+            {"used": float(pots.used), **_amounts(pots.spent), "shares": float(shares)}
+            for _, (pots, shares) in states
         ]
         label = None if chain is None else chain.part
         index = pd.Index([one for one, _ in states], name=label, dtype=object)
@@ -319,7 +316,8 @@ def _exceeded(left: BudgetStatus, needed: str, kind: str, amount: Fraction) -> B
         *before, last = latest
         named = ", ".join(f"{one.name or one.what.split()[0]:.20}" for one in before)
         earlier = f", after {named}" if named else ""
-        when = f"{last.name or last.what:.20}, {last.released_at}"
+        what = last.name or textwrap.shorten(last.what, _LONGEST_SHOWN, placeholder=" ...")
+        when = f"{what:.{_LONGEST_SHOWN}}, {last.released_at}"
         asked = f"Run twice? Released last: {when}{earlier}."
         way = f"{way.split(':')[0]}. {asked}"
     whose = "" if left.of_part is None else f" for part={left.of_part!r}"

@@ -25,6 +25,7 @@ from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_queries, declaration_of
 from dpframe.engines.steps import RowTrace, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError
+from dpframe.operations.release import in_part
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries import counts, sums_and_means
@@ -181,7 +182,11 @@ class _Line:
 
 @with_keywords
 def diagnose(
-    frame: Frame, queries: Query | Mapping[str, Query] | None = None, *, groups: bool = False
+    frame: Frame,
+    queries: Query | Mapping[str, Query] | None = None,
+    *,
+    groups: bool = False,
+    part: object = None,
 ) -> Any:
     """Show what a release would leave out and change: exact numbers, not for publication.
 
@@ -203,6 +208,9 @@ def diagnose(
         `units` before caps, what is `counted` (units, for a query of units), what caps have left
         out (`lost`), and which part of the group that is (`share_lost`). For margins, a dict of
         such frames, by columns.
+    part
+        The part of the data that alone is looked at, where the ledger has a budget for every part;
+        others are left out by the step `where`. `None`: all parts.
 
     Returns
     -------
@@ -239,10 +247,10 @@ def diagnose(
     """
     if not isinstance(groups, bool):
         raise QueryError.about("groups", "must be True or False", groups)
-    declaration = declaration_of(frame)
+    declaration = declaration_of(frame).in_part(part)
     if queries is None:
         return _overview(frame, declaration, groups=groups)
-    engine, asked = check_queries(frame, queries)
+    engine, asked = check_queries(frame, in_part(frame, declaration, queries))
     tables = {name: table_of(query, declaration) for name, query in asked.items()}
 
     def look(rows: pd.DataFrame) -> dict[Hashable, Any]:
@@ -268,9 +276,14 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
     keyed = [label for label in labels if declaration.column(label).keys is not None]
     bounded = [label for label in labels if declaration.column(label).bounds is not None]
     everything = sums_and_means.sum(bounded) if bounded else counts.count()
-    whole = table_of(everything, declaration)
-    tables = {label: table_of(counts.count([label]), declaration) for label in keyed}
-    before = 1 if not whole.unit else 2  # lines that do not differ
+
+    def table(query: Query) -> Table:
+        asked: Any = in_part(frame, declaration, query)
+        return table_of(asked, declaration)
+
+    whole = table(everything)
+    tables = {label: table(counts.count([label])) for label in keyed}
+    before = 1 + bool(whole.unit) + (whole.where is not None)  # lines that do not differ
 
     def look(rows: pd.DataFrame) -> Diagnosis:
         found = _follow_rows(rows, whole)

@@ -17,13 +17,16 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kinds import NUMBER, TEXT, kind_of_type
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
-from dpframe.engines.declared import SINGLE, check_keys_match, check_queries, declaration_of
-from dpframe.errors import DeclarationError
+from dpframe.engines.declared import (
+    SINGLE,
+    check_keys_match,
+    check_part_held,
+    check_queries,
+    declaration_of,
+)
 from dpframe.ledger.log import Entry
-from dpframe.ledger.parts import number_of
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.pipeline import (
     Operation,
@@ -191,16 +194,7 @@ def in_part(frame: Frame, declaration: Declaration, asked: Request) -> Request:
     condition = declaration.part_condition
     if condition is None:
         return asked
-    (label,) = condition.columns
-    engine = engine_for(frame)
-    engine.check(frame, {label: "part"})
-    name = engine.type_of(frame, label)
-    kind = None if name is None else kind_of_type(name)
-    is_number = number_of(str(declaration.part)) is not None
-    if kind not in (None, TEXT) and not (kind == NUMBER and is_number):
-        rule = f"must be a value of the column {label!r}, which holds {kind} ({name})"
-        way = "A part is a number or a text: dates are parts in a column of texts."
-        raise DeclarationError.about("part", rule, declaration.part, way)
+    check_part_held(engine_for(frame), frame, declaration)
     among: Request = _among(condition, asked)
     return among
 

@@ -128,7 +128,7 @@ def _positions(column: pd.Series, keys: pd.Index) -> np.ndarray:
 def _in_margins(query: Query, cells: Cells) -> Cells:
     """Count rows in the largest tables, of which all others are sums."""
     places = {axis.column: at for at, axis in enumerate(cells.axes)}
-    wanted = [tuple(places[column] for column in columns) for columns in query.margins]
+    wanted = tuple(tuple(places[column] for column in columns) for columns in query.margins)
     return replace(cells, margins=largest_sets(wanted))
 
 

@@ -109,7 +109,7 @@ def _across(tables: Sequence[Table]) -> Table:
         # every row is in a cell of every table, released or not
         reach=Reach(1, 1, 0, 1, always=first.where is None),
     )
-    cells = Cells(hidden, margins=largest_sets(margins))
+    cells = Cells(hidden, margins=largest_sets(tuple(margins)))
     return replace(first, cells=cells, workload=workload)
 
 
@@ -223,7 +223,8 @@ class TablePlan:
         """The columns released: those asked for, and the number of rows where it comes for free."""
         if self.first is not None:
             return self.table.outputs
-        return self.table.outputs + (self.table.rows_column,) * self.measurement.design.extra
+        extra = (self.table.rows_column,) if self.measurement.design.extra else ()
+        return self.table.outputs + extra
 
     @property
     def place(self) -> int:

@@ -430,4 +430,5 @@ def ledger_of(ledger: Ledger | None, entry: Entry) -> parts.LedgerPart | None:
     part, used = ledger.last_status().part_and_used(entry.loss)
     own = ledger.budget
     budget = parts.BudgetPart(own.epsilon, own.delta, own.discovery)
-    return parts.LedgerPart(id=ledger.ledger_id, budget=budget, part=part, used=used)
+    of_part = None if entry.part is None else f"{ledger.part}={entry.part!r}"
+    return parts.LedgerPart(ledger.ledger_id, budget, part, used, of_part)

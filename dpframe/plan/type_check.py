@@ -28,7 +28,7 @@ _NO_TEXT = kinds.POINTS | {kinds.NUMBER}
 def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Query]) -> str | None:
     """Say which type of cells a column has; `None` if nothing says so, or in several ways.
 
-    The privacy unit is a text. Else declared keys say it, then bounds, then what queries name:
+    The privacy unit is a text. Else declared keys say it, then a schema, bounds, what queries name:
     keys, bins and bounds of their own, and constants that a condition compares the column with. Of
     a unit of several columns, those of which nothing says it are texts.
     """
@@ -37,8 +37,8 @@ def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Que
     facts = declared.column(label)
     if facts.keys is not None:
         return _kind_of(facts.keys)
-    if facts.integer:
-        return "int64"
+    if facts.integer or facts.type is not None:
+        return facts.type or "int64"
     if facts.bounds is not None:
         return _kind_of(facts.bounds, "float64")
     queries = list(queries)
@@ -261,8 +261,6 @@ def _as_list(values: object) -> list[object]:
 def _said_by_condition(condition: where.Condition, key: str) -> Iterator[_Said]:
     for found in where.comparisons(condition):
         match found:
-            case where.InPart():
-                yield _in_part(found, key)
             case where.Compare(_, where.Name(label), where.Constant(value)) | where.Compare(
                 _, where.Constant(value), where.Name(label)
             ):
@@ -271,12 +269,6 @@ def _said_by_condition(condition: where.Condition, key: str) -> Iterator[_Said]:
                 yield from (*_said_by_arithmetic(left, key), *_said_by_arithmetic(right, key))
             case where.Membership(where.Name(label), items) if items:
                 yield _with_constants(label, items, key)
-
-
-def _in_part(found: where.InPart, key: str) -> _Said:
-    """Say which kinds are in a part: times are in none."""
-    held = {kinds.TEXT} if found.number is None else {kinds.TEXT, kinds.NUMBER}
-    return _Said(found.label, frozenset(held), f"part= is {found.text!r:.200}", (key,))
 
 
 def _with_constants(label: Hashable, values: Iterable[float | str], key: str) -> _Said:

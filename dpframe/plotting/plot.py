@@ -16,8 +16,10 @@ from dpframe.errors import QueryError
 from dpframe.plotting import cells, positions
 from dpframe.plotting.figure import Figure, Panel, Series, draw_figure, is_crowded
 from dpframe.plotting.look import PLAIN, check_figsize, given_panels, listed_axes, looks, pyplot
+from dpframe.steps.concat import concat
 from dpframe.steps.suggest_caps import best, best_suggestion
 
+_RELEASE = "release"  # the level of the names of several
 _LEAST = 1e-9
 _FAINT = 0.15
 _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
@@ -101,7 +103,7 @@ _WIDE = 22  # characters of a title of one line
 
 @with_keywords
 def plot(
-    released: pd.DataFrame,
+    released: pd.DataFrame | Mapping[Hashable, pd.DataFrame],
     *,
     column: Hashable | list[Hashable] | None = None,
     kind: Kind = "auto",
@@ -140,7 +142,8 @@ def plot(
     Parameters
     ----------
     released
-        A released frame.
+        A released frame; or a dict of them, such as those of two years, which are drawn side by
+        side as `concat` puts them together.
     column
         The released column to draw, or a list of them; all by default.
     kind
@@ -196,6 +199,10 @@ def plot(
     >>> axes = plot(released, level=0.9, ax=Figure().add_subplot())
     >>> axes.get_ylabel(), axes.texts[0].get_text()
     ('count', '90% error bars: noise only, not sampling')
+    >>> later = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> axes = plot({2025: released, 2026: later}, ax=Figure().add_subplot())
+    >>> axes.get_legend_handles_labels()[1]
+    ['2025', '2026']
     """
     kinds = get_args(Kind)
     if not is_one_of(kind, kinds):
@@ -205,6 +212,13 @@ def plot(
         check_flag(name, flag)
     check_figsize(figsize)
     alone = column is None and per is None and not percent
+    if isinstance(released, Mapping):
+        if per is not None or percent:
+            rule = "are for one release, and a dict of several was given"
+            raise QueryError(
+                f"per= and percent= {rule}. Draw each by itself.", parameter="released"
+            )
+        released = concat(released, name=_RELEASE)
     certificate = verify(released)
     if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
         return draw_errors(released, ax, figsize, title)

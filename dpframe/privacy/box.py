@@ -322,6 +322,7 @@ def beyond(x: float | np.ndarray, members: int) -> np.ndarray:
     return tail
 
 
+@lru_cache(1024)  # plans, their tables and previews ask for the same
 def box_deviation(scale: float, members: int) -> float:
     """Return the standard deviation of a rounded coordinate, for a scale above 0 and D >= 2.
 

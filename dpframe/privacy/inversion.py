@@ -94,17 +94,18 @@ def _half_width(
         period / smooth * _SMOOTHED / math.pi * (2 / (math.pi * _SMOOTHED * spared)) ** 0.1
     )
     at = 2 * math.pi / period * np.arange(1, last + 1)
-    found = np.sinc(at * smooth / (2 * math.pi * _SMOOTHED)) ** _SMOOTHED
+    logs = np.zeros(last)
     for step, half, n in zip(c, halves, often, strict=True):
-        found /= (1 + (np.sin(at * step / 2) * _over_sinh(half)) ** 2) ** n
-    found *= 2 / (math.pi * np.arange(1, last + 1))
+        logs += n * np.log1p(np.square(np.sin(at * (step / 2)) * _over_sinh(half)))
+    found = np.sinc(at * smooth / (2 * math.pi * _SMOOTHED)) ** _SMOOTHED
+    found *= np.exp(-logs) * 2 / (math.pi * np.arange(1, last + 1))
     heard = np.abs(found) > _ROUNDING / last / 10  # the others together are less than a tenth
     at, found = at[heard], found[heard]
     needed = level + 2 * spared + _ROUNDING
     low, high = 0.0, most + smooth
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        short = 2 * middle / period + float(found @ np.sin(at * middle)) < needed
+        short = 2 * middle / period + float((found * np.sin(at * middle)).sum()) < needed
         low, high = (middle, high) if short else (low, middle)
     return _on_lattice(high + smooth / 2, c)
 

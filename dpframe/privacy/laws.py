@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -38,7 +38,7 @@ from dpframe.privacy.inversion import (
 )
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
-from dpframe.privacy.noise_sum import NoiseSum, norm
+from dpframe.privacy.noise_sum import NoiseSum, join_sums, norm
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
 
@@ -208,9 +208,7 @@ class Law(ABC):
         sigma = float(check_scale(scale))
         if not 0 < level < 1:
             raise CalibrationError.about("level", "must be strictly between 0 and 1", level)
-        if sigma == 0:
-            return 0
-        return least_integer(lambda a: self._beyond(sigma, a, members) <= 1 - level, 0)
+        return _least_half_width(self, sigma, level, members) if sigma else 0
 
     @abstractmethod
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
@@ -311,6 +309,11 @@ class Law(ABC):
     @abstractmethod
     def _missed_by_each(self, level: float, cells: int) -> float:
         """Return how often one of several intervals may miss."""
+
+
+@lru_cache(1024)  # outputs of a plan, and its tables, have noise of few scales
+def _least_half_width(law: Law, scale: float, level: float, members: int) -> int:
+    return least_integer(lambda a: law._beyond(scale, a, members) <= 1 - level, 0)
 
 
 def _half_step(noise: NoiseSum, deviation_of: Callable[[float], float]) -> np.ndarray:
@@ -760,3 +763,65 @@ def law_named(name: object) -> Law:
     known = ", ".join(f'"{law}"' for law in LAWS)
     way_out = "A newer version of dpframe may know it."
     raise CalibrationError.about("law", f"must be one of {known}", name, way_out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndependentSum:
+    """A sum of independent noises, of one law or of several.
+
+    Parameters
+    ----------
+    parts
+        One sum for each law.
+    """
+
+    parts: Sequence[tuple[Law, NoiseSum]]
+
+    @classmethod
+    def of(cls, sums: Sequence[tuple[Law, NoiseSum]]) -> "IndependentSum":
+        """Put sums of the same law together: they are independent."""
+        by_law: dict[Law, list[NoiseSum]] = {}
+        for law, noise in sums:
+            by_law.setdefault(law, []).append(noise)
+        return cls([(law, join_sums(own)) for law, own in by_law.items()])
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of the sum."""
+        return norm(noise.deviation for _, noise in self.parts)
+
+    def half_width(self, level: float) -> float | np.ndarray:
+        """Return the half-width for the sum.
+
+        Of several laws, it is the largest of their half-widths and of that of a normal law, each in
+        its standard deviations, times the standard deviation of the sum. By convolution, that is
+        enough for a normal and a Laplace noise at every ratio of their scales; where noises of a
+        box are among them, it is raised as for several boxes.
+
+        Examples
+        --------
+        >>> count = {"0": 1.0}
+        >>> sums = [(law, NoiseSum(count, {"0": 3.0}, smooth=True)) for law in (GAUSSIAN, LAPLACE)]
+        >>> round(float(IndependentSum(sums).half_width(0.8)), 3)
+        1.812
+        """
+        if len(self.parts) == 1:
+            ((law, noise),) = self.parts
+            return law.sum_half_width(noise, level)
+        factor: Any = GAUSSIAN.quantile(level)
+        for law, noise in self.parts:
+            own, wide = noise.deviation, law.sum_half_width(noise, level)
+            shape = np.broadcast_shapes(np.shape(own), np.shape(wide))
+            times = np.divide(wide, own, out=np.zeros(shape), where=np.broadcast_to(own > 0, shape))
+            factor = np.maximum(factor, times)
+        boxes = [n for _, noise in self.parts for n in noise.drawn_together().values()]
+        raised = box.raise_quantile(level, max(boxes)) if boxes else 1.0
+        width: np.ndarray = factor * raised * self.deviation
+        return width
+
+    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
+        """Tell where the sum may be that far off: a test of the level."""
+        if len(self.parts) == 1:
+            ((law, noise),) = self.parts
+            return law.sum_holds(distance, noise, level)
+        return np.asarray(distance <= self.half_width(level))

@@ -1,8 +1,9 @@
 """Sums of noises of several blocks: what is known of them before a law is."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,11 @@ Steps = tuple[Value, Value]
 def norm(parts: Iterable[Value]) -> np.ndarray:
     """Root of the sum of squares, which may leave the range of floats where the root does not."""
     return reduce(np.hypot, parts, np.zeros(()))
+
+
+def _moves(part: Value) -> bool:
+    """Whether a part is not 0 everywhere; of plain numbers, without numpy, which takes longer."""
+    return part != 0 if isinstance(part, float) else bool(np.any(part))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +107,7 @@ class NoiseSum:
         """
         alone = self.largest is None and all(np.ndim(part) == 0 for part in self.loadings.values())
         terms = self.terms or (self.loadings if alone else {})
-        moving = {block: np.ravel(part) for block, part in terms.items() if np.any(part)}
+        moving = {block: np.ravel(part) for block, part in terms.items() if _moves(part)}
         of_integers = {b: part for b, part in moving.items() if self.scales.get(b, 0.0) > 0}
         roundings = [part for b, part in moving.items() if b not in of_integers]
         return of_integers, np.concatenate([np.zeros(0), *roundings])
@@ -128,7 +134,45 @@ class NoiseSum:
         found = {}
         for group in self.groups:
             moving = [block for block in group if self.scales.get(block, 0.0) > 0]
-            read = tuple(block for block in moving if np.any(self.loadings.get(block, 0.0)))
+            read = tuple(block for block in moving if _moves(self.loadings.get(block, 0.0)))
             if read and len(moving) > 1:
                 found[read] = len(moving)
         return found
+
+
+def join_sums(sums: Sequence[NoiseSum]) -> NoiseSum:
+    """Return the sum of sums of independent noises of one law.
+
+    Blocks of different sums are different ones, whatever their names.
+
+    Examples
+    --------
+    >>> one = NoiseSum({"0": 1.0}, {"0": 2.0})
+    >>> join_sums([one, one]).scales
+    {'0:0': 2.0, '1:0': 2.0}
+    """
+    if len(sums) == 1:
+        return sums[0]
+    several = any(one.largest is not None for one in sums)
+    known = all(one.terms is not None for one in sums)
+    largest = (one.loadings if one.largest is None else one.largest for one in sums)
+    return NoiseSum(
+        _rename_blocks([one.loadings for one in sums]),
+        _rename_blocks([one.scales for one in sums]),
+        [
+            tuple(f"{at}:{block}" for block in group)
+            for at, one in enumerate(sums)
+            for group in one.groups
+        ],
+        _rename_blocks([*largest]) if several else None,
+        all(one.smooth for one in sums),
+        _rename_blocks([one.terms or {} for one in sums]) if known else None,
+    )
+
+
+_Part = TypeVar("_Part")
+
+
+def _rename_blocks(by_block: Sequence[Mapping[str, _Part]]) -> dict[str, _Part]:
+    """Put what is said by block together, the blocks of each under names of their own."""
+    return {f"{at}:{block}": part for at, own in enumerate(by_block) for block, part in own.items()}

@@ -18,10 +18,11 @@ a pot, where amounts were rounded, is not shown as left, and no share is a part 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
@@ -139,6 +140,13 @@ KINDS: dict[str, type[Pot]] = {pot.kind: pot for pot in (PurePot, GaussianPot, R
 """Pots by the name under which a ledger keeps them."""
 
 
+class Priced(NamedTuple):
+    """A loss, and what it takes of every pot."""
+
+    loss: PrivacyLoss
+    prices: tuple[Fraction | None, ...]
+
+
 @dataclass(frozen=True)
 class Pots:
     """The pots of a ledger, settled when it is made, and what is in them.
@@ -174,23 +182,54 @@ class Pots:
         if not self.sums:
             object.__setattr__(self, "sums", (Fraction(0),) * len(self.pots))
 
-    def plus(self, *losses: PrivacyLoss) -> "Pots":
-        """Charge losses one after the other, whether they fit or not."""
-        sums = tuple(
-            None if had is None else _fill_pot(pot, had, losses)
-            for pot, had in zip(self.pots, self.sums, strict=True)
-        )
-        parts = zip(*(loss.parts for loss in (self.spent, *losses)), strict=True)
-        spent = PrivacyLoss(*(_total(had, more) for had, *more in parts))
-        return replace(self, sums=sums, spent=spent)
+    def price(self, loss: PrivacyLoss) -> "Priced":
+        """Say what a loss takes of every pot."""
+        return Priced(loss, tuple(pot.price(loss) for pot in self.pots))
 
-    def beside(self, other: "Pots") -> "Pots":
-        """Add what is in pots of the same budget, to which something else was charged."""
-        filled = zip(self.pots, self.sums, other.sums, strict=True)
-        sums = tuple(_joined(pot, had, more) for pot, had, more in filled)
-        parts = zip(self.spent.parts, other.spent.parts, strict=True)
-        spent = PrivacyLoss(*(_total(had, (more,)) for had, more in parts))
-        return replace(self, sums=sums, spent=spent)
+    def plus(self, *losses: PrivacyLoss) -> "Pots":
+        """Charge losses, whether they fit or not."""
+        distinct = {id(loss): loss for loss in losses}
+        times = Counter(map(id, losses))
+        return self.filled([(self.price(loss), times[key]) for key, loss in distinct.items()])
+
+    def filled(self, charged: Sequence[tuple["Priced", int]]) -> "Pots":
+        """Charge losses, each some number of times, whether they fit or not."""
+        sums = tuple(
+            None
+            if had is None
+            else _fill_pot(pot, had, [(one.prices[place], times) for one, times in charged])
+            for place, (pot, had) in enumerate(zip(self.pots, self.sums, strict=True))
+        )
+        spent = PrivacyLoss(
+            *(
+                _total(had, [(one.loss.parts[place], times) for one, times in charged])
+                for place, had in enumerate(self.spent.parts)
+            )
+        )
+        return self._with(sums, spent)
+
+    def shifted(self, before: "Pots", now: "Pots") -> "Pots":
+        """Charge what made other pots of the same budget grow, from what they were before."""
+        grown = zip(self.pots, self.sums, before.sums, now.sums, strict=True)
+        sums = tuple(
+            None
+            if had is None or less is None or more is None
+            else _fill_pot(pot, had, [(more - less, 1)])
+            for pot, had, less, more in grown
+        )
+        parts = zip(self.spent.parts, before.spent.parts, now.spent.parts, strict=True)
+        spent = PrivacyLoss(*(_total(had, [(more - less, 1)]) for had, less, more in parts))
+        return self._with(sums, spent)
+
+    def _with(self, sums: tuple[Fraction | None, ...], spent: PrivacyLoss) -> "Pots":
+        return Pots(self.pots, self.whole, self.discovery, sums, spent)
+
+    def is_fuller(self, other: "Pots") -> bool:
+        """Whether no pot of the same budget has less in it, nor has less delta been spent."""
+        return _is_at_least(self.spent.delta, other.spent.delta) and all(
+            had is None or (less is not None and _is_at_least(had, less))
+            for had, less in zip(self.sums, other.sums, strict=True)
+        )
 
     def fullest(self, other: "Pots") -> "Pots":
         """Return the larger of what is in each pot; a dead one is fullest."""
@@ -199,7 +238,7 @@ class Pots:
             for had, more in zip(self.sums, other.sums, strict=True)
         )
         parts = zip(self.spent.parts, other.spent.parts, strict=True)
-        return replace(self, sums=sums, spent=PrivacyLoss(*map(max, parts)))
+        return self._with(sums, PrivacyLoss(*map(max, parts)))
 
     def fits(self, loss: PrivacyLoss) -> bool:
         """Whether a further loss keeps the promise, decided exactly and from amounts alone."""
@@ -207,7 +246,7 @@ class Pots:
             return True
         if not self.fits_delta(loss):
             return False
-        if any(_fill_pot(pot, had, (loss,)) is not None for pot, had in self.live):
+        if any(_fill_pot(pot, had, [(pot.price(loss), 1)]) is not None for pot, had in self.live):
             return True
         return self.is_untouched and _gaussian_price(loss) <= self.whole
 
@@ -286,6 +325,75 @@ class Pots:
         return Fraction(1) if found is None else found[1] / found[0].limit
 
 
+@dataclass(frozen=True)
+class PotsOfParts(Pots):
+    """The pots of several parts of the data, for what is charged to each of them.
+
+    The sums are the larger ones in each pot. What fits is what fits in the pots of every part.
+
+    Parameters
+    ----------
+    each
+        The pots of each part, in an order that does not depend on that of charges.
+    """
+
+    each: tuple[Pots, ...] = ()
+
+    @classmethod
+    def of(cls, each: Sequence[Pots]) -> Pots:
+        """Put the pots of one part or more together."""
+        joined = reduce(Pots.fullest, each)
+        if len(each) == 1:
+            return joined
+        known = joined.pots, joined.whole, joined.discovery, joined.sums, joined.spent
+        return cls(*known, each=tuple(sorted(each, key=_in_order)))
+
+    def filled(self, charged: Sequence[tuple[Priced, int]]) -> Pots:
+        """Charge losses to every part."""
+        return PotsOfParts.of([pots.filled(charged) for pots in self.each])
+
+    def fits(self, loss: PrivacyLoss) -> bool:
+        """Whether a loss fits in the pots of every part."""
+        return all(pots.fits(loss) for pots in self.each)
+
+    def _least(self, spare: Callable[[Pots], Spare]) -> Spare:
+        most = [spare(pots) for pots in self.each]
+        return Spare(min(one.mu_squared for one in most), min(one.epsilon for one in most))
+
+    @cached_property
+    def spare(self) -> Spare:
+        """Largest loss of either kind that fits in a pot of every part."""
+        return self._least(lambda pots: pots.spare)
+
+    @cached_property
+    def largest(self) -> Spare:
+        """Largest loss of either kind that fits."""
+        return self._least(lambda pots: pots.largest)
+
+    @property
+    def for_shares(self) -> Spare:
+        """What shares are parts of."""
+        return self._least(lambda pots: pots.for_shares)
+
+    def for_look(self, part: Fraction) -> Spare | None:
+        """Return the losses of a look that leaves enough to every part."""
+        looks = [pots.for_look(part) for pots in self.each]
+        least = [look for look in looks if look is not None]
+        if len(least) < len(looks):
+            return None
+        return Spare(min(one.mu_squared for one in least), min(one.epsilon for one in least))
+
+    @property
+    def emptiest(self) -> tuple[Pot, Fraction] | None:
+        """The emptiest pot of the part that has least left."""
+        return max(self.each, key=lambda pots: pots.used).emptiest
+
+
+def _in_order(pots: Pots) -> tuple[tuple[bool, Fraction], ...]:
+    sums = (*pots.sums, *pots.spent.parts)
+    return tuple((had is None, had or Fraction(0)) for had in sums)
+
+
 @lru_cache(maxsize=64)  # a preview and its release ask for the same
 def _losses_of_look(pots: Pots, part: Fraction) -> Spare:
     mu_squared, epsilon = pots.for_shares
@@ -304,29 +412,17 @@ def _left(had: Fraction, limit: Fraction) -> Fraction:
     return left if left >= limit * _NOTHING else Fraction(0)
 
 
-def _fill_pot(pot: Pot, had: Fraction, losses: Sequence[PrivacyLoss]) -> Fraction | None:
+def _fill_pot(
+    pot: Pot, had: Fraction, prices: Sequence[tuple[Fraction | None, int]]
+) -> Fraction | None:
     """Add what losses take of a pot, unless one of them kills it; prices are never below 0."""
     total = _Sum(had)
-    for price in _prices(pot, losses):
+    for price, times in prices:
         if price is None:
             return None
-        total.add(price)
-    return None if total.value > pot.limit else total.value
-
-
-def _joined(pot: Pot, had: Fraction | None, more: Fraction | None) -> Fraction | None:
-    """Add two sums of one pot, unless together they kill it."""
-    if had is None or more is None:
-        return None
-    total = _total(had, (more,))
-    return None if total > pot.limit else total
-
-
-def _prices(pot: Pot, losses: Sequence[PrivacyLoss]) -> Iterable[Fraction | None]:
-    """Price losses: a ledger that is read has few that differ, each of them many times."""
-    distinct = {id(loss): loss for loss in losses}
-    prices = {number: pot.price(loss) for number, loss in distinct.items()}
-    return (prices[id(loss)] for loss in losses)
+        total.add(price, times)
+    filled = total.value
+    return filled if _is_at_least(pot.limit, filled) else None
 
 
 class _Sum:
@@ -335,13 +431,13 @@ class _Sum:
     def __init__(self, value: Fraction) -> None:
         self._above, self._below = value.numerator, value.denominator
 
-    def add(self, amount: Fraction) -> None:
+    def add(self, amount: Fraction, times: int) -> None:
         """Add a fraction, and round the sum up where its exact digits became very many."""
         unit = amount.denominator
         if self._below % unit:
             factor = unit // math.gcd(self._below, unit)
             self._above, self._below = self._above * factor, self._below * factor
-        self._above += amount.numerator * (self._below // unit)
+        self._above += times * amount.numerator * (self._below // unit)
         if self._below.bit_length() > _LONG:
             short = shorten(self.value, math.ceil)
             self._above, self._below = short.numerator, short.denominator
@@ -352,11 +448,19 @@ class _Sum:
         return Fraction(self._above, self._below)
 
 
-def _total(total: Fraction, amounts: Iterable[Fraction]) -> Fraction:
+def _is_at_least(large: Fraction, small: Fraction) -> bool:
+    """Compare fractions, without looking whether they are some."""
+    return large.numerator * small.denominator >= small.numerator * large.denominator
+
+
+def _total(total: Fraction, amounts: Iterable[tuple[Fraction, int]]) -> Fraction:
     """Add what was spent; most parts of losses are 0."""
+    more = [(amount, times) for amount, times in amounts if amount]
+    if not more:
+        return total
     summed = _Sum(total)
-    for amount in filter(None, amounts):
-        summed.add(amount)
+    for amount, times in more:
+        summed.add(amount, times)
     return summed.value
 
 

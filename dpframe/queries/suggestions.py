@@ -71,11 +71,13 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     It is released on its own, by `release` or by the method of the same name. That returns one row
     per candidate. `units`: how many need this cap and not the one before, with noise and
     certificate as in every release; the last row also holds all that need more. Computed from it:
-    `lost` (the median of all L), `noise` and `error` (the geometric mean), mean absolute errors of
-    a group with that cap, in the units of the output; of several outputs, in rows; and
-    `error_high`, which the error is below in 95 % of the histograms, however a cap cuts off groups.
-    Where it is far above `error`, the look cannot tell a tail from noise. `.dp.best` is the cap
-    with the least `error`. `preview` returns `std_error`, that of the number of units, and `noise`.
+    `lost` (the median of all L), `noise` and `error`, mean absolute errors of a group with that
+    cap, in the units of the output; of several outputs, in rows; and `error_high`, which the error
+    is below in 95 % of the histograms, however a cap cuts off groups. Where it is far above
+    `error`, the look cannot tell a tail from noise. `error` is the geometric mean of the least
+    errors of all histograms, times how many times the least error of its histogram a cap has, on
+    average. `.dp.best` is the cap with the least `error`. `preview` returns `std_error`, that of
+    the number of units, and `noise`.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ privacy cost. It is Python syntax read with `ast` against a list of what is allo
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NoReturn, cast
 
@@ -160,6 +160,22 @@ class Condition:
         named = ast.unparse(syntax.parse_expression(f"`{label}` == 0")).removesuffix(" == 0")
         written = repr(text) if number is None else text
         return cls(f"{named} == {written}", (label,), InPart(label, text, number))
+
+    def within(self, columns: Collection[str]) -> "Condition | None":
+        """Return what it demands of some columns by themselves, whatever is in others.
+
+        Examples
+        --------
+        >>> Condition.parse("year > 2000 and fare > year").within({"year"}).columns
+        ('year',)
+        """
+        demands = self.root.parts if isinstance(self.root, All) else (self.root,)
+        named = [(one, {*names_in(one)}) for one in demands]
+        own = [(one, names) for one, names in named if names and names <= {*columns}]
+        if not own:
+            return None
+        labels = dict.fromkeys(name for _, names in own for name in sorted(names))
+        return Condition(self.text, tuple(labels), All(tuple(one for one, _ in own)))
 
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
@@ -403,15 +419,18 @@ def _in_node(node: Node) -> Iterator[Compare | Membership | InPart]:
             pass  # a number other than 0
 
 
-def names_in(value: Value) -> Iterator[str]:
-    """Yield the columns that a value is computed from, in order."""
+def names_in(value: Value | Node) -> Iterator[str]:
+    """Yield the columns that a value or a condition is computed from, in order."""
     match value:
-        case Name(label):
+        case Name(label) | InPart(label):
             yield label
-        case Negative(operand):
+        case Negative(operand) | Not(operand) | Membership(operand):
             yield from names_in(operand)
-        case Arithmetic(_, left, right):
+        case Arithmetic(_, left, right) | Compare(_, left, right):
             yield from names_in(left)
             yield from names_in(right)
+        case All(parts) | Any(parts):
+            for part in parts:
+                yield from names_in(part)
         case Constant():
             pass

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from os import PathLike
 from typing import Any
 
@@ -21,11 +21,13 @@ from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.parts import SelectionPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
+from dpframe.html import unit_words
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.interpretation import Guarantee
+from dpframe.reporting.changes import ChangeView, compare_tables
 from dpframe.reporting.tables import TableView, tables_of
 
 _PRIORS = (0.01, 0.1, 0.5)
@@ -44,6 +46,7 @@ def report(
     path: str | PathLike[str] | None = None,
     level: float = 0.95,
     percent: bool = False,
+    changes: bool = False,
 ) -> str:
     """Write one page that says what is published, what is promised, and what a person must confirm.
 
@@ -72,6 +75,9 @@ def report(
         Confidence level of the intervals, in (0, 1), but for those that are columns of a table.
     percent
         Whether counts and sums are shown as percentages of their totals, too.
+    changes
+        Whether each table is shown beside the one before it, too, with the changes between them, as
+        `change` makes them. Where two cannot be compared, the page says why.
 
     Returns
     -------
@@ -114,16 +120,20 @@ def report(
     if not isinstance(title, str):
         raise QueryError.about("title", "must be a text", title)
     check_flag("percent", percent)
+    check_flag("changes", changes)
+    if changes and len(named) == 1:
+        way_out = "Give the earlier one first, and then the later one."
+        raise QueryError.about("changes", "is for two tables or more", changes, way_out)
     place = None if path is None else seam.place(check_place(path, "a page"))
     template = _template()
-    tables = [
-        table for name, frame in named for table in tables_of(name, frame, ledger, level, percent)
-    ]
+    views = [tables_of(name, frame, ledger, level, percent) for name, frame in named]
+    tables = [table for own in views for table in own]
     status = None if ledger is None else ledger.status()
     sound = all(table.stamp.sound for table in tables)
     page: str = template.render(
         title=title,
         tables=tables,
+        changes=_changes(named, views, level) if changes else [],
         sound=sound,
         test=TEST if any(table.release.testing for table in tables) else "",
         written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
@@ -161,6 +171,20 @@ def _name_frames(released: object) -> list[tuple[str | None, pd.DataFrame]]:
     return named
 
 
+def _changes(
+    named: Sequence[tuple[str | None, pd.DataFrame]],
+    views: Sequence[Sequence[TableView]],
+    level: float,
+) -> list[ChangeView]:
+    """Compare each table with the one before it, if both are what they are said to be."""
+    pairs = pairwise(zip((frame for _, frame in named), views, strict=True))
+    return [
+        compare_tables((theirs[0].name, ours[0].name), before, now, level)
+        for (before, theirs), (now, ours) in pairs
+        if theirs[0].stamp.sound and ours[0].stamp.sound
+    ]
+
+
 def _template() -> Any:
     """Return the page to be filled in; what is filled in is escaped and made visible."""
     try:
@@ -195,13 +219,8 @@ def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
 def _who(columns: Sequence[str]) -> str:
     """Say who is protected."""
     if len(columns) > 1:
-        several = "who is in k of these is protected as k units"
-        return f"all rows of {_combination(columns)} together ({several})"
+        return f"all rows of {unit_words(columns)}"
     return f"all rows with one value of '{columns[0]}' together" if columns else "one row"
-
-
-def _combination(columns: Sequence[str]) -> str:
-    return f"one {' in one '.join(repr(name) for name in columns)}"
 
 
 _AGAINST = {
@@ -270,7 +289,7 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
     """Return what is shown of a ledger: amounts, a chart of what was used, and its entries."""
     releases = status.releases
     ours = {table.release.release_id for table in tables}
-    parts = releases["part"].to_list()
+    parts, fullest = releases["part"].to_list(), status.parts["used"].iloc[:_MOST_ENTRIES]
     latest: Iterable[Any] = releases.iloc[-_MOST_ENTRIES:][::-1].itertuples()
     entries = [
         {
@@ -289,7 +308,10 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
         "lines": str(status).split("\n")[:3],
         "used": f"{status.used:.1%}",
         "number": len(parts),
-        "points": _steps(list(accumulate(parts, initial=0.0))),
+        "points": "" if status.chain else _steps(list(accumulate(parts, initial=0.0))),
+        "by": status.chain and status.chain.part,
+        "parts": [(str(part), f"{used:.1%}") for part, used in fullest.items()],
+        "other_parts": len(status.parts) - len(fullest),
         "entries": entries,
         "hidden": len(parts) - len(entries),
     }
@@ -353,7 +375,4 @@ def _about_unit(columns: Sequence[str]) -> str:
         return "Each row stands for another person, and nobody has more than one."
     if len(columns) == 1:
         return f"Nobody has rows under more than one value of '{columns[0]}'."
-    return (
-        f"It is enough to protect {_combination(columns)}: who is in k of these is protected as "
-        "k units, and so less than one."
-    )
+    return f"It is enough to protect {unit_words(columns)}, and so less than one."

@@ -9,13 +9,13 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release, check_alike
 from dpframe.certificates.companion_columns import without_attrs
 from dpframe.certificates.digest import NOTHING
 from dpframe.certificates.json_records import Packed
 from dpframe.certificates.steps import ConcatStep
 from dpframe.certificates.verify import attach, verify
-from dpframe.errors import QueryError, quote
+from dpframe.errors import QueryError
 
 
 @with_keywords
@@ -77,7 +77,7 @@ def concat(
     certificates = [_of_one(frame) for frame in frames]
     parts = [replace(one.release, steps=one.steps) for one in certificates]
     for frame, part in zip(frames, parts, strict=True):
-        _check_alike(frame, part, frames[0], parts[0])
+        check_alike(frame, part, frames[0], parts[0], "releases")
     _check_different(frames, parts)
     labels = None if keys is None else _checked_keys(list(keys), name, frames)
     if keys is None and name is not None:
@@ -106,26 +106,6 @@ def _of_one(frame: pd.DataFrame) -> Certificate:
         rule = "concat takes the table as it was before unstack: unstack what it returns."
         raise QueryError(rule, parameter="releases")
     return certificate
-
-
-def _check_alike(
-    frame: pd.DataFrame, release: Release, model: pd.DataFrame, first: Release
-) -> None:
-    """Check that two releases have columns and levels of the same names and kinds."""
-    here, there = ([list(one.columns), list(one.index.names)] for one in (frame, model))
-    if here != there:
-        listed = f"{quote(there[0])} by {there[1]!r}, and {quote(here[0])} by {here[1]!r}"
-        way_out = "Use .dp.rename or .dp.select(columns=...) before."
-        rule = f"releases must have the same columns and levels: {listed}. {way_out}"
-        raise QueryError(rule, parameter="releases")
-    own, wanted = (
-        [(one.kind, one.times and (one.times.origin, one.times.zone)) for one in part.columns]
-        for part in (release, first)
-    )
-    if own != wanted:
-        kinds = " and ".join(quote([kind for kind, _ in part]) for part in (wanted, own))
-        rule = f"releases must have columns of the same kinds, and these are {kinds}"
-        raise QueryError(f"{rule}, or count times from different bounds.", parameter="releases")
 
 
 def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges
+from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, exact_half_width
 from dpframe.accuracy.ranges import Distribution, distribution_of, with_quantiles
 from dpframe.arguments import check_flag
 from dpframe.calls import takes_no_frame, with_keywords
@@ -220,7 +220,11 @@ def _sums(
     limits = []
     for side, own in ((-1, inner), (1, outer)):
         middle, wide = _sum(found, own) if own[0] < own[1] else (np.zeros(len(estimates)), 0.0)
-        limits.append(middle + side * (law.quantile(level) * wide + ENDS_OF_ROUNDING))
+        bins = np.arange(len(found.bins))
+        weights = 1.0 * ((own[0] <= bins) & (bins < own[1]))
+        width = exact_half_width(found.known, weights, law, level) if weights.any() else 0.0
+        bound = law.quantile(level) * wide + ENDS_OF_ROUNDING
+        limits.append(middle + side * (bound if width is None else min(width, bound)))
     columns = {
         "estimate": estimates,
         "std_error": np.full(len(estimates), error),

@@ -13,7 +13,7 @@ alike are never torn apart. A box of one block is the discrete Laplace law: sing
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -59,10 +59,11 @@ def best_boxes(squares: Sequence[float]) -> list[tuple[int, ...]]:
     >>> best_boxes([1, 1, 1, 1000])
     [(3,), (0, 1, 2)]
     """
-    order = sorted(range(len(squares)), key=lambda k: -squares[k])
-    ends = [0, *_kinds([squares[k] for k in order])]
+    order = np.argsort(-np.asarray(squares, np.float64), kind="stable")
+    falling = np.asarray(squares, np.float64)[order]
+    ends = [0, *_kinds(falling)]
     sizes = np.array(ends, np.float64)
-    sums = np.concatenate([[0.0], np.cumsum([squares[k] for k in order])])[ends]
+    sums = np.concatenate([[0.0], np.cumsum(falling)])[ends]
     best = np.zeros(len(ends))
     starts = np.zeros(len(ends), np.intp)
     for j in range(1, len(ends)):
@@ -72,7 +73,7 @@ def best_boxes(squares: Sequence[float]) -> list[tuple[int, ...]]:
         best[j] = whole[starts[j]]
     boxes, j = [], len(ends) - 1
     while j:
-        boxes.append(tuple(sorted(order[ends[starts[j]] : ends[j]])))
+        boxes.append(tuple(np.sort(order[ends[starts[j]] : ends[j]]).tolist()))
         j = starts[j]
     return boxes[::-1]
 
@@ -89,20 +90,19 @@ def boxes_of(
     """
     moving = [k for k, h in enumerate(reach) if h]
     squares = [weights[k] * reach[k] ** 2 for k in moving]
-    boxes = [tuple(moving[k] for k in box) for box in best_boxes(squares)]
-    scales = [0.0] * len(reach)
-    for box in boxes:
-        variance = spread(len(box)) * math.fsum(weights[k] * reach[k] ** 2 for k in box)
-        for k in box:
-            scales[k] = reach[k] / np.cbrt(variance).item()
+    boxes, scales = [], [0.0] * len(reach)
+    for places in best_boxes(squares):
+        root = np.cbrt(spread(len(places)) * math.fsum(squares[at] for at in places)).item()
+        boxes.append(tuple(moving[at] for at in places))
+        for k in boxes[-1]:
+            scales[k] = reach[k] / root
     return tuple(box for box in boxes if len(box) > 1), tuple(scales)
 
 
-def _kinds(falling: Sequence[float]) -> Iterator[int]:
+def _kinds(falling: np.ndarray) -> list[int]:
     """Where each run of blocks that are alike ends, in a falling order."""
-    for end in range(1, len(falling) + 1):
-        if end == len(falling) or falling[end] < falling[end - 1] * (1 - _ALIKE):
-            yield end
+    apart = np.flatnonzero(falling[1:] < falling[:-1] * (1 - _ALIKE)) + 1
+    return [*apart.tolist(), *([len(falling)] if len(falling) else [])]
 
 
 def _alone(workload: Workload) -> bool:

@@ -21,11 +21,11 @@ that is better, a sum of 1 for rows with a key and -1 for others, and no sign in
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -110,8 +110,8 @@ def _square(n: int) -> np.ndarray:
     if n % 2 == 0:
         half, ones = _all_but_one(n // 2), np.ones((n // 2, n // 2), np.int64)
         found.append(np.block([[half, ones], [-ones, half]]))
-    known = [one for one in found if np.linalg.matrix_rank(one) == n]
-    best = min(known, key=lambda one: round(float((np.linalg.inv(one) ** 2).sum()), 9))
+    # all have an inverse: that of J - 2 I has the eigenvalues 1 / (n - 2) and -1 / 2
+    best = min(found, key=lambda one: round(float((np.linalg.inv(one) ** 2).sum()), 9))
     matrix: np.ndarray = best * best[0]  # a column of the other sign is as good
     return matrix
 
@@ -283,7 +283,7 @@ class CharacterDesign:
         """Return the largest weighted distance between neighbors, exact for fractions."""
         far = 0 * scales[0]
         for steps in self._steps:
-            least = ((step, min(scales[k] for k in own)) for step, own in steps)
+            least = ((step, _least([scales[k] for k in own])) for step, own in steps)
             far += max(step / scale for step, scale in least)
         return far
 
@@ -294,8 +294,11 @@ class CharacterDesign:
         found = []
         for group in self.groups:
             alike: dict[int, list[int]] = {}
-            for k in group:
-                alike.setdefault(reach[k], []).append(k)
+            if len({reach[k] for k in group}) == 1:  # as counts, and much faster
+                alike[reach[group[0]]] = [*group]
+            else:
+                for k in group:
+                    alike.setdefault(reach[k], []).append(k)
             alike.pop(0, None)
             found += [list(alike.items())] if alike else []
         return found
@@ -308,14 +311,12 @@ class CharacterDesign:
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs of every table."""
         return [
-            self._predict(table, reading, ROUNDED - at, np.asarray(deviations))
-            for at, (table, reading) in enumerate(self._columns)
+            self._predict(column, ROUNDED - at, np.asarray(deviations))
+            for at, column in enumerate(self._columns)
         ]
 
-    def _predict(
-        self, table: int, reading: Reading, rounded: int, deviations: np.ndarray
-    ) -> Prediction:
-        positions, weights = self._weights(table, reading)
+    def _predict(self, column: "_Column", rounded: int, deviations: np.ndarray) -> Prediction:
+        positions, weights, reading = column
         own = deviations[positions]
         variances = weights**2 @ own**2 + reading.rounding**2
         worst = variances.argmax()
@@ -329,19 +330,14 @@ class CharacterDesign:
         """Read the outputs of every table off the measured sums."""
         numbers, own = np.concatenate(measured), np.asarray(deviations)
         return [
-            self._decode(table, reading, ROUNDED - at, numbers, own)
-            for at, (table, reading) in enumerate(self._columns)
+            self._decode(column, ROUNDED - at, numbers, own)
+            for at, column in enumerate(self._columns)
         ]
 
     def _decode(
-        self,
-        table: int,
-        reading: Reading,
-        rounded: int,
-        measured: np.ndarray,
-        deviations: np.ndarray,
+        self, column: "_Column", rounded: int, measured: np.ndarray, deviations: np.ndarray
     ) -> Estimate:
-        positions, weights = self._weights(table, reading)
+        positions, weights, reading = column
         noise = weights * deviations[positions]
         loadings: dict[int, float | np.ndarray] = dict(
             zip(positions.tolist(), noise.T, strict=True)
@@ -352,27 +348,39 @@ class CharacterDesign:
         return Estimate(round_whole(values) if reading.step else values, loadings)
 
     @cached_property
-    def _columns(self) -> list[tuple[int, Reading]]:
-        """The released columns: the table of each, and how it is read off totals."""
+    def _columns(self) -> list["_Column"]:
+        """The released columns, table by table."""
+        # numbers are rounded, but where they are to add up to those of other tables
+        whole = self.workload.domain.apart
         return [
-            (table, reading.whole(reading.step * step if self._are_whole else 0))
+            self._column(table, reading.whole(reading.step * step if whole else 0))
             for table, step in enumerate(self.characters.steps)
             for reading in self.outputs
         ]
 
-    @property
-    def _are_whole(self) -> bool:
-        """Whether numbers are rounded; not where they are to add up to those of other tables."""
-        return self.workload.domain.apart
-
-    def _weights(self, table: int, reading: Reading) -> tuple[np.ndarray, np.ndarray]:
-        """Return which sums the cells of a column are read off, and the weights, cell by cell."""
+    def _column(self, table: int, reading: Reading) -> "_Column":
         positions, weights = self.characters.readings[table]
         parts = reading.weights.items()
-        return (
+        if [*parts] == [(0, 1)]:
+            return _Column(positions, weights, reading)
+        return _Column(
             np.concatenate([positions + k * self.characters.number for k, _ in parts]),
             np.concatenate([factor * weights for _, factor in parts], axis=1),
+            reading,
         )
+
+
+def _least(scales: Sequence[Scale]) -> Scale:
+    """Return the smallest scale; many are one object, so that few fractions are compared."""
+    return min(dict(zip(map(id, scales), scales, strict=True)).values())
+
+
+class _Column(NamedTuple):
+    """Which sums the cells of a column are read off, with which weights cell by cell, and how."""
+
+    positions: np.ndarray
+    weights: np.ndarray
+    reading: Reading
 
 
 def design(workload: Workload, law: Law) -> CharacterDesign | None:
@@ -437,14 +445,20 @@ def worth_joining(domains: Sequence[Domain]) -> list[int]:
     small = [k for k, one in enumerate(domains) if max(one.sizes, default=1) <= MOST_KEYS]
     sums = {k: math.prod(n + 1 for n in domains[k].sizes) - 1 for k in small}
     order = sorted((k for k in small if sums[k] < MOST_SUMS), key=lambda k: sums[k])
-    best, members, least, demand = 0, 1, float(len(domains)), 0.0
-    for number, k in enumerate(order, 1):
-        members += sums[k]
-        demand += math.prod(signs_of(n, hidden=True).spread for n in domains[k].sizes)
-        alone = math.cbrt(demand * spread(members) / 2)
-        if members <= MOST_SUMS and alone + len(domains) - number < least:
-            best, least = number, alone + len(domains) - number
-    return sorted(order[:best])
+
+    def best(spread_of: Callable[[int], float]) -> int:
+        number, members, least, demand = 0, 1, float(len(domains)), 0.0
+        for joined, k in enumerate(order, 1):
+            members += sums[k]
+            demand += math.prod(map(spread_of, domains[k].sizes))
+            alone = math.cbrt(demand * spread(members) / 2)
+            if members <= MOST_SUMS and alone + len(domains) - joined < least:
+                number, least = joined, alone + len(domains) - joined
+        return number
+
+    if not best(lambda n: 1 / (n + 1)):  # what no signs are below, and much faster
+        return []
+    return sorted(order[: best(lambda n: signs_of(n, hidden=True).spread)])
 
 
 def _reach(workload: Workload, totals: Sequence[Block], characters: Characters) -> list[int]:
@@ -457,12 +471,14 @@ def _reach(workload: Workload, totals: Sequence[Block], characters: Characters) 
     found = []
     for block in totals:
         (low, high) = _ends(workload, block)
-        for least, largest in characters.ranges:
+        of_range = {}
+        for least, largest in set(characters.ranges):
             ends = [a * b for a in (low, high) for b in (least, largest)]
             if not (replaced and workload.reach.always):
                 ends.append(0)
             far = max(ends) - min(ends) if replaced else max(map(abs, ends))
-            found.append(most * far)
+            of_range[least, largest] = most * far
+        found += [of_range[one] for one in characters.ranges]
     return found
 
 

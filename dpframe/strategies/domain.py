@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -93,12 +94,13 @@ class Domain:
         return math.prod(self.dimensions[at].size for at in margin)
 
 
-def largest_sets(sets: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+@lru_cache(64)  # sizes of domains ask again and again
+def largest_sets(sets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     """Return the sets that are in no other one, in their order: all others are sums of them.
 
     Examples
     --------
-    >>> largest_sets([(), (0,), (1,), (0, 2)])
+    >>> largest_sets(((), (0,), (1,), (0, 2)))
     ((1,), (0, 2))
     """
     whole = [frozenset(one) for one in sets]

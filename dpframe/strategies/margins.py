@@ -130,12 +130,23 @@ class Lattice:
 
     def variance(self, table: Layer, squares: Mapping[Layer, float]) -> float:
         """Return the variance of a cell, from `tau^2` of the layers."""
-        return math.fsum(
-            squares[layer]
-            * math.prod(1 - 1 / n for n in self.shape(layer))
-            * self.spread(table, layer) ** 2
-            for layer in subsets(table)
-        )
+        parts = self._parts[table]
+        return math.fsum(squares[layer] * moved * spread for layer, moved, spread in parts)
+
+    @cached_property
+    def _parts(self) -> dict[Layer, list[tuple[Layer, float, float]]]:
+        """By table, its layers, with what the variance of a cell takes of each."""
+        return {
+            table: [
+                (
+                    layer,
+                    math.prod(1 - 1 / n for n in self.shape(layer)),
+                    self.spread(table, layer) ** 2,
+                )
+                for layer in subsets(table)
+            ]
+            for table in self.tables
+        }
 
     def rounding_variance(self, table: Layer) -> float:
         """Return the most that variance 1 of every contrast, and of the total, adds to a cell.

@@ -48,6 +48,7 @@ _MOST_PADDED = 2**18  # of more bins, only one tree is looked at
 _LEAST_SHARE = 1e-3  # levels with less are not counted
 _LEAST_DEVIATION = 1e-100  # noise so narrow is none, and counts of all levels are alike
 _MOST_LEVELS = 6
+_LEAST_PART = 1e-9  # of a precision, which a level that is counted adds
 _ROUNDS = 200
 
 _Rated = tuple[float, tuple[int, ...], tuple[float, ...]]  # error, sizes and noise of a tree
@@ -306,6 +307,50 @@ def _of_layers(sizes: Sequence[int]) -> np.ndarray:
     """Return what the precision of a count adds to that of a layer: layers by levels."""
     leaves = np.array([math.prod(sizes[level:]) for level in range(len(sizes) + 1)], np.float64)
     return np.triu(leaves[None, :] / leaves[:, None])
+
+
+def node_weights(structure: Structure, leaves: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """Return what the noise of the counts of each level adds to a weighted sum of leaves.
+
+    That is the transpose of decoding by least squares. The precisions of the counts follow from
+    those of the contrasts.
+
+    Parameters
+    ----------
+    structure
+        What `NodeTree.describe` says.
+    leaves
+        The weights, one per bin.
+
+    Returns
+    -------
+    list
+        By level that is counted: the standard deviation of a count, and one weight per node.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import LAPLACE
+    >>> known = NodeTree((2,), (0.5, 0.5), 2, 1, LAPLACE).describe(0, 1)
+    >>> [own.round(3).tolist() for _, own in node_weights(known, np.array([1.0, 0.0]))]
+    [[0.333], [0.667, -0.333]]
+    """
+    sizes, widest = structure.sizes, max(structure.tau)
+    of_contrasts = (np.asarray(structure.tau) / widest) ** -2.0
+    own = np.linalg.solve(_of_layers(sizes), of_contrasts) / of_contrasts
+    own[own < _LEAST_PART] = 0  # of levels that are not counted: rounding alone
+    means, apart = fill_leaves(leaves, len(leaves), structure.leaves)[0], []
+    for size in reversed(sizes):
+        children = means.reshape(-1, size)
+        means = children.mean(axis=1)
+        apart.append((children - means[:, None]).ravel())
+    found, left = [], means
+    for level, part in enumerate(own.tolist()):
+        if part:
+            deviation = widest * float((part * of_contrasts[level]) ** -0.5)
+            found.append((deviation, part * left))
+        if level < len(sizes):
+            left = apart[-1 - level] + np.repeat((1 - part) * left, sizes[level])
+    return found
 
 
 @lru_cache

@@ -53,7 +53,7 @@ FRAMES = {
 RELEASED = public_names(dpf.DPAccessor) - public_names(PrivateAccessor) | {"quantile"}
 
 
-def attempts(frame, name, folder):
+def attempts(frame, name, folder, kind):
     """List calls of a method as somebody would write them, or reads of a property."""
     if isinstance(vars(dpf.DPAccessor).get(name), property):
         return [lambda: getattr(frame.dp, name)]
@@ -61,6 +61,7 @@ def attempts(frame, name, folder):
     weights = pd.DataFrame(0.0, index=frame.index, columns=frame.columns)
     given = {
         "between": [{"low": 5}],
+        "change": [{"before": FRAMES[kind]()}] if name == "change" else [],
         "combine": [{"weights": {keys[0]: 1}}, {"weights": "total"}, {"weights": weights}],
         "plot_map": [{"coords": {key: (at, at) for at, key in enumerate(keys)}, "column": first}],
         "ratio": [
@@ -100,7 +101,7 @@ def test_what_is_offered_works_and_the_rest_says_why_not(kind, tmp_path):
     frame = FRAMES[kind]()
     offered = {name for name in dir(frame.dp) if name[0] != "_"}
     assert offered <= RELEASED
-    works = {name: outcome(attempts(frame, name, tmp_path)) for name in sorted(RELEASED)}
+    works = {name: outcome(attempts(frame, name, tmp_path, kind)) for name in sorted(RELEASED)}
     assert offered == {name for name, (done, _) in works.items() if done}
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

@@ -205,8 +205,8 @@ def test_wrong_names_are_answered_with_the_right_call(frame, name, words):
         ("denoised", r"\.dp\.denoise\?"),
         ("schema", r"dpf\.schema\(frame\)"),
         ("replay", r"dpf\.replay\(published, released\)"),
-        ("average", "It has certificate, combine, "),
-        ("counts", "It has certificate, combine, "),
+        ("average", "It has certificate, change, combine, "),
+        ("counts", "It has certificate, change, combine, "),
     ],
 )
 def test_wrong_names_of_released_frames_are_answered_at_no_cost(frame, name, words):

@@ -97,8 +97,8 @@ def chances_of(released, values):
     return np.diff(special.ndtr((np.append(values, values[-1] + 1) - 0.5) / scale))
 
 
-def exact_coverage(truths, level, spend, most=45):
-    """Return how often a quotient of disjoint counts is held, noise by noise."""
+def quotients_of_all_noises(truths, level, spend, most=45):
+    """Intervals of a quotient of disjoint counts, noise by noise, and how likely each is."""
     values = np.arange(-most, most + 1)
     noises = np.array(list(itertools.product(values, repeat=2)))
     released = nothing(len(noises), DISJOINT, **spend)
@@ -110,8 +110,13 @@ def exact_coverage(truths, level, spend, most=45):
     assert not bars.isna().to_numpy().any()
     assert (bars["low"] <= bars["estimate"]).all()
     assert (bars["estimate"] <= bars["high"]).all()
-    truth = truths[0] / truths[1]
-    return chances[(bars["low"] <= truth) & (truth <= bars["high"])].sum()
+    return bars, noises, chances
+
+
+def least_distance(off, chances, level):
+    """The least of some distances that no more are beyond than the level allows."""
+    order = np.argsort(off)
+    return off[order][np.searchsorted(np.cumsum(chances[order]), level - 1e-12)]
 
 
 @pytest.mark.sampled(every=5)
@@ -126,11 +131,26 @@ def exact_coverage(truths, level, spend, most=45):
 )
 @pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize("truths", [(0, 1), (1, 1), (1, 4), (5, 2), (50, 50)], ids=str)
-def test_coverage_is_exactly_as_large_as_it_says(truths, level, spend):
-    covered = exact_coverage(truths, level, spend)
-    assert level <= covered <= 1
-    if min(truths) > 1:  # next to nothing, hardly any quotient can be excluded at any level
-        assert exact_coverage(truths, 0.7 * level, spend) < covered
+def test_intervals_hold_the_truth_in_the_smallest_set_of_the_lattice(truths, level, spend):
+    bars, noises, chances = quotients_of_all_noises(truths, level, spend)
+    truth = truths[0] / truths[1]
+    held = ((bars["low"] <= truth) & (truth <= bars["high"])).to_numpy()
+    assert level <= chances[held].sum() <= 1
+    off = np.abs(noises[:, 0] - truth * noises[:, 1]).round(9)
+    least = least_distance(off, chances, level)
+    assert held[off <= least].all()  # the smallest symmetric set of the level, all of it
+    # no other noise but within half a step of both counts, which Gaussian noise is given
+    more = 0 if spend["mechanism"] == "laplace" else (1 + truth) / 2
+    beyond = held & (off > least + more)
+    # of any other noise, every quotient is said to be possible, as none fits, or both ends do
+    assert (bars["low"][beyond] == 0).all() and (bars["high"][beyond] == math.inf).all()
+    x, y = (truths[at] + noises[beyond, at] for at in (0, 1))
+    fit = np.zeros((60, beyond.sum()), bool)
+    for own, t in zip(fit, np.linspace(0, math.pi / 2, len(fit)), strict=True):
+        a, b = math.cos(t), math.sin(t)
+        near = least_distance(np.abs(a * noises[:, 0] - b * noises[:, 1]), chances, level)
+        own[:] = np.abs(a * x - b * y) <= near + (a + b) / 2 * (more > 0)
+    assert (~fit.any(axis=0) | (fit[0] & fit[-1])).all()
 
 
 @pytest.mark.parametrize("mechanism", SPENDS)

@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -33,10 +34,11 @@ pytestmark = [
 ]
 WHOLE = settle_pots(ONE).pots[1].limit
 SPENT = Fraction(1, 10**14)  # mu^2 of each release
+PARTS = ("1", "2", "47")
 ALIVE = 2  # workers at work at any time
 LONGEST = 0.05  # seconds until the next one is killed
 LONGEST_WATCHED = 0.2  # where threads of a process wait for each other
-KILLS_PER_LEDGER = 100  # a longer ledger takes longer to check
+KILLS_PER_LEDGER = 20  # a longer ledger takes longer to check
 
 kills = pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.audit)])
 
@@ -68,14 +70,6 @@ def two_names(path: Path) -> list[Path]:
 
 WAYS = [plain, watched, two_names]
 ways = pytest.mark.parametrize("way", WAYS)
-kills_and_ways = pytest.mark.parametrize(
-    ("kills", "way"),
-    [
-        (20, plain),
-        *((8, way) for way in WAYS[1:]),
-        *(pytest.param(1000, way, marks=pytest.mark.audit) for way in WAYS),
-    ],
-)
 
 
 def spend(ledger: Ledger, number: int) -> str:
@@ -98,6 +92,13 @@ def release(ledger: Ledger, _: int) -> str:
     frame.dp.declare(keys={"zone": ["A", "B"]}, ledger=ledger)
     released = frame.dp.count(by="zone", rho=float(SPENT / 2), mechanism="gaussian")
     return released.dp.certificate.release_id
+
+
+def spend_of_parts(ledger: Ledger, number: int) -> str:
+    """Charge a part of the data, or all of them."""
+    made = replace(entry(PrivacyLoss(mu_squared=SPENT)), part=(None, *PARTS)[number % 4])
+    ledger.charge(made)
+    return made.release_id
 
 
 class Worker:
@@ -147,22 +148,36 @@ def check(path: Path, killed: int) -> int:
     assert set(recorded.values()) <= {1}
     # a process has at most one release on its way, and this one has charged after each kill
     assert len(set(recorded) - told_in(path.parent)) <= 2 * killed + ALIVE
-    assert state.spent == sum(state.losses, start=PrivacyLoss())
+    for part in PARTS if ledger.part else [None]:
+        own = state if part is None else ledger.of_part(part).last_status()
+        counted = [one.loss for one in state.entries if part is None or one.part in (None, part)]
+        assert own.spent == sum(counted, start=PrivacyLoss())
     spend(ledger, killed)
     return len(before)
 
 
+ACTS = [spend, release, spend_of_parts]
+
+
 @pytest.mark.sampled(every=7)
-@kills_and_ways
-@pytest.mark.parametrize("act", [spend, release])
+@pytest.mark.parametrize(
+    ("kills", "way", "act"),
+    [
+        *((20, plain, act) for act in ACTS[:2]),
+        *((8, way, act) for way in WAYS[1:] for act in ACTS[:2]),
+        (8, plain, spend_of_parts),
+        *(pytest.param(1000, way, act, marks=pytest.mark.audit) for way in WAYS for act in ACTS),
+    ],
+)
 def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way):
-    source, told = random.Random(9), 0
+    source, told, part = random.Random(9), 0, "week" if act is spend_of_parts else None
+    act(Ledger(budget=ONE, part=part), 0)  # imports what workers need
     longest = LONGEST_WATCHED if way is watched else LONGEST
     for start in range(0, kills, KILLS_PER_LEDGER):
         folder = tmp_path / str(start)
         folder.mkdir()
         path = folder / "x.ledger"
-        Ledger.create(path, budget=ONE)
+        Ledger.create(path, budget=ONE, part=part)
         if way is two_names:
             two_names(path)
         workers = [Worker(path, act, way) for _ in range(ALIVE)]

@@ -40,7 +40,7 @@ def missed(rows, spend, *, groups=20, bins=256, simultaneous=False, narrow=1.0):
             privacy_unit=dpf.EACH_ROW,
             **spend,
         )
-        found = released.dp.quantile(DECILES, LEVEL, simultaneous=simultaneous)
+        found = released.dp.quantile(DECILES, level=LEVEL, simultaneous=simultaneous)
         low, high = (found[f"x_{end}"].to_numpy().reshape(groups, 9) for end in ("low", "high"))
         middle, half = (low + high) / 2, narrow * (high - low) / 2
         true = np.sort(x, axis=1)[:, np.ceil(np.multiply(DECILES, rows)).astype(int) - 1]
@@ -56,6 +56,14 @@ def missed(rows, spend, *, groups=20, bins=256, simultaneous=False, narrow=1.0):
 def test_intervals_hold_as_often_as_they_say(rows, noise):
     outside, _ = missed(rows, NOISE[noise])
     assert outside.max() <= most(RELEASES)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("noise", ["laplace", "little"])
+def test_exact_intervals_of_few_quantiles_hold_as_often_as_they_say(noise):
+    outside, _ = missed(500, NOISE[noise], groups=2, bins=64)
+    assert outside.max() <= most(RELEASES)
+    assert outside.max() > 0
 
 
 @pytest.mark.audit

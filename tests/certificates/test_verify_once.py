@@ -69,6 +69,7 @@ SEVERAL = {
     "concat": ("columns", lambda f: dpf.concat({"a": f, "b": made("columns")}, name="year"), 2),
     "replay": ("columns", lambda f: dpf.replay(f.dp.round(-1).dp.head(2), f), 4),
     "consistent": ("margins", dpf.consistent, 4),
+    "change": ("columns", lambda f: f.dp.change(made("columns"), percent=True), 2),
     "combine": ("margins", lambda f: dpf.combine(f, {(): pd.Series([1.0])}), 1),
     "report": ("columns", lambda f: dpf.report([f, made("one")]), 2),
     "write_csv": ("columns", lambda f: f.dp.write_csv("table.csv"), 2),  # also what it wrote

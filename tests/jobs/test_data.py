@@ -105,6 +105,24 @@ WRITE = {
 }
 
 
+@pytest.mark.parametrize("column", ["driver", "zone", "fare"])
+@pytest.mark.parametrize("run", [preview_job, release_job])
+def test_a_csv_file_that_has_a_needed_column_twice_is_refused(tmp_path, column, run):
+    plan, place = several(tmp_path, "csv")
+    WRITE["csv"](pd.concat([TRIPS, TRIPS[[column]]], axis=1), place)
+    rule = rf"b.csv has 2 columns '{column}': rename"
+    with pytest.raises(PlanFileError, match=rule):
+        run(read_plan(plan, MARCH))
+    assert dpf.Ledger(tmp_path / "large.ledger").entries == ()
+
+
+def test_what_nobody_asks_for_may_be_there_twice(tmp_path):
+    plan, place = several(tmp_path, "csv")
+    for path in (tmp_path / "a.csv", place):
+        WRITE["csv"](TRIPS.assign(tip=1, note=2).rename(columns={"note": "tip"}), path)
+    assert released(plan)["trips"].tolist() == [120, 40, 40]
+
+
 @pytest.mark.parametrize("lost", ["driver", "zone", "fare"])
 @pytest.mark.parametrize("form", WRITE)
 @pytest.mark.parametrize("run", [preview_job, release_job])

@@ -40,7 +40,7 @@ def test_the_plan_of_the_page_can_be_previewed_and_released(folder):
     assert main(["release", "trips.toml", "--set", "month=2024-01"]) == 0
 
 
-@pytest.mark.full
+@pytest.mark.audit  # some thirty processes
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell is needed")
 def test_the_commands_of_the_page_run_as_they_are_written(folder):
     script = "\n".join(

@@ -1,6 +1,8 @@
 """A plan that reads and spends of one part of the data."""
 
 import pandas as pd
+import pandera.pandas as pa
+import pytest
 from support.raising import raises
 
 import dpframe as dpf
@@ -8,7 +10,7 @@ from dpframe.errors import AlreadyReleasedError, PlanFileError
 from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.run_job import release_job
+from dpframe.jobs.run_job import preview_job, release_job
 
 PLAN = """
 [data]
@@ -50,3 +52,77 @@ def test_every_month_has_the_whole_budget(tmp_path):
     plan.write_text(PLAN.replace('part = "month"', 'part = "year"'))
     with raises(PlanFileError, "'month', got"):
         release_job(read_plan(plan, Overrides({"month": "2024-03"})))
+
+
+CSV = (
+    PLAN.replace("rows.parquet", "rows.csv")
+    .replace('privacy_unit = ["who", "month"]\nmax_rows = 2', "each_row = true")
+    .replace("share = 1", "share = 0.5")
+)
+
+
+@pytest.mark.parametrize("part", ["2024-01", "47"])
+def test_every_row_of_a_csv_file_is_a_unit_of_its_part(tmp_path, part):
+    plan, ledger = tmp_path / "plan.toml", tmp_path / "x.ledger"
+    plan.write_text(CSV)
+    dpf.Ledger.create(ledger, budget=dpf.Budget(epsilon=1), part="month")
+    rows = {"month": [part] * 5 + ["a", "b"], "zone": ["A", "B"] * 3 + ["A"]}
+    pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
+    if part == "47":  # which may be a number or a text
+        with raises(PlanFileError, "data.types.month"):
+            release_job(read_plan(plan, Overrides({"month": part})))
+        assert not dpf.Ledger(ledger).entries
+        plan.write_text(CSV.replace("[ledger]", '[data.types]\nmonth = "int64"\n[ledger]'))
+        with raises(PlanFileError, "which holds numbers"):
+            release_job(read_plan(plan, Overrides({"month": "a"})))
+    release_job(read_plan(plan, Overrides({"month": part})))
+    assert dpf.Ledger(ledger).status(part=part).used == 0.5
+    assert dpf.Ledger(ledger).status(part="another").used == 0
+
+
+@pytest.mark.parametrize("part", ["2024-01", "47"])
+@pytest.mark.parametrize("unit", ["several columns", "every row"])
+def test_a_rehearsal_has_rows_in_the_part(tmp_path, part, unit):
+    plan = tmp_path / "plan.toml"
+    text = CSV if unit == "every row" else PLAN
+    if part == "47" and unit == "every row":
+        text = text.replace("[ledger]", '[data.types]\nmonth = "int64"\n[ledger]')
+    plan.write_text(text.replace("epsilon = 1", "epsilon = 1000"))
+    given = [str(plan), "--set", f"month={part}", "--output", str(tmp_path / "tried"), "--quiet"]
+    assert main(["rehearse", *given]) == SOUND
+    lines = (tmp_path / "tried" / f"TEST-out-{part}.csv").read_text().splitlines()
+    assert sum(int(line.split(",")[1]) for line in lines[1:3]) > 100
+
+
+UNIT = 'privacy_unit = ["who", "month"]\nmax_rows = 2'
+KEYS = 'keys = {zone = ["A", "B"]}'
+
+
+@pytest.mark.parametrize(
+    ("path", "facts"),
+    [("rows.parquet", KEYS), ("rows.csv", KEYS), ("rows.csv", 'schema = "rows.yaml"')],
+)
+def test_a_plan_whose_unit_may_be_in_several_parts_is_refused(tmp_path, path, facts):
+    plan, ledger = tmp_path / "plan.toml", tmp_path / "x.ledger"
+    if facts != KEYS:
+        pytest.importorskip("pandera.io.pandas_io", exc_type=ImportError)
+        zone = pa.Column(str, pa.Check.isin(["A", "B"]))
+        pa.DataFrameSchema({"zone": zone}).to_yaml(tmp_path / "rows.yaml")
+    types = "" if path == "rows.parquet" else '\ntypes = {month = "string"}'
+    text = PLAN.replace('"rows.parquet"', f'"{path}"{types}').replace(KEYS, facts)
+    rows = pd.DataFrame({"who": ["a", "b"], "month": ["2024-01", "2024-02"], "zone": ["A", "B"]})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    given = Overrides({"month": "2024-01"})
+    dpf.Ledger.create(ledger, budget=dpf.Budget(epsilon=1), part="month")
+    for unit in ('privacy_unit = "who"\nmax_rows = 2', 'privacy_unit = ["who"]\nmax_rows = 2'):
+        plan.write_text(text.replace(UNIT, unit))
+        for act in (preview_job, release_job):
+            with raises(PlanFileError, "one unit may be in several"):
+                act(read_plan(plan, given))
+        assert main(["release", str(plan), "--set", "month=2024-01"]) != SOUND
+    assert dpf.Ledger(ledger).protected is None
+    assert not dpf.Ledger(ledger).entries
+    plan.write_text(text.replace(UNIT, "each_row = true"))
+    release_job(read_plan(plan, given))
+    assert [one.part for one in dpf.Ledger(ledger).entries] == ["2024-01"]

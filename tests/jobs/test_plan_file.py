@@ -112,6 +112,11 @@ WRONG = {
         "fare.columns: the data",
         14,
     ),
+    "a rule for missing values": (
+        ("bounds.fare = [0, 100]", 'bounds.fare = [0, 100]\nmissing.fare = "dorp"'),
+        "declare.missing.fare: ",
+        9,
+    ),
     "a unit": (('"driver"', '"drver"'), "declare.privacy_unit: the data have no", 5),
 }
 
@@ -146,6 +151,24 @@ def test_files_that_are_no_plan(tmp_path, text, said):
     path.write_text(text)
     with pytest.raises(PlanFileError, match=said):
         read_plan(path, Overrides())
+
+
+@pytest.mark.parametrize(
+    ("given", "fill"), [("missing.fare = 50", 50), ('missing = { fare = "drop" }', "drop")]
+)
+def test_missing_values_are_replaced_or_their_rows_left_out(tmp_path, given, fill):
+    spend = ('share = "1/12"', 'epsilon = 1000\nmechanism = "laplace"')
+    bounds = "bounds.fare = [0, 100]"
+    plan = planned(
+        tmp_path, (bounds, f"{bounds}\n{given}"), spend, ("trips.ledger", "large.ledger")
+    )
+    dpf.Ledger.create(tmp_path / "large.ledger", budget=dpf.Budget(epsilon=1000))
+    assert read_plan(plan, MARCH).declared["missing"] == {"fare": fill}
+    assert main(["release", str(plan), "--set", "month=2024-03", "--quiet"]) == 0
+    found = dpf.read_csv(tmp_path / "by_zone-2024-03.csv")
+    # all three rows that are kept of the only driver in C lack their fare
+    assert round(found.loc["C", "trips"]) == (0 if fill == "drop" else 3)
+    assert round(found.loc["A", "trips"]) > 0
 
 
 def test_a_plan_may_begin_with_a_mark_of_its_encoding(tmp_path):

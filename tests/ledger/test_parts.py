@@ -1,9 +1,16 @@
 """A budget for every part of the data: what counts against which part, and what is refused."""
 
-import itertools
+import json
+import os
+import pickle
 import random
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
+from enum import Enum
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,10 +18,10 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
-from dpframe.ledger.chain import Chain, Row, _hash
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
+from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.parts import check_part
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
+from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.pots import Pots, settle_pots
 
 DISCOVERING = Budget(1, 1e-6, discovery=4e-7)
@@ -93,35 +100,109 @@ def state(charged: list, part, budget: Budget) -> Pots | None:
     return pots
 
 
+PARTS = (1, 2, 3, "untouched")
+
+
 @pytest.mark.parametrize("budget", [ONE, DISCOVERING], ids=str)
 def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
     for seed in range(25):
         draw, ledger = random.Random(seed), Ledger(budget=budget, part="week")
         for _ in range(14):
             made = of(draw.choice([None, 1, 2, 3]), draw.choice(LOSSES))
-            alone = state([*ledger.entries, made], made.part, budget)
+            charged = [*ledger.entries, made]
+            read = PARTS if made.part is None else [made.part]
+            alone = [state(charged, part, budget) for part in read]
             try:
                 ledger.charge(made)
             except BudgetExceededError:
-                assert made.part is None or alone is None
-        for part in (1, 2, 3, "untouched"):
+                assert None in alone
+            else:
+                assert None not in alone
+        for part in PARTS:
             pots = state(list(ledger.entries), part, budget)
             assert pots is not None
             assert pots.sums == ledger.status(part=part).pots.sums
             assert pots.spent == ledger.status(part=part).pots.spent
 
 
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(12))
+def test_objects_on_one_file_keep_the_promises_of_many_parts(tmp_path, seed):
+    draw, budget = random.Random(seed), (ONE, DISCOVERING, PURE)[seed % 3]
+    opened = [Ledger.create(tmp_path / "x.ledger", budget=budget, part="week")]
+    opened += [Ledger(tmp_path / "x.ledger") for _ in range(2)]
+    parts = dict.fromkeys(range(25), settle_pots(budget))  # more than are looked at one by one
+    for _ in range(60):
+        ledger, part = draw.choice(opened), draw.choice([None] * 9 + list(parts))
+        made, read = of(part, draw.choice(LOSSES)), parts if part is None else [part]
+        tried = draw.choice([ledger, copy_in_memory(ledger)])  # which must leave no trace
+        try:
+            tried.charge(made)
+        except BudgetExceededError:
+            assert part is None or not parts[part].fits(made.loss)
+            continue
+        assert all(parts[one].fits(made.loss) for one in read)
+        if tried is ledger:
+            parts |= {one: parts[one].plus(made.loss) for one in read}
+        tried.status()
+    for ledger in (*opened, Ledger(tmp_path / "x.ledger")):
+        assert [ledger.status(part=part).pots.sums for part in parts] == [
+            pots.sums for pots in parts.values()
+        ]
+
+
 def test_the_fullest_part_decides_for_all(monkeypatch):
     # a ledger that looks at an untouched part lets another one go beyond its budget
     monkeypatch.setattr(
-        Chain,
-        "filled_by",
-        lambda self, part, old=Chain.filled_by: old(self, "untouched" if part is None else part),
+        Chain, "filled_by", lambda self, part, old=Chain.filled_by: old(self, part or "untouched")
     )
     ledger = Ledger(budget=PURE, part="week")
     ledger.charge(of(1, pure(1)))
     ledger.charge(of(None, pure(0.5)))
     assert state(list(ledger.entries), 1, PURE) is None
+
+
+def test_where_parts_spent_noise_of_different_kinds_what_fits_in_each_fits():
+    ledger = Ledger(budget=ONE, part="week")
+    ledger.charge(of(1, gaussian(0.1)))
+    ledger.charge(of(2, pure(0.8)))
+    left = ledger.status()
+    assert left.largest_share == 1
+    for loss in (PrivacyLoss(epsilon=left.pots.largest.epsilon), pure(0.15)):
+        assert [ledger.status(part=part).pots.fits(loss) for part in (1, 2)] == [True, True]
+        assert left.pots.fits(loss)
+    joined = ledger.status(part=1).pots.fullest(ledger.status(part=2).pots)
+    assert not joined.fits(pure(0.15))  # as if one part had spent both
+    after = left.pots.plus(pure(0.15))
+    ledger.charge(of(None, pure(0.15)))
+    assert after == ledger.status().pots
+    assert after.largest == ledger.status().pots.largest
+    assert ledger.status().used == ledger.status(part=2).used > ledger.status(part=1).used
+    shares = PrivacyLoss(epsilon=ledger.status().share(1).epsilon)
+    assert all(ledger.status(part=part).pots.fits(shares) for part in (1, 2))
+
+
+def test_states_of_very_many_kinds_count_as_the_fullest_in_each_pot(monkeypatch):
+    monkeypatch.setattr("dpframe.ledger.parts._MOST_FULLEST", 2)
+    ledger = Ledger(budget=ONE, part="week")
+    for part in range(6):
+        ledger.charge(of(part, gaussian(0.02 * part + 0.02)))
+        ledger.charge(of(part, pure(Fraction(6 - part, 60))))
+    assert len(ledger._seen.fullest.states(ledger._seen.parts, ledger._seen.pots)) <= 2
+    loss = ledger.status().pots.largest
+    assert loss.epsilon > 0
+    for part in range(6):
+        assert ledger.status(part=part).pots.fits(PrivacyLoss(epsilon=loss.epsilon))
+
+
+def test_what_is_tried_on_a_copy_fills_no_pot_of_the_ledger():
+    ledger = Ledger(budget=ONE, part="week")
+    ledger.charge(of(1, pure(0.1)))
+    tried = copy_in_memory(ledger)
+    tried.charge(of(None, gaussian(0.1)))  # no further loss fits in the pure pot
+    assert tried.status().pots.sums[0] is None
+    assert ledger.status().pots.sums[0] == Fraction(1, 10)
+    ledger.charge(of(None, pure(0.9)))
 
 
 def test_shares_are_of_the_budget_of_a_part():
@@ -163,10 +244,38 @@ def test_an_error_names_the_releases_of_its_part(ledger):
     assert str(caught.value).endswith(", after b, c.")
 
 
-@pytest.mark.parametrize("given", [None, "", float("nan"), 2**53, 1j, b"1", "a\n", (1,)])
+@pytest.mark.parametrize("given", [None, "", float("nan"), 2**53, 10**400, 1j, b"1", "a\n", (1,)])
 def test_what_is_no_part_is_refused(given):
     with raises(DeclarationError, parameter="part"):
         check_part(given)
+
+
+class Month(str, Enum):  # noqa: UP042  # its words are others than its text
+    MARCH = "2024-03"
+
+
+class Odd(float):
+    def __float__(self):
+        raise ZeroDivisionError
+
+
+def test_what_a_class_makes_of_a_part_does_not_matter():
+    assert [check_part(Month.MARCH), check_part(Odd(47))] == ["2024-03", "47"]
+    assert type(check_part(Month.MARCH)) is str
+
+
+def test_a_status_is_read_in_another_process_however_many_parts_were_charged():
+    ledger = Ledger(budget=PURE, part="week")
+    for part in range(1500):
+        ledger.charge(of(part, pure(Fraction(part % 7, 10))))
+    read = pickle.dumps(ledger.status(part=6))
+    show = "import pickle, sys; print(*pickle.load(sys.stdin.buffer).parts.iloc[0])"
+    done = subprocess.run([sys.executable, "-c", show], input=read, capture_output=True, check=True)
+    assert done.stdout.split()[:2] == [b"0.6", b"0.6"]
+    assert ledger.status().used == 0.6
+    again = pickle.loads(pickle.dumps(ledger.status()))  # noqa: S301
+    assert again.used == 0.6
+    assert again.parts.equals(ledger.status().parts)
 
 
 def test_parts_that_are_equal_have_one_form():
@@ -189,12 +298,36 @@ def test_a_part_needs_a_ledger_by_part(ledger, tmp_path):
             Ledger(ledger.path, part="month")
 
 
-def test_rows_of_parts_that_no_ledger_writes_are_refused():
+def written(part: object, column: object = "week") -> list[Row]:
+    """Write a ledger with one entry, whatever part it is of."""
     _, header = Chain.start("x", PURE)
-    body = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))[1].body
-    rows = [header, Row(1, body, _hash(header.hash, body))]
+    _, row = Chain.start("x", PURE, "week")[0].with_entry(of(3, pure(0.1)))
+    first, second = (
+        json.loads(header.body) | {"part": column},
+        json.loads(row.body) | {"part": part},
+    )
+    rows, head = [], _START
+    for number, content in enumerate((first, second)):
+        body = _canonical(content)
+        head = _hash(head, body)
+        rows.append(Row(number, body, head))
+    return rows
+
+
+@pytest.mark.parametrize("part", [47, True, ["47"], {}, "", "a\n", "\ud800", "7" * 1000])
+def test_rows_of_parts_that_no_ledger_writes_are_refused(part):
+    for known in ("47", "\U0003fffd"):  # which another Python may print
+        assert Chain.of_rows(written(known), "x").parts.get(known) is not None
     with raises(LedgerError, "entry 1"):
-        Chain.of_rows(rows, "x")
+        Chain.of_rows(written(part), "x")
+
+
+def test_parts_of_a_ledger_without_and_columns_that_are_none_are_refused():
+    with raises(LedgerError, "entry 1"):
+        Chain.of_rows(written("3", None), "x")
+    for column in (7, True, ["week"], {}):
+        with raises(LedgerError, "entry 0"):
+            Chain.of_rows(written("3", column), "x")
 
 
 def test_status_shows_a_part_and_all():
@@ -208,23 +341,39 @@ def test_status_shows_a_part_and_all():
     assert len(Ledger(budget=PURE).status().parts) == 0
 
 
-@pytest.mark.full
-def test_processes_never_charge_one_share_too_many(tmp_path):
-    path, parts, times = tmp_path / "x.ledger", 4, 1
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize(
+    ("parts", "over_all", "seed"),
+    [
+        pytest.param(4, 2, 0, marks=pytest.mark.full),
+        *(pytest.param(50, 0, seed, marks=pytest.mark.audit) for seed in range(3)),
+        *(pytest.param(50, 3, seed, marks=pytest.mark.audit) for seed in range(3)),
+    ],
+)
+def test_processes_never_charge_one_share_too_many(tmp_path, parts, over_all, seed):
+    path, share = tmp_path / "x.ledger", Fraction(1, 4)
     Ledger.create(path, budget=PURE, part="week")
 
     def race(number: int) -> int:
-        ledger, charged = Ledger(path), 0
-        asked = [*itertools.product(range(parts), range(times))]
-        random.Random(number).shuffle(asked)
-        for part, _ in asked:
-            try:
-                ledger.charge(replace(of(part, pure(0.5)), spend=Spend.of(epsilon=0.5)))
-                charged += 1
-            except BudgetExceededError:
-                pass
-        return charged
+        ledger, draw = Ledger(path), random.Random(f"{seed}-{number}")
+        asked = [*range(parts), *[None] * over_all] * 2
+        draw.shuffle(asked)
+        with (tmp_path / f"told-{number}").open("w") as told:
+            for part in asked:
+                with suppress(BudgetExceededError):  # also of a share that others made smaller
+                    cost = ledger.status(part=part).share(share)
+                    made = of(part, PrivacyLoss(epsilon=cost.epsilon), share=share)
+                    ledger.charge(made)
+                    told.write(f"{made.release_id}\n")
+        return 0
 
-    counts = in_processes([lambda number=number: race(number) for number in range(8)])
-    assert sum(counts) == 2 * parts
-    assert [Ledger(path).status(part=one).used for one in range(parts)] == [1] * parts
+    assert in_processes(partial(race, number) for number in range(8)) == [0] * 8
+    told = [name for one in tmp_path.glob("told-*") for name in one.read_text().split()]
+    ledger = Ledger(path)
+    assert sorted(told) == sorted(one.release_id for one in ledger.entries)
+    everywhere = sum(one.part is None for one in ledger.entries)
+    for part in range(parts):
+        own = [one for one in ledger.entries if one.part == str(part)]
+        assert len(own) == 4 - everywhere  # all asked for more
+        assert state(list(ledger.entries), part, PURE) is not None
+        assert ledger.status(part=part).largest_share == 0

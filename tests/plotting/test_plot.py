@@ -66,6 +66,22 @@ def test_outer_keys_are_series_and_the_innermost_are_places(by):
     assert axes.get_legend().get_title().get_text() == ", ".join(by[:-1])
 
 
+def test_several_releases_are_drawn_side_by_side():
+    keys = {2025: ["C", "A"], 2026: ["C", "A", "B"]}
+    made = {
+        year: trips().dp.count("zone", keys={"zone": own}, epsilon=1) for year, own in keys.items()
+    }
+    axes = dpf.plot(made)
+    assert labels(axes) == ["C", "A", "B"] and entries(axes) == ["2025", "2026"]
+    first, second = heights(axes)
+    assert first[:2] == made[2025]["count"].tolist() and np.isnan(first[2])
+    assert second == made[2026]["count"].tolist()
+    assert axes.get_legend().get_title().get_text() == "release"
+    for options in ({"percent": True}, {"per": "count"}):
+        with raises(QueryError, "one release", parameter="released"):
+            dpf.plot(made, **options)
+
+
 def test_more_series_than_colors_have_panels():
     by = {"fare": range(12), "zone": ["A", "B"]}
     made = trips().dp.count(list(by), keys=by, epsilon=1)

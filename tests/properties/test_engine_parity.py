@@ -29,6 +29,7 @@ from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.binned import check_bins
 from dpframe.queries.sizes import candidate_caps, sizes_of
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis
+from dpframe.queries.where import Condition
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -103,6 +104,9 @@ def queries(scale, where):
             t=dpf.sum("b"),
         ),
     }
+    for text, number in (("1", 1.0), ("A", None)):
+        query, part = dpf.sum("x", "k", where=where), Condition.of_part("h", text, number)
+        found[f"part {text}"] = replace(query, where=Condition.all_of(part, query.where))
     if scale == "numbers":
         found["variance"] = dpf.var(["x", "y"], "k", where=where)
         found["deviation"] = dpf.aggregate(s=dpf.std("x", where="y > 0.5"), n=dpf.count())
@@ -242,7 +246,7 @@ def frame(request):
     return found
 
 
-@pytest.mark.sampled(every=11)
+@pytest.mark.sampled(every=11, full=2)
 def test_threads_and_small_blocks(frame, everything):
     compare(frame, frame, everything, threads=3)
 
@@ -255,7 +259,7 @@ def part(place):
     return PARTS[place]
 
 
-@pytest.mark.sampled(every=11)
+@pytest.mark.sampled(every=11, full=2, offset=1)  # kinds that threads leave out
 def test_dask(frame, everything):
     if frame.attrs["kind"].startswith(NOT_IN_DASK):
         pytest.skip("Dask cannot hold such columns")
@@ -287,7 +291,7 @@ def check_times(frame, table):
             plain.cast(pa.timestamp("ms", plain.type.tz))  # as Parquet keeps them
 
 
-@pytest.mark.sampled(every=11)
+@pytest.mark.sampled(every=11, full=2)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:

@@ -187,7 +187,7 @@ def planned(query, mechanism, neighboring, caps=None, **facts):
     return plan_release(declaration, queries, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
 
 
-@pytest.mark.sampled(every=11)
+@pytest.mark.sampled(every=11, full=3)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)

@@ -81,7 +81,7 @@ def added_by_one(drawn, kind, task):
 @pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("name", BY_NAME)
 @given(drawn=drawn, most=st.integers(1, 4))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_a_unit_adds_as_many_rows_to_every_table(name, drawn, most):
     kind = BY_NAME[name]
     axes, caps = drawn.axes(kind), Caps(rows=most)
@@ -97,7 +97,7 @@ def test_a_unit_adds_as_many_rows_to_every_table(name, drawn, most):
 @pytest.mark.sampled(every=11)
 @pytest.mark.parametrize("name", BY_NAME)
 @given(rows=limits, groups=limits, each=limits, drawn=drawn)
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_a_unit_fills_groups_of_bins_up_to_its_caps(name, rows, groups, each, drawn):
     kind = BY_NAME[name]
     keys, _, bins = drawn.axes(kind)

@@ -230,13 +230,29 @@ def test_units_of_several_columns_are_said_to_be_combinations(visits):
     visits.dp.declare(privacy_unit=["person", "day"], max_rows=2, keys={"ward": ["north"]})
     page = Page(dpf.report(visits.dp.count("ward", epsilon=1))).text
     for said in (
-        "all rows of one 'person' in one 'day' together (who is in k of these is protected as k",
-        "It is enough to protect one 'person' in one 'day': who is in k of these is protected as k",
+        "all rows of one 'person' in one 'day'; a person in k of them is protected as k",
+        "It is enough to protect one 'person' in one 'day'; a person in k of them is protected",
         "person is missing",
         "day is missing",
     ):
         assert said in page
     assert "Nobody has rows under more than one value" not in page
+
+
+def test_budgets_by_part_are_shown_with_the_fullest_first(visits):
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1), part="day")
+    visits["day"] = visits["person"] % 7
+    visits.dp.declare(
+        privacy_unit=["person", "day"], max_rows=2, keys={"ward": ["north"]}, ledger=ledger
+    )
+    tables = [visits.dp.count("ward", part=day, epsilon=day / 10) for day in (3, 5)]
+    page = Page(dpf.report(tables, ledger=ledger)).text
+    assert "Every day has this budget" in page
+    assert 0 < page.index("50.0%", page.index("Every day")) < page.index("30.0%")
+    assert "Part of the budget that was used after" not in page
+    assert f"for day='{5}'" in str(tables[1].dp.certificate)
+    assert tables[1].dp.certificate.ledger.of_part == "day='5'"
+    assert dpf.verify(tables[1], ledger=ledger)
 
 
 def test_percentages_that_cannot_be_given_are_said_to_be_missing(declared):
@@ -400,3 +416,50 @@ def test_ranges_and_selected_quantiles_are_described_as_such():
         assert [words in page for page in (binned, selected, both)] == [True, False, True]
     for words in ("Quantiles were selected at random", "they have no intervals"):
         assert [words in page for page in (binned, selected, both)] == [False, True, True]
+
+
+def yearly(visits, rows=None, **options):
+    """Release the visits of some rows, each of them a unit."""
+    frame = visits.head(rows) if rows else visits
+    facts = {"keys": {"ward": ["north", HOSTILE, TURNED]}, "bounds": {"stay": (0, 15)}}
+    query = dpf.aggregate("ward", visits=dpf.count(), stay=dpf.mean("stay"))
+    frame = frame.copy()
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, **facts)
+    return frame.dp.release(query, epsilon=1, **options)
+
+
+def test_changes_are_shown_with_both_numbers_and_their_intervals(visits):
+    before, now = yearly(visits, 300), yearly(visits)
+    page = Page(dpf.report({"2024": before, "2025": now}, changes=True))
+    assert "What changed" in page.text and "From 2024 to 2025" in page.text.replace("  ", " ")
+    found = page.texts[page.texts.index("What changed") :]
+    changes, percents = now.dp.change(before), now.dp.change(before, percent=True)
+    for ward in now.index:
+        own = changes.loc[(ward, "visits")].astype(int)
+        assert f"{own['estimate']} ({own['low']} to {own['high']})" in found
+        assert (
+            f"{before.loc[ward, 'visits']:,}" in found and f"{now.loc[ward, 'visits']:,}" in found
+        )
+        assert any(
+            f"{percents.loc[(ward, 'visits'), 'estimate']:.0f} % (" in text for text in found
+        )
+    assert found.count("\u2248 noise") == sum((changes["low"] <= 0) & (changes["high"] >= 0))
+    assert HOSTILE not in dpf.report([before, now], changes=True)
+
+
+def test_tables_that_cannot_be_compared_say_why(visits):
+    before, now = yearly(visits, 300), yearly(visits)
+    some = now.dp.select(keys=["north"])
+    page = Page(dpf.report({"a": before, "b": some, "c": now, "d": now.dp.round(0)}, changes=True))
+    assert "No changes are shown: several tables here are of one release" in page.text
+    assert "No changes are shown: change takes the table as it was before round" in page.text
+    assert "not there" in page.text  # rows of one table alone
+    with pytest.warns(DPFrameWarning, match="not to publish"):
+        altered = now * 2
+        altered.attrs = now.attrs
+        text = dpf.report([before, altered], changes=True)
+    assert "change-1" not in text
+    with raises(QueryError, "two tables or more", parameter="changes"):
+        dpf.report(now, changes=True)
+    with raises(QueryError, "True or False", parameter="changes"):
+        dpf.report([before, now], changes=1)

@@ -201,11 +201,11 @@ def test_the_certificate_says_what_is_in_the_table():
 
 
 @pytest.mark.parametrize(
-    "call", ["combine", "ratio", "percent", "denoise", "covariance", "plot_map"]
+    "call", ["change", "ratio", "percent", "denoise", "covariance", "plot_map"]
 )
 def test_what_is_about_one_release_is_refused(call):
     both = joined(years())
-    arguments = {"combine": [{}], "ratio": ["n", "n"], "plot_map": [{}]}.get(call, [])
+    arguments = {"change": [both], "ratio": ["n", "n"], "plot_map": [{}]}.get(call, [])
     with pytest.raises(QueryError, match=f"{call} takes the table as it was before concat"):
         found = getattr(both.dp, call)
         found(*arguments)

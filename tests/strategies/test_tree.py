@@ -16,7 +16,14 @@ from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.prefixes import mean_products, prefix_products
-from dpframe.strategies.tree import ContrastTree, NodeTree, design, plan_contrasts, plan_nodes
+from dpframe.strategies.tree import (
+    ContrastTree,
+    NodeTree,
+    design,
+    node_weights,
+    plan_contrasts,
+    plan_nodes,
+)
 
 SHAPES = [(3, 2, 4), (2, 2), (5,), (4, 3), ()]
 COUNT = [Footprint((0,), ((1,),))]
@@ -164,6 +171,24 @@ def test_decoding_and_covariance_are_those_of_least_squares(make, sizes, bins):
     expected = weights @ covariance[:bins, :bins] @ weights
     assert known.variance(weights) == pytest.approx(expected, rel=1e-9)
     assert tree.deviations(scale)[0] ** 2 == pytest.approx(np.diag(covariance).max(), rel=1e-9)
+
+
+@pytest.mark.parametrize("sizes, bins", [((3, 2, 4), 24), ((3, 2, 4), 19), ((2, 5), 10), ((), 1)])
+@pytest.mark.parametrize("counted", [slice(None), slice(1, None), slice(None, None, 2)])
+def test_noise_of_nodes_adds_to_sums_of_bins_as_it_is_decoded(sizes, bins, counted):
+    shares = np.zeros(len(sizes) + 1)
+    shares[counted] = np.linspace(0.1, 0.5, len(shares))[counted]
+    shares[-1] = max(shares[-1], 0.1)  # some level under the root has to be counted
+    tree, scale = node_tree(sizes, bins, shares=tuple(shares)), 3.5
+    one = np.eye(len(tree.profile), dtype=np.int64)
+    decoded = np.stack([tree.decode(own, scale)[0] for own in one])
+    leaves = np.random.default_rng(6).normal(size=bins)
+    found = node_weights(tree.describe(0, scale), leaves)
+    deviations = [np.full(len(own), deviation) for deviation, own in found]
+    expected = [LAPLACE.standard_deviation(scale * own) for own in tree.profile]
+    np.testing.assert_allclose(np.concatenate(deviations), expected, rtol=1e-9)
+    weights = np.concatenate([own for _, own in found])
+    np.testing.assert_allclose(weights, decoded @ leaves, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("sizes", SHAPES)

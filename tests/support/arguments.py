@@ -220,6 +220,7 @@ def functions(frame, made):
         else:
             first = names[0] if names else ""
             good = {first: made.of(name), **good} if first in made.holders else good
+            good |= {"before": made.before} if "before" in names else {}
         found[name] = (call, good)
     return found
 
@@ -232,6 +233,7 @@ class Made:
     def __init__(self):
         frame = declared(pd.DataFrame({"zone": list("AB"), "day": 0, "fare": 1.0, "who": [1, 2]}))
         self.table = frame.dp.aggregate("zone", n=dpf.count(), total=dpf.sum("fare"), mu=1)
+        self.before = frame.dp.aggregate("zone", n=dpf.count(), total=dpf.sum("fare"), mu=1)
         self.deep = frame.dp.count(["zone", "day"], mu=1)
         self.distribution = frame.dp.ranges("fare", [0, 1, 9], mu=1)
         self.margins = frame.dp.margins(["zone", "day"], 1, mu=1)
@@ -255,6 +257,7 @@ class Made:
             if not inspect.isfunction(call):
                 continue
             good = dict(AFTER.get(name, {}))
+            good |= {"before": self.before} if name == "change" else {}
             path = {"path": folder / f"{name}.csv"} if name in ("report", "write_csv") else {}
             path |= {"path": folder / "a.parquet"} if name == "write_parquet" else {}
             found[name] = (getattr(self.of(name).dp, name), {**good, **path})

@@ -135,6 +135,7 @@ OUTSIDE = {
     "round": lambda made: made.dp.round(1),
     "select": lambda made: dpf.select(made, ["A"]),
     "concat": lambda made: dpf.concat([made, made]),
+    "change": lambda made: made.dp.change(made),
     "combine": lambda made: made.dp.combine({"A": 1}),
     "sort": lambda made: made.dp.sort_values("count"),
     "denoise": lambda made: made.dp.denoise(),

@@ -1,0 +1,384 @@
+"""Changes from one release to another, with the errors of both."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpframe.accuracy.intervals import check_not_selected, intervals_of
+from dpframe.accuracy.joint_errors import check_no_given_rows, shared_noise
+from dpframe.accuracy.quotients import Quotients, estimate_quotients, span_of_signs
+from dpframe.arguments import check_flag
+from dpframe.calls import with_keywords
+from dpframe.certificates.certificate import Certificate, Release, check_alike, check_before
+from dpframe.certificates.column_parts import ColumnPart, CountPart, DispersionPart, TotalPart
+from dpframe.certificates.diagnosis import mark_diagnosis
+from dpframe.certificates.parts import LayersPart
+from dpframe.certificates.steps import CELLS_AS_RELEASED
+from dpframe.certificates.verify import verify
+from dpframe.certificates.words import unit_in_lines
+from dpframe.errors import QueryError, quote
+from dpframe.html import bounds_text
+from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.noise_sum import NoiseSum, Value, norm
+from dpframe.queries.timescale import in_seconds
+
+_Side: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Distances added as squares, as they are, and whether an end is that of what is possible."""
+_COLUMNS = ["estimate", "std_error", "low", "high"]
+
+
+@with_keywords
+def change(
+    released: pd.DataFrame, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False
+) -> pd.DataFrame:
+    """Return the change of every cell from one release to another, with error and interval.
+
+    The change is `y - x`, for x before and y now; in percent it is `100 (y / x - 1)`. The two
+    releases drew noise of their own. For counts and sums, the half-width is that of the sum of both
+    noises; in percent, the interval holds every r for which `|Y - r X|` is at most the half-width
+    for the noise of `y - r x`, as in `ratio`. For means, rates and variances, the distances from a
+    value to the ends of its own interval are added as squares, times the half-width for the sum of
+    both first-order errors over what the squares of theirs add up to. Where an interval ends at
+    what is possible, distances are added as they are.
+
+    Parameters
+    ----------
+    released
+        A released frame, now.
+    before
+        Another release with the same columns, levels, privacy unit, caps and bounds.
+    level
+        Confidence level of the intervals, in (0, 1), each by itself.
+    percent
+        Whether changes are in percent of the cells before.
+
+    Returns
+    -------
+    DataFrame
+        One row per row of both releases, matched by their keys; where several columns were
+        released, one per row and column, with `column` as the last level. Its columns are
+        `estimate`, `std_error` (of first order in percent), `low` and `high`; times count in
+        seconds. Rows of one release alone have none, and a column `only_in` says "released" or
+        "before"; it is there if there are such rows.
+
+    Raises
+    ------
+    CertificateError
+        If a frame is not what was released.
+    QueryError
+        If both are of one release, or they differ in columns, levels, privacy unit, caps or bounds,
+        or have no row in common; if cells were changed after the release, are of several releases
+        or were published for their size; or, in percent, are points in time.
+
+    References
+    ----------
+    E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society
+    B 16(2), 1954. G. Y. Zou and A. Donner, "Construction of confidence limits about effect
+    measures: a general approach", Statistics in Medicine 27(10), 2008.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> query = dpf.count(by="zone", keys=["A", "B"])
+    >>> years = [pd.DataFrame({"zone": ["A", "B"] * n + ["A"]}) for n in (4, 5)]
+    >>> before, now = (dpf.release(trips, query, epsilon=1e6) for trips in years)
+    >>> change(now, before)
+          estimate  std_error  low  high
+    zone
+    A          1.0        0.0  1.0   1.0
+    B          1.0        0.0  1.0   1.0
+    >>> change(now, before, percent=True)["estimate"].round(6).tolist()
+    [20.0, 25.0]
+    """
+    level = check_level(level)
+    check_flag("percent", percent)
+    return change_of(released, verify(released), before, verify(before), level, percent=percent)
+
+
+def change_of(
+    released: pd.DataFrame,
+    certificate: Certificate,
+    before: pd.DataFrame,
+    certificate_before: Certificate,
+    level: float,
+    *,
+    percent: bool,
+) -> pd.DataFrame:
+    """Return the changes between tables that were verified; see `change`."""
+    now, then = _table(released, certificate), _table(before, certificate_before)
+    _check_comparable(now, then)
+    known = {key: place for place, key in enumerate(then.frame.index)}
+    places = np.array([known.get(key, -1) for key in now.frame.index], np.intp)
+    rows = np.flatnonzero(places >= 0), places[places >= 0]
+    if not len(rows[0]) and known:
+        one, other = (next(iter(table.frame.index), None) for table in (now, then))
+        rule = f"before has no row in common with the other release: {quote(one)}, {quote(other)}"
+        way_out = "Keys are matched by value: 47 is not '47'."
+        raise QueryError(f"{rule}. {way_out}", parameter="before")
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        pairs = zip(now.cells(rows[0], level), then.cells(rows[1], level), strict=True)
+        tables = [
+            _percent(_Both(*pair, level)) if percent else _difference(_Both(*pair, level))
+            for pair in pairs
+        ]
+    alone = np.setdiff1d(np.arange(len(known)), rows[1])
+    changes = _in_rows(tables, now.frame, then.frame.index[alone], rows[0])
+    return mark_diagnosis(changes, [now.release, then.release], "change")
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Some cells of a released column; numbers in its units, times in seconds.
+
+    Parameters
+    ----------
+    part, release
+        What is said about them.
+    values
+        The numbers.
+    deviations
+        By block, what its noise does to them.
+    ends
+        The ends of their intervals, where these are not those of the noise.
+    """
+
+    part: ColumnPart
+    release: Release
+    values: np.ndarray
+    deviations: Mapping[str, Value]
+    ends: tuple[np.ndarray, np.ndarray] | None
+
+    def noise(self, weight: Value) -> tuple[Law, NoiseSum]:
+        """Return the noise of so many times the cells, and its law."""
+        source = self.release.noise
+        parts = {block: np.abs(weight * own) for block, own in self.deviations.items()}
+        scales, groups = source.scale_by_block, source.drawn_together(self.release.query.cells)
+        if isinstance(source, LayersPart):  # its noise is itself a sum
+            return source.distribution, NoiseSum(parts, scales, groups, largest=parts)
+        alike = all(np.ndim(part) == 0 for part in parts.values())
+        terms = {block: np.ravel(part) for block, part in parts.items()} if alike else None
+        return source.distribution, NoiseSum(parts, scales, groups, terms=terms)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What is possible for one of them."""
+        if isinstance(self.part, TotalPart):
+            low, high = self.part.span
+            return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
+        if isinstance(self.part, DispersionPart):
+            half = self.part.moments.half_width
+            return 0.0, half if self.part.root else half**2
+        low, high = self.part.span
+        return (low, high) if self.part.times is None else (low / 1e6, high / 1e6)
+
+    def distances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return how far the ends are below and above, and which are those of what is possible."""
+        low, high = self.ends or (self.values, self.values)
+        first, last = self.span
+        off = np.maximum(self.values - low, 0.0), np.maximum(high - self.values, 0.0)
+        return *off, low <= first, high >= last
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A released table, without what was computed from it."""
+
+    frame: pd.DataFrame
+    certificate: Certificate
+
+    @property
+    def release(self) -> Release:
+        """What was promised about it."""
+        return self.certificate.release
+
+    def cells(self, rows: np.ndarray, level: float) -> list[_Cells]:
+        """Return some rows of all columns."""
+        parts = self.release.columns
+        noisy = all(isinstance(part, TotalPart) for part in parts)
+        bars = None if noisy else intervals_of(self.frame, self.certificate, level)
+        return [self._cells_of(place, rows, bars) for place in range(len(parts))]
+
+    def _cells_of(self, place: int, rows: np.ndarray, bars: pd.DataFrame | None) -> _Cells:
+        part = self.release.columns[place]
+        ends = None
+        if bars is not None and not isinstance(part, TotalPart):
+            low, high = (_numbers(bars.iloc[:, 2 * place + side], part, rows) for side in (0, 1))
+            ends = low, high
+        deviations = {
+            block: own if np.ndim(own) == 0 else np.asarray(own)[rows]
+            for block, own in part.deviations.items()
+        }
+        values = _numbers(self.frame.iloc[:, place], part, rows)
+        return _Cells(part, self.release, values, deviations, ends)
+
+
+def _numbers(column: pd.Series, part: ColumnPart, rows: np.ndarray) -> np.ndarray:
+    numbers: np.ndarray = np.asarray(in_seconds(column, part.origin), np.float64)[rows]
+    return numbers
+
+
+def _table(released: pd.DataFrame, certificate: Certificate) -> _Table:
+    """Return a table of one release, as it was released."""
+    release = check_before(certificate, "change", allowed=CELLS_AS_RELEASED)
+    check_not_selected(release, "change")
+    _ = release.noise  # quantiles that were selected have none
+    return _Table(pd.DataFrame(released.iloc[:, : certificate.width]), certificate)
+
+
+def _check_comparable(now: _Table, then: _Table) -> None:
+    """Refuse tables of one release, and such as measure something else."""
+    if now.release.release_id == then.release.release_id:
+        raise shared_noise(now.release)
+    for table in (now, then):
+        check_no_given_rows(table.release)
+    check_alike(now.frame, now.release, then.frame, then.release, "before")
+    units = [table.release.privacy_unit for table in (then, now)]
+    way_out = "dpf.combine compares cells as they are."
+    if units[0] != units[1]:
+        shown = " and ".join(", ".join(unit_in_lines(unit)) for unit in units)
+        rule = "before must be about the same privacy unit with the same caps, or a change may be"
+        raise QueryError(f"{rule} theirs: {shown}. {way_out}", parameter="before")
+    for one, other in zip(then.release.columns, now.release.columns, strict=True):
+        if one.declared != other.declared:
+            rule = (
+                f"before must have the same bounds, or a change of {quote(one.name)} may be theirs"
+            )
+            shown = f"{bounds_text(one.declared)} and {bounds_text(other.declared)}"
+            raise QueryError(f"{rule}: {shown}. {way_out}", parameter="before", label=one.name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """Cells of a column, now and before, and the level of their intervals."""
+
+    now: _Cells
+    then: _Cells
+    level: float
+
+    @cached_property
+    def alone(self) -> list[Value]:
+        """The half-widths of the noise of each."""
+        both = self.now, self.then
+        return [IndependentSum([one.noise(1.0)]).half_width(self.level) for one in both]
+
+    def error(self, a: Value, b: Value) -> "_ErrorOfBoth":
+        """Return the error of `a y - b x`, with y now and x before."""
+        return _ErrorOfBoth(self, a, b)
+
+
+@dataclass(frozen=True, eq=False)
+class _ErrorOfBoth:
+    """The error of `a y - b x`, with y of the cells now, x of those before, and a not negative."""
+
+    both: _Both
+    a: Value
+    b: Value
+
+    @property
+    def noise(self) -> IndependentSum:
+        """The noises of both, to first order."""
+        return IndependentSum.of([self.both.now.noise(self.a), self.both.then.noise(self.b)])
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of the sum."""
+        return self.noise.deviation
+
+    @property
+    def _alike(self) -> np.ndarray:
+        """What the half-widths of both add up to, as squares."""
+        one, other = self.both.alone
+        return norm([np.abs(self.a * one), np.abs(self.b * other)])
+
+    def _sides(self) -> tuple[_Side, _Side]:
+        """Return distances to ends for true sums below and above the estimate."""
+        (down, up, first, last), (fall, rise, lowest, highest) = (
+            one.distances() for one in (self.both.now, self.both.then)
+        )
+        a, b, turned = self.a, np.abs(self.b), np.asarray(self.b) < 0
+        fall, rise = np.where(turned, rise, fall), np.where(turned, fall, rise)
+        lowest, highest = np.where(turned, highest, lowest), np.where(turned, lowest, highest)
+        return (
+            (np.hypot(a * down, b * rise), a * down + b * rise, first | highest),
+            (np.hypot(a * up, b * fall), a * up + b * fall, last | lowest),
+        )
+
+    def widths(self) -> tuple[Value, Value]:
+        """Return how far the true sum may be below and above the estimate."""
+        width = self.noise.half_width(self.both.level)
+        if self.both.now.ends is None:
+            return width, width
+        alike = self._alike
+        factor = np.divide(width, alike, out=np.ones(np.shape(alike)), where=alike > 0)
+        below, above = (np.where(ends, full, factor * part) for part, full, ends in self._sides())
+        return below, above
+
+    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
+        """Tell where the sum may be that far off: a test of the level."""
+        if self.both.now.ends is None:
+            return self.noise.holds(distance, level)
+        high = self.a * self.both.now.values > self.b * self.both.then.values
+        sides = zip(*self._sides(), strict=True)
+        part, full, ends = (np.where(high, below, above) for below, above in sides)
+        # how far off it is where errors are those of the noise alone
+        far = np.where(distance > 0, np.inf, 0.0)
+        off = np.divide(distance * self._alike, part, out=far, where=part > 0)
+        held: np.ndarray = np.where(ends, distance <= full, self.noise.holds(off, level))
+        return held
+
+
+def _difference(both: _Both) -> np.ndarray:
+    """Return differences, their errors and both ends of their intervals."""
+    now, then = both.now, both.then
+    estimate, error = now.values - then.values, both.error(1.0, 1.0)
+    down, up = error.widths()
+    if isinstance(now.part, TotalPart) and now.part.integer:  # and so is the change
+        down, up = np.floor(down), np.floor(up)
+    low, high = estimate - down, estimate + up
+    if now.ends is not None:
+        low = np.maximum(low, now.span[0] - then.span[1])
+        high = np.minimum(high, now.span[1] - then.span[0])
+    return np.stack(np.broadcast_arrays(estimate, error.deviation, low, high), axis=1)
+
+
+def _percent(both: _Both) -> np.ndarray:
+    """Return relative changes in percent, their errors and both ends of their intervals."""
+    now, then = both.now, both.then
+    if then.part.times is not None and then.part.times.counted != "in seconds":
+        rule = "is for numbers and durations, and points in time have no zero"
+        raise QueryError.about("percent", rule, True, "Leave it out.")
+    span = span_of_signs(now.span, then.span)
+    errors = [norm([np.zeros(len(now.values)), *one.deviations.values()]) for one in (now, then)]
+    least = 1.0 if isinstance(then.part, CountPart) else np.where(errors[1] > 0, errors[1], 1.0)
+    size = [float(np.max(one, initial=0.0)) for one in errors]
+    unit = size[0] / size[1] if all(size) else 1.0
+    quotient = Quotients(now.values, then.values, least, span, unit, both.error)
+    found = estimate_quotients(pd.RangeIndex(len(now.values)), quotient, both.level)
+    return 100 * (found.to_numpy() - [1.0, 0.0, 1.0, 1.0])
+
+
+def _in_rows(
+    tables: list[np.ndarray], now: pd.DataFrame, alone: pd.Index, rows: np.ndarray
+) -> pd.DataFrame:
+    """Put changes on the rows of both releases; where several columns were released, by column."""
+    index = now.index.append(alone) if len(alone) else now.index
+    numbers = np.full((len(index), len(tables), len(_COLUMNS)), np.nan)
+    numbers[rows] = np.stack(tables, axis=1)
+    only_in = np.full(len(index), None, object)
+    only_in[: len(now)] = "released"
+    only_in[len(now) :] = "before"
+    only_in[rows] = None
+    width = len(tables)
+    if width > 1:
+        levels = [index.get_level_values(level).repeat(width) for level in range(index.nlevels)]
+        columns = pd.Index(list(now.columns) * len(index), tupleize_cols=False)
+        index = pd.MultiIndex.from_arrays([*levels, columns], names=[*index.names, "column"])
+    found = pd.DataFrame(numbers.reshape(-1, len(_COLUMNS)), index=index, columns=_COLUMNS)
+    if len(rows) < len(only_in):
+        found["only_in"] = np.repeat(only_in, width)
+    return found

@@ -1,0 +1,160 @@
+"""What a report shows of two released tables side by side, and of the changes between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pandas as pd
+
+from dpframe.accuracy.change import change_of
+from dpframe.accuracy.intervals import intervals_of
+from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
+from dpframe.certificates.verify import certificate_of
+from dpframe.errors import QueryError
+from dpframe.reporting.tables import MOST_ROWS, CellView, cells_of, number_text
+
+_MOST_PAIRS = MOST_ROWS // 2
+
+
+@dataclass(frozen=True)
+class ChangeCell:
+    """One released number in both tables.
+
+    Parameters
+    ----------
+    before, now
+        The numbers with intervals, drawn on one scale.
+    change
+        How they differ, with an interval; empty where one is missing.
+    percent
+        The same in percent; empty where that has no meaning.
+    drowned
+        Whether the interval of the change holds 0.
+    """
+
+    before: CellView
+    now: CellView
+    change: str
+    percent: str
+    drowned: bool
+
+
+@dataclass(frozen=True)
+class ChangeView:
+    """Two tables side by side.
+
+    Parameters
+    ----------
+    before, now
+        What they are called on the page.
+    level
+        Of which level intervals are.
+    keys
+        Names of the labels of rows.
+    columns
+        Labels of the columns.
+    rows
+        Labels of each row, and a cell for each column.
+    hidden
+        How many rows are not shown.
+    note
+        Why there are no changes; empty where there are.
+    """
+
+    before: str
+    now: str
+    level: str
+    keys: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    rows: Sequence[tuple[Sequence[str], Sequence[ChangeCell]]] = ()
+    hidden: int = 0
+    note: str = ""
+
+
+def compare_tables(
+    names: tuple[str, str], before: pd.DataFrame, now: pd.DataFrame, level: float
+) -> ChangeView:
+    """Gather what is shown of the changes between two tables that were verified.
+
+    Parameters
+    ----------
+    names
+        What the tables are called.
+    before, now
+        The tables.
+    level
+        Confidence level of intervals.
+    """
+    view = ChangeView(*names, f"{100 * level:g} %")
+    ours, theirs = certificate_of(now), certificate_of(before)
+    try:
+        changes = change_of(now, ours, before, theirs, level, percent=False)
+    except QueryError as error:
+        return ChangeView(*names, view.level, note=str(error))
+    try:
+        percents = change_of(now, ours, before, theirs, level, percent=True)
+    except QueryError:  # points in time have none
+        percents = pd.DataFrame(index=changes.index, columns=changes.columns, dtype=float)
+    parts = ours.columns
+    index = changes.index[:: len(parts)]
+    index = index if len(parts) == 1 else cast(pd.MultiIndex, index).droplevel(-1)
+    shown = index[:_MOST_PAIRS]
+    columns = []
+    for place, part in enumerate(parts):
+        pair = [_column(one, place, shown, level) for one in (before, now)]
+        values = pd.concat([value for value, _ in pair], ignore_index=True)
+        ends = pd.concat([end for _, end in pair], ignore_index=True)
+        cells = cells_of(values, ends, part.origin, None)
+        rows = slice(place, len(parts) * len(shown), len(parts))
+        own = changes.iloc[rows], percents.iloc[rows]
+        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, *own))
+    labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
+    return ChangeView(
+        *names,
+        view.level,
+        ["" if key is None else str(key) for key in shown.names],
+        [str(label) for label in now.columns[: len(parts)]],
+        [*zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)],
+        len(index) - len(shown),
+    )
+
+
+def _column(
+    released: pd.DataFrame, place: int, rows: pd.Index, level: float
+) -> tuple[pd.Series, pd.DataFrame]:
+    """Return the numbers of some rows and the ends of their intervals, missing where none are."""
+    ends = intervals_of(released, certificate_of(released), level)
+    values = pd.DataFrame(released).iloc[:, place]
+    alike = rows.isin(released.index).all()
+    values = values if alike or values.dtype.kind != "i" else values.astype("Int64")
+    bars = ends.iloc[:, 2 * place : 2 * place + 2].set_axis(["low", "high"], axis=1)
+    return values.reindex(rows), bars.reindex(rows)
+
+
+def _cells(
+    before: list[CellView],
+    now: list[CellView],
+    part: ReleasedColumn,
+    changes: pd.DataFrame,
+    percents: pd.DataFrame,
+) -> list[ChangeCell]:
+    """Put the cells of a column beside their changes."""
+    unit = "" if part.times is None else " s"
+    whole = isinstance(part, TotalPart) and part.integer
+    texts = zip(_texts(changes, unit, whole=whole), _texts(percents, " %"), strict=True)
+    drowned = (changes["low"] <= 0) & (changes["high"] >= 0)
+    rows = zip(before, now, texts, drowned, strict=True)
+    return [ChangeCell(one, two, *text, bool(noise)) for one, two, text, noise in rows]
+
+
+def _texts(changes: pd.DataFrame, unit: str, *, whole: bool = False) -> list[str]:
+    """Show changes with their intervals; nothing where one is missing."""
+    found = []
+    for estimate, low, high in zip(
+        changes["estimate"], changes["low"], changes["high"], strict=True
+    ):
+        width = (high - low) / 2
+        ends = (int(end) if whole and end.is_integer() else end for end in (estimate, low, high))
+        value, first, last = (number_text(end, width) for end in ends)
+        found.append(f"{value}{unit} ({first} to {last})" if value else "")
+    return found
