@@ -228,11 +228,21 @@ class ScanEngine:
 
 def _added_up(frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
     """Add up tasks of one privacy unit, batch by batch where every row is one."""
-    frame = frame.where([task.where for task in tasks])
+    frame = frame.where([condition for task in tasks for condition in _conditions_of(task)])
     if tasks[0].unit:
         return _added_up_by_unit(frame, tasks, add)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)
     return add(map(frame.view, tables), tasks, None)
+
+
+def _conditions_of(task: Task | LabelTask) -> list[Condition | None]:
+    """List conditions of which every row that matters satisfies one; `None` is always satisfied.
+
+    A cap keeps some rows of a unit, also in place of those that a term leaves out.
+    """
+    if task.where is None and isinstance(task, Task) and not task.unit:
+        return [term.where for term in task.terms]
+    return [task.where]
 
 
 def _added_up_by_unit(
