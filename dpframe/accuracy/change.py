@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED
 from dpframe.certificates.verify import verify
 from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
+from dpframe.forks import cached_property
 from dpframe.html import bounds_text
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.laws import IndependentSum, Law
