@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Never
 
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
-from dpframe.accessors.parquet import ParquetScan, scan_parquet
+from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function
 from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import combine
@@ -64,8 +64,8 @@ __all__ = [
     "Certificate",
     "DPAccessor",
     "Ledger",
-    "ParquetScan",
     "Query",
+    "Scan",
     "aggregate",
     "between",
     "certificate_schema",
@@ -98,6 +98,7 @@ __all__ = [
     "rename",
     "replay",
     "report",
+    "scan",
     "scan_parquet",
     "schema",
     "select",

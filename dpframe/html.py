@@ -130,11 +130,14 @@ def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
     """Return names and values of what is declared about a frame as a whole."""
     caps, ledger = declaration.caps, declaration.ledger
     named = dict(max_rows=caps.rows, max_groups=caps.groups, max_rows_per_group=caps.rows_per_group)
-    budget = None if ledger is None else ledger.budget
+    budget = "none: releases are not added up"
+    if ledger is not None:
+        budget = budget_text(ledger.budget)
+        budget = budget if ledger.part is None else f"{budget} for every {ledger.part}"
     return [
         ("privacy unit", unit_lines(declaration.unit_columns, named)),
         ("neighbors", declaration.neighboring),
-        ("budget", "none: releases are not added up" if budget is None else budget_text(budget)),
+        ("budget", budget),
     ]
 
 

@@ -264,6 +264,7 @@ def test_what_a_class_makes_of_a_part_does_not_matter():
     assert type(check_part(Month.MARCH)) is str
 
 
+@pytest.mark.full
 def test_a_status_is_read_in_another_process_however_many_parts_were_charged():
     ledger = Ledger(budget=PURE, part="week")
     for part in range(1500):
