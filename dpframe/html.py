@@ -42,7 +42,7 @@ def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
     return section(title_html(title), pairs(rows))
 
 
-def budget_html(status: Any) -> str:
+def budget_html(status: Any, whose: str) -> str:
     """Return what is spent and left of a budget as HTML.
 
     What is left is rounded down: as much as is shown can be spent.
@@ -53,11 +53,13 @@ def budget_html(status: Any) -> str:
         The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
         `remaining_share`, `largest_share`, `remaining_delta`, and `releases`, a frame with one row
         per release.
+    whose
+        Of which parts of the data this is the budget; nothing where there are none.
     """
     budget = status.budget
     bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
     rows = [
-        ("budget", budget_text(budget)),
+        ("budget", f"{budget_text(budget)}{whose}"),
         ("used", f"{status.used:.1%}"),
         ("left", f"{floor(100 * status.remaining_share)}%"),
         *(("", line) for line in [*noise_left(status, floor), share_left(status, floor)] if line),

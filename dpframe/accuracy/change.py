@@ -55,7 +55,9 @@ def change(
     level
         Confidence level of the intervals, in (0, 1), each by itself.
     percent
-        Whether changes are in percent of the cells before.
+        Whether changes are in percent of the cells before. A cell before that is below its standard
+        error, or a count below 1, is taken for that in estimates; one that is kept within bounds is
+        taken for no more than the middle of them.
 
     Returns
     -------
@@ -355,6 +357,10 @@ def _percent(both: _Both) -> np.ndarray:
     span = span_of_signs(now.span, then.span)
     errors = [norm([np.zeros(len(now.values)), *one.deviations.values()]) for one in (now, then)]
     least = 1.0 if isinstance(then.part, CountPart) else np.where(errors[1] > 0, errors[1], 1.0)
+    if not isinstance(then.part, TotalPart):  # of no rows, it is in the middle of what is possible
+        low, high = then.span
+        half = (high - low) / 2
+        least = np.minimum(least, min(half, abs(low + high) / 2) or half or 1.0)
     size = [float(np.max(one, initial=0.0)) for one in errors]
     unit = size[0] / size[1] if all(size) else 1.0
     quotient = Quotients(now.values, then.values, least, span, unit, both.error)

@@ -242,7 +242,7 @@ class BudgetStatus:
 
     def _repr_html_(self) -> str:
         """Show the budget in a notebook."""
-        return budget_html(self)
+        return budget_html(self, self._whose)
 
     @property
     def left(self) -> str:

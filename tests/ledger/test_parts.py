@@ -342,6 +342,8 @@ def test_status_shows_a_part_and_all():
     assert "(1e-07 of it for extra deltas) for every week;" in repr(kept.status())
     with raises(BudgetExceededError, "for every week; .parts of the status shows the fullest."):
         ledger.charge(of(None, pure(0.5)))
+    assert "for every week; below" in ledger.status()._repr_html_()
+    assert "for week=" in ledger.status(part=1)._repr_html_()
     assert list(ledger.status().parts.index) == ["2", "1"]
     assert len(Ledger(budget=PURE).status().parts) == 0
 
