@@ -201,21 +201,33 @@ class DPAccessor(PrivateAccessor):
         """
         return best(self._frame)
 
-    def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
+    def combine(
+        self, weights: Weights, level: float = 0.95, *, sampling: bool = False
+    ) -> pd.DataFrame:
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
-        return combine(self._frame, weights, level)
+        return combine(self._frame, weights, level, sampling=sampling)
 
     def change(
-        self, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False
+        self,
+        before: pd.DataFrame,
+        level: float = 0.95,
+        *,
+        percent: bool = False,
+        sampling: bool = False,
     ) -> pd.DataFrame:
         """Return the change of every cell since another release; see `dpframe.change`."""
-        return change(self._frame, before, level, percent=percent)
+        return change(self._frame, before, level, percent=percent, sampling=sampling)
 
     def ratio(
-        self, numerator: Hashable, denominator: Hashable, level: float = 0.95
+        self,
+        numerator: Hashable,
+        denominator: Hashable,
+        level: float = 0.95,
+        *,
+        sampling: bool = False,
     ) -> pd.DataFrame:
         """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
-        return ratio(self._frame, numerator, denominator, level)
+        return ratio(self._frame, numerator, denominator, level, sampling=sampling)
 
     def percent(
         self,
@@ -223,10 +235,11 @@ class DPAccessor(PrivateAccessor):
         level: float = 0.95,
         *,
         by: Hashable | list[Hashable] | None = None,
+        sampling: bool = False,
         join: bool = False,
     ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
-        return percent(self._frame, column, level, by=by, join=join)
+        return percent(self._frame, column, level, by=by, sampling=sampling, join=join)
 
     def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
         """Return the number of rows with values in a range; see `dpframe.between`."""
