@@ -12,6 +12,7 @@ from dpframe.accessors.showing import no_dp_of_groups, no_dp_of_series
 from dpframe.accuracy import intervals
 from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import Weights, combine
+from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.certificate import Certificate
@@ -240,6 +241,10 @@ class DPAccessor(PrivateAccessor):
     ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
         return percent(self._frame, column, level, by=by, sampling=sampling, join=join)
+
+    def independence(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+        """Test whether two groupings of released counts are independent; `dpframe.independence`."""
+        return independence(self._frame, column, level)
 
     def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
         """Return the number of rows with values in a range; see `dpframe.between`."""
