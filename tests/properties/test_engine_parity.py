@@ -314,13 +314,14 @@ def in_polars(table):
     return pl.from_arrow(table.combine_chunks())
 
 
+DUCKDB = duckdb.connect()
 SOURCES = {
     "table": lambda table, _: table,
     "function": lambda table, _: lambda: table.to_reader(max_chunksize=5),
     "feather": in_a_feather_file,
     "polars": lambda table, _: in_polars(table),
     "lazy": lambda table, _: in_polars(table).lazy(),
-    "duckdb": lambda table, _: duckdb.connect().from_arrow(table),
+    "duckdb": lambda table, _: DUCKDB.from_arrow(table),
 }
 
 
