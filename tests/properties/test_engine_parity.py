@@ -337,7 +337,7 @@ def of_stream(source, labels):
 
 
 @pytest.mark.parametrize("form", SOURCES)
-@pytest.mark.sampled(every=41, full=4)
+@pytest.mark.sampled(every=85, full=41)
 def test_scans(form, frame, everything, tmp_path):
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
