@@ -6,8 +6,8 @@ except ImportError as error:
     raise ImportError("dpframe.dask needs Dask: pip install 'dpframe[dask]'.") from error
 
 from dpframe.accessors.private import PrivateAccessor
-from dpframe.engines import ENGINES
+from dpframe.engines import register
 from dpframe.engines.dask import DaskEngine
 
-ENGINES.append(DaskEngine())
+register(DaskEngine())
 register_dataframe_accessor("dp")(PrivateAccessor)

@@ -63,7 +63,7 @@ class PrivacyTestError(BaseException):
         The unit, the rule, the draw and what to change.
     rule
         The rule that was broken: "invariance", "charge", "additivity", "repetition", "empty frame",
-        "failure", "no effect" or "outside"; empty where a block was used wrongly.
+        "failure", "no effect", "outside" or "engine"; empty where a block was used wrongly.
     unit
         The privacy unit that it was broken for; `None`: any.
     draw

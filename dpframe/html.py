@@ -103,7 +103,7 @@ def share_left(status: Any, shown: Callable[[float], str]) -> str:
 
 def budget_text(budget: Any) -> str:
     """Show a budget, with what is kept of it."""
-    kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
+    kept = f" ({budget.discovery:g} of it for extra deltas)" if budget.discovery else ""
     return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
 
 
@@ -128,11 +128,14 @@ def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
     """Return names and values of what is declared about a frame as a whole."""
     caps, ledger = declaration.caps, declaration.ledger
     named = dict(max_rows=caps.rows, max_groups=caps.groups, max_rows_per_group=caps.rows_per_group)
-    budget = None if ledger is None else ledger.budget
+    budget = "none: releases are not added up"
+    if ledger is not None:
+        budget = budget_text(ledger.budget)
+        budget = budget if ledger.part is None else f"{budget} for every {ledger.part}"
     return [
         ("privacy unit", unit_lines(declaration.unit_columns, named)),
         ("neighbors", declaration.neighboring),
-        ("budget", "none: releases are not added up" if budget is None else budget_text(budget)),
+        ("budget", budget),
     ]
 
 
@@ -168,9 +171,9 @@ def unit_words(columns: Sequence[object]) -> str:
     Examples
     --------
     >>> unit_words(["aircraft", "week"])
-    "one 'aircraft' in one 'week'; a person in k of them is protected as k units"
+    "one 'aircraft' in one 'week'; a person in k such units is protected as k units"
     """
-    several = "; a person in k of them is protected as k units" * (len(columns) > 1)
+    several = "; a person in k such units is protected as k units" * (len(columns) > 1)
     return f"one {' in one '.join(map(repr, columns))}{several}"
 
 

@@ -262,16 +262,6 @@ def test_intervals_of_quotients_are_hardly_wider_than_the_least_ones(name):
     assert float(width) / float(least) == pytest.approx(float(ratio[:-1]), abs=0.02)
 
 
-@pytest.mark.parametrize(
-    "page, least", [("caps-and-bounds", "1.82"), ("denoising-measured", "1.04")]
-)
-def test_what_real_data_decide_is_said_as_it_was_measured(page, least):
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    section = text.split("\n## The same question in another form")[1].split("\n## ")[0]
-    assert re.search(rf"{page}\.md#[a-z-]+\), at\s+worst {least} times", section)
-    assert least in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("groups", [2, 3, 4, 5])
 def test_ten_tables_have_the_errors_that_are_shown(groups):

@@ -17,7 +17,7 @@ from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
-from dpframe.engines import Frame
+from dpframe.engines import ACCESSORS, Frame
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.ledger.ledger import Ledger
@@ -333,3 +333,6 @@ class PrivateAccessor:
     def budget(self) -> BudgetStatus:
         """What is spent of the declared budget and what is left."""
         return self.ledger.status()
+
+
+ACCESSORS.append(PrivateAccessor)  # `register` gives it to classes of frames

@@ -1,5 +1,6 @@
 """What an engine must do: exact integer totals of a private frame, and never noise."""
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -21,11 +22,26 @@ Frame: TypeAlias = Any
 
 
 class Engine(Protocol):
-    """Adds up the rows of one kind of frame. A new engine is one file and a row of `ENGINES`."""
+    """Adds up the rows of one kind of frame, such as tables of a database or a cluster.
 
+    A subclass writes `handles`, `columns`, `totals` and `labels`; the other methods have an answer
+    that is safe for frames of which nothing else is known. `register` makes it known;
+    `dpframe.testing.check_engine` compares it with pandas.
+
+    What an engine is told is public: labels, keys, conditions, caps and integer maps. What it reads
+    is private, and leaves it as integers alone. It never adds noise. Reading rows happens after the
+    budget was charged: what can fail for a public reason belongs into `check`.
+    """
+
+    @abstractmethod
     def handles(self, frame: object) -> bool:
-        """Tell whether this engine can read the frame."""
+        """Tell whether this engine can read the frame.
 
+        What is declared is kept on the frame object, as an attribute, and not on what is made of
+        it: such objects need a `__dict__` and weak references.
+        """
+
+    @abstractmethod
     def columns(self, frame: Frame) -> list[Hashable]:
         """List the column labels of the frame, in order; they are public."""
 
@@ -41,18 +57,26 @@ class Engine(Protocol):
         QueryError
             If several columns of the frame carry a label, or it is no valid Unicode.
         """
+        check_labels(self.columns(frame), columns)
 
     def type_of(self, frame: Frame, label: Hashable) -> str | None:
-        """Name the type of a column where it is public; `None` where one cell may decide on it."""
+        """Name the type of a column where it is public; `None` where one cell may decide on it.
+
+        Types are named as Arrow or NumPy does: "string", "int64", "float64", "bool", "date32[day]",
+        "timestamp[us]". Keys and parts that no value of the type equals are refused.
+        """
+        return None
 
     def mark(self, frame: Frame) -> None:
         """Mark a frame as declared, if frames made of it can be recognized by that."""
 
     def is_derived(self, frame: Frame) -> bool:
         """Tell whether a frame that is not declared shows that it was made of a marked one."""
+        return False
 
     def attrs(self, frame: Frame) -> Mapping[Any, Any]:
         """Return the `attrs` of the frame, as pandas keeps them; empty where it has none."""
+        return {}
 
     def gather(self, frame: Frame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Put all rows of some columns together in memory, as a frame of pandas; no release does.
@@ -60,16 +84,20 @@ class Engine(Protocol):
         Raises
         ------
         DPFrameError
-            If there are more than `MOST_GATHERED` rows to be read.
+            If there are more than `MOST_GATHERED` rows, or the engine puts none together.
         """
+        way_out = "Diagnose a sample of units in a frame of pandas that is declared alike."
+        raise DPFrameError(f"the engine of this frame puts no rows together. {way_out}")
 
+    @abstractmethod
     def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up every term of some tasks in every cell, in as few passes as it takes.
 
         `totals[t, c] = sum over kept rows i in cell c of term_t(i), modulo 2**64`: an int64 array
         of shape (terms, cells) per task. What a row adds depends on its own values; which rows
-        are kept of a unit depends on the rows of that unit and on fresh randomness. Nothing is
-        raised or warned of because of private values, and the frame is not changed.
+        are kept of a unit depends on the rows of that unit and on fresh randomness. Tasks of one
+        call that ask the same of a unit keep the same of its rows. Nothing is raised or warned of
+        because of private values, and the frame is not changed.
 
         Raises
         ------
@@ -77,6 +105,7 @@ class Engine(Protocol):
             If a column that a task names is missing from the frame, or there more than once.
         """
 
+    @abstractmethod
     def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
         """Find the labels that rows have, and count units on each, in as few passes as it takes.
 

@@ -1,25 +1,29 @@
 """The engine of Dask collections: totals are made where the partitions are, and then added up.
 
 Without privacy units a partition is totaled by itself. With them, rows are split into buckets
-first, all rows of a unit into one, because caps need them together. Both are one graph, which is
-computed once, by the scheduler of the user's choice.
+first, all rows of a unit into one, because caps need them together. A cluster shuffles them from
+worker to worker; elsewhere they pass through this process. All graphs have a few tasks for each
+partition, and are computed by the scheduler of the user's choice.
 """
 
 import ctypes
-import itertools
 import math
 import os
+import pickle
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
-from operator import add, getitem
+from operator import add
 from threading import Lock
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+import cloudpickle
 import dask.dataframe
+import dask.local
 import dask.threaded
 import numpy as np
 import pandas as pd
@@ -30,6 +34,7 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.system import CPU_COUNT
 
 from dpframe.columns import filters, values
+from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.engines.base import Frame, check_gathered, check_labels
@@ -110,6 +115,7 @@ _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, int | None], list[Any
 
 _ADDED_AT_ONCE = 8  # totals of partitions
 _MOST_PIECES = 4096  # pairs of a partition and a bucket; rows of more are split in two rounds
+_MOST_BUCKETS = 512  # that workers of a cluster split a partition into
 _DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
 
 
@@ -165,7 +171,7 @@ class DaskEngine:
         """
         self.check(frame, labels_of(tasks))
         grouped = group_by_unit(tasks)
-        computed = _compute_graphs([_delay_totals(frame, some) for some in grouped.values()])
+        computed = _added_up(frame, list(grouped.values()), totals_of)
         totals = dict(zip(grouped, map(iter, computed), strict=True))
         return [next(totals[task.unit]) for task in tasks]
 
@@ -173,7 +179,7 @@ class DaskEngine:
     def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
         """Count units by label; errors and warnings as for totals."""
         self.check(frame, task.columns)
-        found: LabelCounts = _compute_graphs([_delay_totals(frame, [task], label_counts)])[0][0]
+        found: LabelCounts = _added_up(frame, [[task]], label_counts)[0][0]
         return found
 
 
@@ -200,7 +206,7 @@ def _compute_graphs(graphs: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """What every partition is asked for. It stands in the graph once, however large it is.
+    """What every partition is asked for. It stands in a graph once, however large it is.
 
     Parameters
     ----------
@@ -211,12 +217,16 @@ class _Job:
     ranges, buckets_per_range
         The buckets that rows are split into: their ranges in the first round, and the buckets of
         a range in the second.
+    packed
+        Whether pieces of frames are bytes on their way, as between processes: they are pickled
+        where they are made, and unpickled where they are needed.
     """
 
     tasks: tuple[Any, ...]
     add: _Adder
     ranges: int
     buckets_per_range: int
+    packed: bool
 
     @property
     def unit(self) -> list[Hashable]:
@@ -233,22 +243,116 @@ class _Job:
         return unit_buckets(columns, self.ranges * self.buckets_per_range)
 
 
-def _delay_totals(frame: Frame, tasks: Sequence[Any], add: _Adder = totals_of) -> Any:
-    """Build the graph of the totals of some tasks with one privacy unit, or none."""
-    job = _Job(tuple(tasks), add, *_rounds(frame.npartitions))
-    first = _split_by_range if job.unit else _total_part
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """Pieces of frames, or their bytes, that a task is given; Dask looks for no keys among them."""
+
+    pieces: list[Any]
+
+    def frames(self) -> list[pd.DataFrame]:
+        """Return the pieces as frames."""
+        return [
+            pickle.loads(piece) if isinstance(piece, bytes) else piece  # noqa: S301, made here
+            for piece in self.pieces
+        ]
+
+
+def _added_up(frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder) -> list[list[Any]]:
+    """Add up groups of tasks, of which each has one privacy unit, or none."""
+    get = get_scheduler(collections=[frame])
+    packed = get not in (dask.threaded.get, dask.local.get_sync)
+    clustered = _is_of_cluster(get)
+    ranges, buckets = _rounds(frame.npartitions)
+    if clustered:
+        ranges, buckets = min(frame.npartitions, _MOST_BUCKETS), 1
+    jobs = [_Job(tuple(tasks), add, ranges, buckets, packed) for tasks in groups]
+    graphs = [_delay_first(frame, job, clustered) for job in jobs]
+    found = list(_compute_graphs(graphs))
+    at = [place for place, graph in enumerate(graphs) if isinstance(graph, list)]
+    for place, totals in zip(
+        at, _total_pieces([(jobs[place], found[place]) for place in at]), strict=True
+    ):
+        found[place] = totals
+    return found
+
+
+def _is_of_cluster(get: Any) -> bool:
+    """Whether a scheduler is that of a client of `distributed`."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(
+        getattr(get, "__self__", None), distributed.Client
+    )
+
+
+def _delay_first(frame: Frame, job: _Job, clustered: bool) -> Any:
+    """Build the graph that reads the partitions.
+
+    Returns
+    -------
+    Delayed or list of Delayed
+        The totals; or, where rows have to pass through this process, the pieces of each partition.
+    """
     # pure=False: no key is ever used twice, for what a cap keeps is drawn anew
     asked = delayed(job, pure=False, traverse=False)
-    needed = _project(frame, labels_of(tasks))
+    needed = _project(frame, labels_of(job.tasks))
+    split = bool(job.unit) and frame.npartitions > 1
+    first: Callable[..., object] = _split_by_range if split else _total_part
+    if split and clustered:
+        parts = needed.map_partitions(_pack_part, asked, meta=_pack([]), enforce_metadata=False)
+        # whoever reads the plan of the shuffle sees two columns: values stay as they are in bytes
+        needed = parts.shuffle("bucket", npartitions=job.ranges, shuffle_method="p2p")
+        first = _total_packed
     parts = needed.map_partitions(first, asked, meta=(None, object), enforce_metadata=False)
     parts = parts.to_delayed()
-    layer = _Layer(asked.key)
-    keys = [part.key for part in parts]
-    if job.unit:
-        keys = layer.gather(keys, job.ranges, job.buckets_per_range)
-    layer.total(keys)
-    graph = HighLevelGraph.from_collections(layer.name, layer.graph, dependencies=[asked, *parts])
-    return Delayed(layer.name, graph, layer=layer.name)
+    if split and not clustered:
+        return list(parts)
+    layer = _Layer("totals")
+    layer.total([part.key for part in parts])
+    return layer.delay(asked, *parts)
+
+
+def _total_pieces(split: Sequence[tuple[_Job, list[Any]]]) -> list[Any]:
+    """Total the pieces of split partitions, in one round of tasks or two."""
+    again = iter(_split_again([one for one in split if one[0].buckets_per_range > 1]))
+    graphs = []
+    for job, splits in split:
+        asked = delayed(job, pure=False, traverse=False)
+        pieces = next(again) if job.buckets_per_range > 1 else _regrouped(splits, job.ranges)
+        layer = _Layer("totals")
+        layer.total([layer.add(_total_together, _Pieces(own), asked.key) for own in pieces])
+        graphs.append(layer.delay(asked))
+    return list(_compute_graphs(graphs)) if graphs else []
+
+
+def _split_again(split: Sequence[tuple[_Job, list[Any]]]) -> list[list[list[Any]]]:
+    """Split the pieces of each range into its buckets, those of some partitions at once."""
+    graphs = []
+    for job, splits in split:
+        size = math.isqrt(len(splits) - 1) + 1
+        asked = delayed(job, pure=False, traverse=False)
+        layer = _Layer("split")
+        for at in range(job.ranges):
+            for start in range(0, len(splits), size):
+                some = [pieces[at] for pieces in splits[start : start + size]]
+                layer.add(_split_by_bucket, _Pieces(_present(some)), asked.key)
+        layer.graph[layer.name] = (list, list(layer.graph))
+        graphs.append(layer.delay(asked))
+    found = []
+    computed = _compute_graphs(graphs) if graphs else []
+    for (job, _), pieces in zip(split, computed, strict=True):
+        groups = len(pieces) // job.ranges
+        ranges = [pieces[at : at + groups] for at in range(0, len(pieces), groups)]
+        found.append([own for some in ranges for own in _regrouped(some, job.buckets_per_range)])
+    return found
+
+
+def _regrouped(splits: Sequence[list[Any]], places: int) -> list[list[Any]]:
+    """Put together the pieces of each place of some splits."""
+    return [_present([split[at] for split in splits]) for at in range(places)]
+
+
+def _present(pieces: Sequence[Any]) -> list[Any]:
+    return [piece for piece in pieces if piece is not None]
 
 
 def _rounds(partitions: int) -> tuple[int, int]:
@@ -267,54 +371,29 @@ def _project(frame: Frame, labels: Sequence[Hashable]) -> Frame:
 
 
 class _Layer:
-    """What is done with the partitions, once they are totaled or split.
+    """What is done once partitions are totaled or split, under keys of its own."""
 
-    Parameters
-    ----------
-    asked
-        Key of the job.
-    """
-
-    def __init__(self, asked: Hashable) -> None:
-        self.name = f"dpframe-totals-{uuid4().hex}"
+    def __init__(self, what: str) -> None:
+        self.name = f"dpframe-{what}-{uuid4().hex}"
         self.graph: dict[Hashable, Any] = {}
-        self._asked = asked
 
-    def gather(self, splits: list[Hashable], ranges: int, buckets_per_range: int) -> list[Hashable]:
-        """Return keys of the totals of the buckets, from the keys of the split partitions."""
-        if buckets_per_range == 1:
-            return self._regroup(splits, ranges, _totaled_together)
-        size = math.isqrt(len(splits) - 1) + 1
-        groups = [splits[start : start + size] for start in range(0, len(splits), size)]
-        again = [self._regroup(group, ranges, _split_by_bucket) for group in groups]
-        totals = (
-            self._regroup(split, buckets_per_range, _totaled_together)
-            for split in zip(*again, strict=True)
-        )
-        return list(itertools.chain(*totals))
+    def add(self, function: Callable[..., object], *arguments: object) -> Hashable:
+        """Add a task, return its key."""
+        key = f"{self.name}-{function.__name__.strip('_')}", len(self.graph)
+        self.graph[key] = (function, *arguments)
+        return key
 
     def total(self, keys: list[Hashable]) -> None:
         """Add up totals, few at once."""
         while len(keys) > _ADDED_AT_ONCE:
             starts = range(0, len(keys), _ADDED_AT_ONCE)
-            keys = [self._add(_add_parts, keys[at : at + _ADDED_AT_ONCE]) for at in starts]
+            keys = [self.add(_add_parts, keys[at : at + _ADDED_AT_ONCE]) for at in starts]
         self.graph[self.name] = (_add_parts, keys)
 
-    def _regroup(
-        self, splits: Iterable[Hashable], places: int, function: Callable[..., object]
-    ) -> list[Hashable]:
-        """Call a function once for every place, with the frames at that place of all splits."""
-        # picking is a task of its own, so that nothing else is sent to where a frame is needed
-        return [
-            self._add(function, [self._add(getitem, split, at) for split in splits], self._asked)
-            for at in range(places)
-        ]
-
-    def _add(self, function: Callable[..., object], *arguments: object) -> Hashable:
-        """Add a task, return its key."""
-        key = f"{self.name}-{function.__name__}", len(self.graph)
-        self.graph[key] = (function, *arguments)
-        return key
+    def delay(self, *dependencies: Any) -> Any:
+        """Return what stands under the name of the layer."""
+        graph = HighLevelGraph.from_collections(self.name, self.graph, dependencies=dependencies)
+        return Delayed(self.name, graph, layer=self.name)
 
 
 def _add_parts(parts: Iterable[Sequence[Any]]) -> list[Any]:
@@ -331,18 +410,53 @@ def _total_part(part: pd.DataFrame, job: _Job) -> list[Any]:
 
 @silent
 @kept_memory()
-def _totaled_together(frames: Sequence[pd.DataFrame], job: _Job) -> list[Any]:
-    """Total frames that together hold all rows of their units."""
-    return job.add([_stack_frames(frames)], job.tasks, 1)
+def _total_together(pieces: _Pieces, job: _Job) -> list[Any]:
+    """Total pieces that together hold all rows of their units."""
+    frames = pieces.frames()
+    return job.add([_stack_frames(frames)] if frames else [], job.tasks, 1)
 
 
 @silent
 @kept_memory()
-def _split_by_range(part: pd.DataFrame, job: _Job) -> list[pd.DataFrame]:
+def _split_by_range(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Split the rows of a partition that can matter, in their needed columns, into ranges."""
     needed = _dense(part, labels_of(job.tasks))
     rows = np.flatnonzero(_usable(needed, job))
-    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges)
+    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges, job.packed)
+
+
+@silent
+@kept_memory()
+def _split_by_bucket(pieces: _Pieces, job: _Job) -> list[Any]:
+    """Split the rows of one range into its buckets."""
+    frames = pieces.frames()
+    if not frames:
+        return [None] * job.buckets_per_range
+    frame = _stack_frames(frames)
+    rows = np.arange(len(frame))
+    places = job.buckets(frame, rows) // job.ranges
+    return _split(frame, rows, places, job.buckets_per_range, job.packed)
+
+
+def _pack_part(part: pd.DataFrame, job: _Job) -> pd.DataFrame:
+    """Split a partition for a shuffle: a row holds the bytes of all that is in one bucket."""
+    return _pack(_split_by_range(part, job))
+
+
+def _pack(pieces: Sequence[Any]) -> pd.DataFrame:
+    """Put pieces in a frame that can be shuffled by their buckets."""
+    held = [place for place, piece in enumerate(pieces) if piece is not None]
+    rows = pa.array([pieces[place] for place in held], pa.large_binary())
+    return pd.DataFrame(
+        {"bucket": np.array(held, np.int64), "rows": pd.arrays.ArrowExtensionArray(rows)}
+    )
+
+
+def _total_packed(packed: pd.DataFrame, job: _Job) -> list[Any]:
+    """Total a partition of a shuffle, one bucket after the other."""
+    together = packed["rows"].groupby(packed["bucket"].to_numpy())
+    totals = [_total_together(_Pieces(rows.tolist()), job) for _, rows in together]
+    return _add_parts(totals) if totals else _total_together(_Pieces([]), job)
 
 
 def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
@@ -354,16 +468,6 @@ def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
     needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
     needed.columns = pd.Index(labels, tupleize_cols=False)
     return needed
-
-
-@silent
-@kept_memory()
-def _split_by_bucket(frames: Sequence[pd.DataFrame], job: _Job) -> list[pd.DataFrame]:
-    """Split the rows of one range into its buckets."""
-    frame = _stack_frames(frames)
-    rows = np.arange(len(frame))
-    places = job.buckets(frame, rows) // job.ranges
-    return _split(frame, rows, places, job.buckets_per_range)
 
 
 def _usable(frame: pd.DataFrame, job: _Job) -> np.ndarray:
@@ -379,13 +483,15 @@ def _usable(frame: pd.DataFrame, job: _Job) -> np.ndarray:
 
 
 def _split(
-    frame: pd.DataFrame, rows: np.ndarray, places: np.ndarray, count: int
-) -> list[pd.DataFrame]:
+    frame: pd.DataFrame, rows: np.ndarray, places: np.ndarray, count: int, packed: bool
+) -> list[Any]:
     """Split some rows of a frame by their place, below a count; those of one stay in order."""
     order, bounds, _ = order_rows(places.astype(np.min_scalar_type(count)), count)
-    pieces = [frame.take(rows[own]) for own in np.split(order, bounds[1:-1])]
-    for piece in pieces:
+    pieces: list[Any] = [None] * count
+    for place in np.flatnonzero(np.diff(bounds)).tolist():
+        piece = frame.take(rows[order[bounds[place] : bounds[place + 1]]])
         piece.index = pd.RangeIndex(len(piece))
+        pieces[place] = cloudpickle.dumps(piece) if packed else piece
     return pieces
 
 

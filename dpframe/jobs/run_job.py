@@ -154,8 +154,8 @@ def _may_be_charged(ledger: Ledger, name: str) -> bool:
 
 
 def is_used_up(job: Job) -> bool:
-    """Whether nothing is left of the ledger of a job."""
-    return ledger_now(job, here=False).status().largest_share == 0
+    """Whether nothing is left of the ledger of a job, or of the part of it that the job spends."""
+    return ledger_now(job, here=False).status(part=job.options["part"]).largest_share == 0
 
 
 def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:

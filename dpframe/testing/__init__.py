@@ -5,7 +5,8 @@
 
 from dpframe.errors import PrivacyTestError
 from dpframe.testing.check import check
+from dpframe.testing.engines import check_engine
 from dpframe.testing.recorder import record, seeded_noise
 from dpframe.testing.rehearsal import rehearsal
 
-__all__ = ["PrivacyTestError", "check", "record", "rehearsal", "seeded_noise"]
+__all__ = ["PrivacyTestError", "check", "check_engine", "record", "rehearsal", "seeded_noise"]

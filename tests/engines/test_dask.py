@@ -186,14 +186,42 @@ def test_no_unit_adds_more_than_its_groups(partitions):
     assert any((one != kept).any() for one in other)  # drawn anew: equal by chance below 1e-20
 
 
-def test_what_is_drawn_has_keys_of_its_own():
+def graphs_of(collection, task, monkeypatch):
+    """All tasks of a release, by key."""
+    found = {}
+    compute = engine_module._compute_graphs
+
+    def noted(graphs):
+        for graph in (
+            one for part in graphs for one in (part if isinstance(part, list) else [part])
+        ):
+            found.update(graph.dask)
+        return compute(graphs)
+
+    monkeypatch.setattr(engine_module, "_compute_graphs", noted)
+    totals(collection, task)
+    monkeypatch.undo()
+    return found
+
+
+def test_what_is_drawn_has_keys_of_its_own(monkeypatch):
     """A cluster computes a key once: two releases must not share what a cap kept."""
     task = Task(Cells(), (Term("rows"),), unit=("u",), caps=Caps(rows=2))
     collection = split(crowd(), 3)
-    keys = [set(dict(engine_module._delay_totals(collection, [task]).dask)) for _ in range(2)]
-    drawn = [{key for key in some if "_totaled_together" in str(key)} for some in keys]
+    keys = [set(graphs_of(collection, task, monkeypatch)) for _ in range(2)]
+    drawn = [{key for key in some if "total_together" in str(key)} for some in keys]
     assert [len(some) for some in drawn] == [3, 3]
     assert not drawn[0] & drawn[1]
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5, 64, 65])
+def test_tasks_are_a_few_for_each_partition(partitions, monkeypatch):
+    rows = pd.DataFrame({"u": np.arange(3)})
+    collection = dask.dataframe.from_map(lambda _: rows, range(partitions), meta=rows.iloc[:0])
+    task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=2))
+    tasks = graphs_of(collection, task, monkeypatch)
+    assert len(tasks) <= 12 * partitions
+    assert totals(collection, task)[0].ravel().tolist() == [min(2, partitions) * 3, 3]
 
 
 def test_rows_that_fail_the_condition_take_no_room():

@@ -1,5 +1,7 @@
 """A plan that reads and spends of one part of the data."""
 
+import json
+
 import pandas as pd
 import pandera.pandas as pa
 import pytest
@@ -7,7 +9,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError
-from dpframe.jobs.answers import SOUND
+from dpframe.jobs.answers import SOUND, TOO_MUCH
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
@@ -52,6 +54,38 @@ def test_every_month_has_the_whole_budget(tmp_path):
     plan.write_text(PLAN.replace('part = "month"', 'part = "year"'))
     with raises(PlanFileError, "'month', got"):
         release_job(read_plan(plan, Overrides({"month": "2024-03"})))
+
+
+def test_a_run_speaks_of_the_budget_of_its_part(tmp_path, capsys):
+    plan, ledger = str(tmp_path / "plan.toml"), tmp_path / "x.ledger"
+    (tmp_path / "plan.toml").write_text(PLAN)
+    rows = pd.DataFrame({"who": ["a", "b"], "month": ["1", "2"], "zone": ["A", "B"]})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    dpf.Ledger.create(ledger, budget=dpf.Budget(epsilon=1), part="month")
+    for month in ("1", "2"):  # that the first one is used up is no matter of the second
+        assert main(["preview", plan, "--set", f"month={month}"]) == SOUND
+        shown = capsys.readouterr().out
+        assert f"for month='{month}'" in shown
+        assert "Spent      nothing" in shown
+        assert main(["release", plan, "--set", f"month={month}"]) == SOUND
+        assert f"for month='{month}'" in capsys.readouterr().out
+    again = ["release", "--name", "again", plan, "--set"]
+    assert main([*again, "month=2"]) == TOO_MUCH
+    assert "the budget of part='2' is used up; its budget is fixed" in capsys.readouterr().err
+    (tmp_path / "plan.toml").write_text(PLAN.replace("share = 1", "share = 0.5"))
+    assert main(["release", plan, "--set", "month=3", "--json"]) == SOUND
+    told = json.loads(capsys.readouterr().out)["ledger"]
+    assert (told["of_part"], told["used"], len(told["releases"])) == ("3", 0.5, 1)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    assert main([*again, "month=3"]) == TOO_MUCH
+    assert "Left: 50.0% of the budget" in capsys.readouterr().err  # not: used up
+
+
+def test_runs_of_two_parts_have_two_names(tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace("zones {month}", "zones"))
+    with raises(PlanFileError, "release.name has no {month}, but release.part has: the run on the"):
+        read_plan(plan, Overrides({"month": "2024-01"}))
 
 
 CSV = (

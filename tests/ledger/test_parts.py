@@ -264,6 +264,7 @@ def test_what_a_class_makes_of_a_part_does_not_matter():
     assert type(check_part(Month.MARCH)) is str
 
 
+@pytest.mark.full
 def test_a_status_is_read_in_another_process_however_many_parts_were_charged():
     ledger = Ledger(budget=PURE, part="week")
     for part in range(1500):
@@ -337,6 +338,10 @@ def test_status_shows_a_part_and_all():
     assert "for week='1'" in repr(ledger.status(part=1))
     assert "'second'" not in repr(ledger.status(part=1))
     assert "for every week" in repr(ledger.status())
+    kept = Ledger(budget=Budget(epsilon=1, delta=1e-6, discovery=1e-7), part="week")
+    assert "(1e-07 of it for extra deltas) for every week;" in repr(kept.status())
+    with raises(BudgetExceededError, "for every week; .parts of the status shows the fullest."):
+        ledger.charge(of(None, pure(0.5)))
     assert list(ledger.status().parts.index) == ["2", "1"]
     assert len(Ledger(budget=PURE).status().parts) == 0
 

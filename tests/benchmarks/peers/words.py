@@ -159,9 +159,9 @@ tables of pairs, whose means are the smaller tables. For two conditions that exc
 histogram is the better question to them, too. Their means depend on the data, and stand above. An
 empty place was not measured.
 
-What real data decide has no such law: see [suggested caps](caps-and-bounds.md#how-good-it-is), at
-worst 1.82 times the error of the best cap, and
-[denoised means](denoising-measured.md#real-tables-of-means), at worst 1.04 times the raw error.
+What a look costs, and what real data decide, have tables of their own:
+[after a first look](#after-a-first-look), and
+[caps from a look, and denoised means](#caps-from-a-look-and-denoised-means).
 """.splitlines()
 
 WIDTHS = """\

@@ -1,0 +1,174 @@
+"""The check of an engine passes for those that there are, and fails for those that are wrong."""
+
+import itertools
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+import dpframe.testing as dpt
+from dpframe.engines import Engine, engine_for, label_counts, totals_of
+from dpframe.errors import UnknownColumnError
+from dpframe.privacy import noise
+from dpframe.testing import engines
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("dpframe.dask")
+
+
+class Parts:
+    """Frames of pandas, by name of the columns."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+
+def cut(frame):
+    """Cut a frame where units have rows on both sides."""
+    ends = [0, 30, 30, len(frame)]
+    return [frame.iloc[start:end] for start, end in itertools.pairwise(ends)]
+
+
+class PartsEngine(Engine):
+    """Reads parts one after the other; all rows of a unit are put together."""
+
+    def handles(self, frame):
+        return isinstance(frame, Parts)
+
+    def columns(self, frame):
+        return list(frame.parts[0].columns)
+
+    def read(self, frame):
+        return [pd.concat(frame.parts, ignore_index=True)]
+
+    def totals(self, frame, tasks):
+        self.check(frame, [label for task in tasks for label in task.columns])
+        return totals_of(self.read(frame), tasks)
+
+    def labels(self, frame, task):
+        return label_counts(self.read(frame), [task])[0]
+
+
+class CapsPerPart(PartsEngine):
+    """Lets a unit have as many rows in each part."""
+
+    def read(self, frame):
+        return frame.parts
+
+
+class MissingAsZero(PartsEngine):
+    """Fills what is missing in a column of numbers."""
+
+    def read(self, frame):
+        (whole,) = super().read(frame)
+        floats = whole.select_dtypes("float64")
+        return [whole.assign(**floats.fillna(0))]
+
+
+class FirstRows(PartsEngine):
+    """Keeps what comes first, or the same of each unit."""
+
+    def totals(self, frame, tasks):
+        with mock.patch.object(noise, "random_bytes", bytes):
+            return super().totals(frame, tasks)
+
+
+class TypeOfCells(PartsEngine):
+    """Says which type the first cell has."""
+
+    def type_of(self, frame, label):
+        (whole,) = self.read(frame)
+        first = whole[label].dropna().iloc[:1].tolist()
+        return "string" if isinstance(first[0], str) else "int64" if first[0] else "float64"
+
+
+class SaysNothing(PartsEngine):
+    """Takes labels that are not there for empty columns."""
+
+    def check(self, frame, columns):
+        pass
+
+    def totals(self, frame, tasks):
+        (whole,) = self.read(frame)
+        return totals_of([whole.assign(absent=0)], tasks)
+
+
+class Floats(PartsEngine):
+    """Adds up floats."""
+
+    def totals(self, frame, tasks):
+        return [found.astype(float) for found in super().totals(frame, tasks)]
+
+
+class Fails(PartsEngine):
+    """Fails at what is odd."""
+
+    def totals(self, frame, tasks):
+        if self.read(frame)[0]["x"].isna().any():
+            raise UnknownColumnError("x")
+        return super().totals(frame, tasks)
+
+
+def in_parts(frame):
+    return Parts(cut(frame))
+
+
+def test_an_engine_with_no_more_than_it_must_have_passes():
+    dpt.check_engine(PartsEngine(), in_parts)
+
+
+@pytest.mark.parametrize(
+    ("engine", "fault"),
+    [
+        (CapsPerPart, "max_rows=2: term 0 of cell"),
+        (FirstRows, "rows are not kept at random|two calls keep the same rows"),
+        (MissingAsZero, "numbers: rows: term 1 of cell 0 is"),
+        (TypeOfCells, "type_of 'k' depends on cells|keys that cells equal would be refused"),
+        (SaysNothing, "check of an unknown column must raise"),
+        (Floats, "int64 of shape"),
+        (Fails, "totals raised UnknownColumnError"),
+    ],
+)
+def test_planted_faults_are_found(engine, fault, monkeypatch):
+    numbers = {"numbers": engines._odd_frames()["numbers"]}
+    monkeypatch.setattr(engines, "_odd_frames", lambda: numbers)
+    with pytest.raises(dpt.PrivacyTestError, match=fault) as caught:
+        dpt.check_engine(engine(), in_parts)
+    assert caught.value.rule == "engine"
+
+
+def test_frames_that_every_engine_must_read_are_named():
+    with pytest.raises(dpt.PrivacyTestError, match="numbers: such a frame must be held"):
+        dpt.check_engine(PartsEngine(), lambda frame: None if "k" in frame else in_parts(frame))
+
+
+@pytest.mark.full
+def test_the_engine_of_dask_passes():
+    settings = {"dataframe.convert-string": False, "scheduler": "synchronous"}
+
+    def collection(frame):
+        delayed = [dask.delayed(part) for part in cut(frame)]
+        return dd.from_delayed(delayed, meta=frame.iloc[:0], verify_meta=False)
+
+    with dask.config.set(settings):
+        engine = engine_for(collection(pd.DataFrame({"a": np.arange(40)})))
+        dpt.check_engine(engine, collection)
+
+
+def test_the_engine_of_files_passes(tmp_path):
+    pytest.importorskip("pyarrow")
+    folders = map(str, itertools.count())
+
+    def files(frame):
+        if "k" in frame and frame["k"].dtype in (object, "category"):
+            return None
+        folder = tmp_path / next(folders)
+        folder.mkdir()
+        for number, part in enumerate(cut(frame)):
+            part.to_parquet(folder / f"{number}.parquet", index=False)
+        return dpf.scan_parquet(folder, batch_rows=20)
+
+    dpt.check_engine(engine_for(files(pd.DataFrame({"a": [1]}))), files)
