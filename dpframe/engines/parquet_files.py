@@ -61,9 +61,9 @@ def _infos_at(filesystem: Any, path: str | list[str]) -> list[Any]:
     if not isinstance(path, list) and found.type == fs.FileType.Directory:
         base = found.path.rstrip("/")
         inside = filesystem.get_file_info(fs.FileSelector(found.path, recursive=True))
-        infos = [info for info in inside if info.type == fs.FileType.File]
+        infos = [info for info in inside if info.is_file]
         infos = [info for info in infos if not _is_hidden(info.path.removeprefix(base))]
-    absent = [info.path for info in infos if info.type != fs.FileType.File]
+    absent = [info.path for info in infos if not info.is_file]
     if absent:
         raise FileNotFoundError(absent[0])
     return sorted(infos, key=operator.attrgetter("path"))
@@ -78,7 +78,8 @@ def _key_of(info: Any, now: int) -> Hashable:
 
 def _is_hidden(path: str) -> bool:
     """Whether a part of a path begins as names do that pyarrow leaves out, too."""
-    return any(part.startswith((".", "_")) for part in path.split("/"))
+    rooted = f"/{path}"
+    return "/." in rooted or "/_" in rooted
 
 
 def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
@@ -357,7 +358,7 @@ class ParquetFiles:
         yield from begun_ahead(
             ((self._read_all(files, wanted, rows), size) for files, size in self._parts()),
             enough=lambda tables: sum(table.nbytes for table in tables) >= _BYTES_BEGUN,
-            limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD) if self._is_distant else (2, 2, 0),
+            limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD) if self._is_distant else (2, 1, 0),
         )
 
     def _coded(self, labels: list[str]) -> set[str]:
