@@ -12,6 +12,7 @@ from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function
 from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import combine
+from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_init
 from dpframe.certificates.certificate import Certificate
@@ -82,6 +83,7 @@ __all__ = [
     "errors",
     "head",
     "histogram",
+    "independence",
     "interval",
     "margins",
     "mean",

@@ -61,6 +61,16 @@ def test_theorem_of_the_accuracy_note_comes_out_to_all_digits(tmp_path):
 
 
 @pytest.mark.full
+def test_the_engine_of_spark_adds_up_what_that_of_pandas_does(tmp_path):
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed")
+    done = run(ROOT / "examples" / "spark_engine.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "adds up what that of pandas does" in done.stdout
+
+
+@pytest.mark.full
 def test_accuracy_finds_noise_a_quarter_too_large(tmp_path):
     (tmp_path / "wrong.py").write_text(
         f"""import sys

@@ -269,6 +269,7 @@ def _decoded_type(kind: Any) -> Any:
 
 
 _MOST_BYTES = 1 << 26  # of a batch, about
+_VIEWS = 1 << 12  # rows, where it is not known how long their texts are
 _FEW_ROWS = 1 << 18  # of which columns are not worth a thread each
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
 _WIDTH = 8  # of other numbers, and of what tells where a text begins
@@ -342,13 +343,17 @@ def fitted_tables(
     read
         Makes an array of a plain type from one of a batch, each value by itself.
     """
+    views = (pa.string_view(), pa.binary_view())  # of texts that may be there once for many rows
     for batch in batches:
-        step = _fitting(decoded_bytes(batch) / max(batch.num_rows, 1), rows)
-        for start in range(0, batch.num_rows, step):
-            part = batch.slice(start, step)
+        few = min(rows, _VIEWS) if any(kind in views for kind in batch.schema.types) else rows
+        for start in range(0, batch.num_rows, few):
+            part = batch.slice(start, few)
             named = dict(zip(part.schema.names, part.columns, strict=True))
             columns = [read(named[field.name], field.type) for field in wanted]
-            yield pa.Table.from_arrays(columns, schema=wanted)
+            table = pa.Table.from_arrays(columns, schema=wanted)
+            step = _fitting(decoded_bytes(table) / table.num_rows, few)
+            for place in range(0, table.num_rows, step):
+                yield table.slice(place, step)
 
 
 def put_together(batches: Iterable[Any], rows: int, most_bytes: int) -> Iterator[Any]:
@@ -415,8 +420,7 @@ def decoded_bytes(table: Any) -> int:
     size = table.nbytes
     for column in table.columns:
         if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
-            chunks = getattr(column, "chunks", [column])  # of a batch, a column is one
-            size += sum(len(chunk) * _longest_text(chunk) for chunk in chunks)
+            size += sum(len(chunk) * _longest_text(chunk) for chunk in column.chunks)
     return int(size)
 
 

@@ -442,7 +442,8 @@ def _csv_as_bytes(given: Any, fragments: list[Any]) -> tuple[Any, Callable[[Any,
             return plain_array(cells, kind)
         if options.strings_can_be_null or not _is_of_letters(kind):
             absent = compute.is_in(cells, missing)
-            cells = compute.if_else(absent, pa.scalar(None, pa.binary()), cells)
+            # not if_else, which reads other cells of a slice in pyarrow 22
+            cells = compute.replace_with_mask(cells, absent, pa.scalar(None, pa.binary()))
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             return plain_array(cells, kind)
         texts = _cast_cells(cells, pa.string())

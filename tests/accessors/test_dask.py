@@ -4,7 +4,6 @@ import decimal
 import subprocess
 import sys
 import warnings
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -66,12 +65,14 @@ def test_progress_is_shown(capsys):
     assert "100%" in capsys.readouterr().out
 
 
-def test_everything_is_computed_at_once():
-    collection = split(survey(), 5)
+def test_every_partition_is_read_once():
+    parts, read = split(survey(), 5), []
+    collection = parts.map_partitions(
+        lambda part: read.append(len(part)) or part, meta=parts._meta, enforce_metadata=False
+    )
     collection.dp.declare(**FACTS, privacy_unit="person", max_rows=3)
-    with mock.patch.object(dask, "compute", wraps=dask.compute) as compute:
-        collection.dp.release({"n": dpf.count(), "fares": dpf.sum("fare", by="zone")}, epsilon=1)
-    assert compute.call_count == 1
+    collection.dp.release({"n": dpf.count(), "fares": dpf.sum("fare", by="zone")}, epsilon=1)
+    assert read == [80] * 5
 
 
 class Watched:

@@ -7,6 +7,7 @@
 - *small*: 2,000 small files without a privacy unit, beside pyarrow's scan; bar 1.5, of processor
   time.
 - *rows*: 20 million rows without a privacy unit, beside DuckDB's SQL; bar 1.5, of wall time.
+- *texts*: the same by a text key.
 - *caps*: 20 million rows, two rows in each of five groups of a unit, beside DuckDB's SQL with the
   same caps.
 
@@ -31,6 +32,7 @@ from pyarrow import fs
 import dpframe as dpf
 
 KEYS = 1_000
+NAMES = np.array([f"zone {key:04}" for key in range(KEYS)])
 DELAY = 0.02
 NEEDED = ["key", "value"]
 
@@ -91,14 +93,15 @@ class _DistantFile:
         self._file.close()
 
 
-def write_files(folder: Path, files: int, rows: int) -> None:
+def write_files(folder: Path, files: int, rows: int, *, texts: bool) -> None:
     """Write files of random rows, ten of each unit, with a column that nobody needs."""
     rng = np.random.default_rng(1)
     for place in range(files):
+        keys = rng.integers(0, KEYS, rows)
         table = pa.table(
             {
                 "unit": rng.integers(0, files * rows // 10 + 1, rows),
-                "key": rng.integers(0, KEYS, rows),
+                "key": NAMES[keys] if texts else keys,
                 "value": rng.normal(20, 30, rows),
                 "more": rng.integers(0, 1 << 40, rows),
             }
@@ -106,11 +109,14 @@ def write_files(folder: Path, files: int, rows: int) -> None:
         pq.write_table(table, folder / f"{place:05}.parquet", row_group_size=1 << 20)
 
 
-def release(folder: Path, filesystem: object = None, **unit: object) -> None:
+def release(
+    folder: Path, filesystem: object = None, *, texts: bool = False, **unit: object
+) -> None:
     """Open files and release a count and a sum by key."""
+    keys = list(NAMES) if texts else range(KEYS)
     scan = dpf.scan_parquet(str(folder), filesystem=filesystem, progress=False)
     unit = unit or {"privacy_unit": dpf.EACH_ROW}
-    scan.dp.declare(keys={"key": range(KEYS)}, bounds={"value": (0, 50)}, **unit)
+    scan.dp.declare(keys={"key": keys}, bounds={"value": (0, 50)}, **unit)
     scan.dp.aggregate("key", n=dpf.count(), s=dpf.sum("value"), mu=1)
 
 
@@ -149,6 +155,13 @@ _CASES: dict[str, tuple[int, int, float | None, Callable[[], float], Sides]] = {
     ),
     "small": (2_000, 1_000, 1.5, time.process_time, (release, scanned)),
     "rows": (20, 1_000_000, 1.5, time.perf_counter, (release, in_sql)),
+    "texts": (
+        20,
+        1_000_000,
+        1.5,
+        time.perf_counter,
+        (lambda folder: release(folder, texts=True), in_sql),
+    ),
     "caps": (
         20,
         1_000_000,
@@ -176,7 +189,7 @@ def main() -> None:
         files, rows, bar, clock, sides = _CASES[name]
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
-            write_files(folder, files, rows)
+            write_files(folder, files, rows, texts=name == "texts")
             for run in sides:
                 run(folder)
             times = [[measure(clock, run, folder) for run in sides] for _ in range(options.rounds)]

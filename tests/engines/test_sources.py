@@ -28,6 +28,7 @@ TABLE = pa.table(
     }
 )
 COLUMNS = TABLE.column_names
+DUCKDB = duckdb.connect()
 
 
 class Stream:
@@ -76,7 +77,7 @@ SOURCES = {
     "union": lambda f: ds.dataset([ds.dataset(TABLE), orc_dataset(f)]).replace_schema(TABLE.schema),
     "polars": lambda _: pl.from_arrow(TABLE),
     "lazy": lambda _: pl.from_arrow(TABLE).lazy().filter(pl.col("rider") >= 0),
-    "duckdb": lambda _: duckdb.connect().from_arrow(TABLE).filter("rider >= 0"),
+    "duckdb": lambda _: DUCKDB.from_arrow(TABLE).filter("rider >= 0"),
 }
 
 

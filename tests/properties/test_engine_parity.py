@@ -314,13 +314,14 @@ def in_polars(table):
     return pl.from_arrow(table.combine_chunks())
 
 
+DUCKDB = duckdb.connect()
 SOURCES = {
     "table": lambda table, _: table,
     "function": lambda table, _: lambda: table.to_reader(max_chunksize=5),
     "feather": in_a_feather_file,
     "polars": lambda table, _: in_polars(table),
     "lazy": lambda table, _: in_polars(table).lazy(),
-    "duckdb": lambda table, _: duckdb.connect().from_arrow(table),
+    "duckdb": lambda table, _: DUCKDB.from_arrow(table),
 }
 
 
@@ -336,7 +337,7 @@ def of_stream(source, labels):
 
 
 @pytest.mark.parametrize("form", SOURCES)
-@pytest.mark.sampled(every=41, full=4)
+@pytest.mark.sampled(every=85, full=41)
 def test_scans(form, frame, everything, tmp_path):
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)

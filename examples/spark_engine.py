@@ -1,0 +1,149 @@
+"""Releases from frames of Spark: a complete engine, and what it is checked with.
+
+    pip install dpframe 'pyspark[sql]>=4'
+    python examples/spark_engine.py
+
+Needs Java. Executors need dpframe installed. Rows are totaled where they are; with a privacy unit,
+Spark shuffles them by buckets of units first. Nothing but integers comes back.
+"""
+
+import pickle
+from functools import reduce
+from operator import add
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+import dpframe as dpf
+import dpframe.testing as dpt
+from dpframe.engines import (
+    Engine,
+    group_by_unit,
+    label_counts,
+    labels_of,
+    register,
+    totals_of,
+    unit_buckets,
+)
+
+TYPES = {
+    "string": "string",
+    "boolean": "bool",
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int": "int32",
+    "bigint": "int64",
+    "float": "float32",
+    "double": "float64",
+    "date": "date32[day]",
+    "timestamp_ntz": "timestamp[us]",
+    "timestamp": "timestamp[us, tz=UTC]",
+}
+BUCKET = "_dpframe_bucket"
+
+
+class SparkEngine(Engine):
+    """Reads frames of Spark, of columns that are numbers, truths, texts, dates and times."""
+
+    def handles(self, frame):
+        """Tell whether a frame is one of Spark."""
+        return isinstance(frame, DataFrame)
+
+    def columns(self, frame):
+        """List the columns."""
+        return list(frame.columns)
+
+    def type_of(self, frame, label):
+        """Name the type that the schema says."""
+        return TYPES.get(frame.schema[label].dataType.simpleString())
+
+    def totals(self, frame, tasks):
+        """Total all tasks; those of one unit in one pass."""
+        self.check(frame, labels_of(tasks))
+        grouped = group_by_unit(tasks).items()
+        found = {unit: iter(added_up(frame, some, totals_of)) for unit, some in grouped}
+        return [next(found[task.unit]) for task in tasks]
+
+    def labels(self, frame, task):
+        """Count units by label."""
+        self.check(frame, labels_of([task]))
+        return added_up(frame, [task], label_counts)[0]
+
+
+def added_up(frame, tasks, total):
+    """Total some tasks of one privacy unit, or none, on the executors, and add up here."""
+    labels, unit = labels_of(tasks) or frame.columns[:1], tasks[0].unit
+    rows = frame.select([col(f"`{label}`") for label in labels])
+    buckets = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+
+    def total_batches(batches):
+        parts = map(as_pandas, batches)
+        yield packed(total(parts, tasks, 1))
+
+    def with_buckets(batches):
+        for batch in batches:
+            part = as_pandas(batch)
+            numbers = unit_buckets([part[label] for label in unit], buckets)
+            yield batch.append_column(BUCKET, pa.array(numbers, pa.int32()))
+
+    def total_bucket(table):
+        return pa.Table.from_batches([packed(total([as_pandas(table)], tasks, 1))])
+
+    if unit:
+        schema = StructType([*rows.schema.fields, StructField(BUCKET, IntegerType())])
+        split = rows.mapInArrow(with_buckets, schema).groupBy(BUCKET)
+        parts = split.applyInArrow(total_bucket, "found binary").collect()
+    else:
+        parts = rows.mapInArrow(total_batches, "found binary").collect()
+    found = [pickle.loads(part["found"]) for part in parts]  # noqa: S301, made by ourselves
+    if not found:
+        return total([], tasks)
+    return [reduce(add, of_task) for of_task in zip(*found, strict=True)]
+
+
+def as_pandas(rows):
+    """View rows of Arrow as a frame whose dtypes do not depend on cells."""
+    columns = zip(rows.schema.names, rows.columns, strict=True)
+    return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(column) for name, column in columns})
+
+
+def packed(totals):
+    """Put totals in a row of Arrow."""
+    return pa.RecordBatch.from_pydict({"found": [pickle.dumps(totals)]})
+
+
+register(SparkEngine(), accessor=DataFrame)
+
+
+def main():
+    """Release from a frame of Spark, then compare the engine with the one of pandas."""
+    settings = {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    rows = spark.range(10_000).selectExpr(
+        "id % 700 as rider", "element_at(array('A', 'B', 'C'), int(id % 3) + 1) as zone"
+    )
+    rows.dp.declare(
+        privacy_unit="rider",
+        max_groups=2,
+        max_rows_per_group=3,
+        keys={"zone": ["A", "B", "C"]},
+        budget=dpf.Budget(epsilon=1),
+    )
+    print(rows.dp.count("zone", epsilon=0.5))
+
+    def frames(frame):
+        try:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            return spark.createDataFrame(table).repartition(3)
+        except (pa.ArrowException, TypeError, OverflowError):
+            return None  # Spark has no such type
+
+    dpt.check_engine(SparkEngine(), frames)
+    print("The engine of Spark adds up what that of pandas does.")
+
+
+if __name__ == "__main__":
+    main()
