@@ -8,16 +8,19 @@ from typing import Any
 
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.certificates.verify import verify
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import opened_ledger, read_released
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
 
 _MOST_ROWS = 20
+_MOST_PARTS = 5
 
 
 def show(_: argparse.Namespace, path: Path) -> Answer:
@@ -111,7 +114,15 @@ def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:
     else:
         ledger = opened_ledger(path)
     status = ledger.last_status()
-    return Answer(str(path), f"{status}\n\nhead {status.log.head}", state_of(ledger))
+    lines = [str(status), *_fullest(status), f"\nhead {status.log.head}"]
+    return Answer(str(path), "\n".join(lines), state_of(ledger))
+
+
+def _fullest(status: BudgetStatus) -> list[str]:
+    """Say which parts of the data have spent most, where each has a budget."""
+    used = status.parts["used"].head(_MOST_PARTS)
+    parts = [f"{visible(str(part))} {share:.1%}" for part, share in used.items()]
+    return [f"Fullest    {', '.join(parts)}"] if parts else []
 
 
 def _refusal(path: Path, why: str) -> Answer:

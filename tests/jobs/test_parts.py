@@ -79,6 +79,8 @@ def test_a_run_speaks_of_the_budget_of_its_part(tmp_path, capsys):
     (tmp_path / "plan.toml").write_text(PLAN)
     assert main([*again, "month=3"]) == TOO_MUCH
     assert "Left: 50.0% of the budget" in capsys.readouterr().err  # not: used up
+    assert main(["ledger", str(ledger)]) == SOUND
+    assert "Fullest    2 100.0%, 1 100.0%, 3 50.0%" in capsys.readouterr().out
 
 
 def test_runs_of_two_parts_have_two_names(tmp_path):

@@ -300,7 +300,7 @@ def test_every_engine_refuses_parts_that_a_column_cannot_hold(tmp_path, engine):
     assert taken(dpf.scan_parquet(tmp_path / "x")) == held
 
 
-def lake(folder, rows=ROWS) -> dpf.ParquetScan:
+def lake(folder, rows=ROWS) -> dpf.Scan:
     """Write rows into folders by week, as of long ago, and scan them."""
     frame = pd.DataFrame(rows, columns=["plane", "week", "zone", "x"])
     frame.to_parquet(folder, partition_cols=["week"])
