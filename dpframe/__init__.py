@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Never
 
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
-from dpframe.accessors.parquet import ParquetScan, scan_parquet
+from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function
 from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import combine
+from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_init
 from dpframe.certificates.certificate import Certificate
@@ -64,8 +65,8 @@ __all__ = [
     "Certificate",
     "DPAccessor",
     "Ledger",
-    "ParquetScan",
     "Query",
+    "Scan",
     "aggregate",
     "between",
     "certificate_schema",
@@ -82,6 +83,7 @@ __all__ = [
     "errors",
     "head",
     "histogram",
+    "independence",
     "interval",
     "margins",
     "mean",
@@ -98,6 +100,7 @@ __all__ = [
     "rename",
     "replay",
     "report",
+    "scan",
     "scan_parquet",
     "schema",
     "select",

@@ -25,7 +25,7 @@ _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
 _FRAMES = frozenset(
-    {*_OWNERS, *"before frame published queries query released releases tables".split()}
+    {*_OWNERS, *"before frame published queries query released releases source tables".split()}
 )
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()

@@ -42,7 +42,7 @@ def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
     return section(title_html(title), pairs(rows))
 
 
-def budget_html(status: Any) -> str:
+def budget_html(status: Any, whose: str) -> str:
     """Return what is spent and left of a budget as HTML.
 
     What is left is rounded down: as much as is shown can be spent.
@@ -53,11 +53,13 @@ def budget_html(status: Any) -> str:
         The status of a ledger: `budget`, `spent`, `used`, `remaining_mu`, `remaining_epsilon`,
         `remaining_share`, `largest_share`, `remaining_delta`, and `releases`, a frame with one row
         per release.
+    whose
+        Of which parts of the data this is the budget; nothing where there are none.
     """
     budget = status.budget
     bar = f'<progress max="1" value="{status.used:.4f}" style="width: 16em;"></progress>'
     rows = [
-        ("budget", budget_text(budget)),
+        ("budget", f"{budget_text(budget)}{whose}"),
         ("used", f"{status.used:.1%}"),
         ("left", f"{floor(100 * status.remaining_share)}%"),
         *(("", line) for line in [*noise_left(status, floor), share_left(status, floor)] if line),
@@ -103,7 +105,7 @@ def share_left(status: Any, shown: Callable[[float], str]) -> str:
 
 def budget_text(budget: Any) -> str:
     """Show a budget, with what is kept of it."""
-    kept = f", {budget.discovery:g} of it for extra deltas" if budget.discovery else ""
+    kept = f" ({budget.discovery:g} of it for extra deltas)" if budget.discovery else ""
     return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
 
 
@@ -128,11 +130,14 @@ def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
     """Return names and values of what is declared about a frame as a whole."""
     caps, ledger = declaration.caps, declaration.ledger
     named = dict(max_rows=caps.rows, max_groups=caps.groups, max_rows_per_group=caps.rows_per_group)
-    budget = None if ledger is None else ledger.budget
+    budget = "none: releases are not added up"
+    if ledger is not None:
+        budget = budget_text(ledger.budget)
+        budget = budget if ledger.part is None else f"{budget} for every {ledger.part}"
     return [
         ("privacy unit", unit_lines(declaration.unit_columns, named)),
         ("neighbors", declaration.neighboring),
-        ("budget", "none: releases are not added up" if budget is None else budget_text(budget)),
+        ("budget", budget),
     ]
 
 
@@ -168,9 +173,9 @@ def unit_words(columns: Sequence[object]) -> str:
     Examples
     --------
     >>> unit_words(["aircraft", "week"])
-    "one 'aircraft' in one 'week'; a person in k of them is protected as k units"
+    "one 'aircraft' in one 'week'; a person in k such units is protected as k units"
     """
-    several = "; a person in k of them is protected as k units" * (len(columns) > 1)
+    several = "; a person in k such units is protected as k units" * (len(columns) > 1)
     return f"one {' in one '.join(map(repr, columns))}{several}"
 
 

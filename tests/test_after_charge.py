@@ -13,7 +13,7 @@ from support.hostile import objects
 import dpframe as dpf
 from dpframe.engines import batches, parquet, threads
 from dpframe.engines import pandas as engine
-from dpframe.engines.parquet_files import ParquetFiles
+from dpframe.engines.parquet import ScannedFrame
 from dpframe.errors import STOPS, ReleaseError
 from dpframe.privacy.laws import Law
 
@@ -211,13 +211,13 @@ CHANGES = {
 def test_files_that_change_while_they_are_read(change, buckets, scan, tmp_path, monkeypatch):
     if buckets:
         monkeypatch.setattr(parquet, "_BUCKET_ROWS", 10)
-    ready = ParquetFiles.tables
+    ready = ScannedFrame.tables
 
     def tables(files, *arguments):
         CHANGES[change](tmp_path / "t.parquet")
         return ready(files, *arguments)
 
-    monkeypatch.setattr(ParquetFiles, "tables", tables)
+    monkeypatch.setattr(ScannedFrame, "tables", tables)
     with pytest.raises(ReleaseError) as caught:
         scan.dp.count("k", share=1)
     check_quiet(caught, SECRET, "t.parquet")

@@ -71,6 +71,7 @@ path = "trips.ledger"
 NEEDS = {
     "write_parquet": ("released.dp.write_parquet('x.parquet')", "parquet"),
     "scan_parquet": ("dpf.scan_parquet('x.parquet')", "parquet"),
+    "scan": ("dpf.scan([])", "parquet"),
     "plot": ("released.dp.plot(column='n')", "plot"),
     "plot_map": ("released.dp.plot_map({'A': (0, 1), 'B': (1, 0)}, column='n')", "plot"),
     "report": ("released.dp.report('x.html')", "report"),

@@ -108,7 +108,7 @@ def test_formulas_are_not_typeset():
 
 
 def test_colors_are_those_of_the_notebook():
-    made = budget_html(status()) + trips().dp.count(epsilon=1).dp.certificate._repr_html_()
+    made = budget_html(status(), "") + trips().dp.count(epsilon=1).dp.certificate._repr_html_()
     assert not re.search(r"(^|[^-])\bcolor:|background|#[0-9a-f]{3,6};", made)
 
 
@@ -219,21 +219,21 @@ def test_a_declaration_without_anything_is_shown():
 
 
 def test_a_budget_is_shown_on_the_safe_side():
-    found = pairs(budget_html(status()))
+    found = pairs(budget_html(status(), ""))
     assert found == {
         "budget": "epsilon=1, delta=1e-06",
         "used": "12.3%",
         "left": "33.33%\nepsilon=0.8765 of Laplace noise\nor mu=0.3199 of Gaussian noise\n"
         "share=0.6666 takes nearly all of it",
     }
-    even = pairs(budget_html(status(remaining_mu=0.1, budget=dpf.Budget(1, 1e-6, 1e-7))))
-    assert even["budget"] == "epsilon=1, delta=1e-06, 1e-07 of it for extra deltas"
+    even = pairs(budget_html(status(remaining_mu=0.1, budget=dpf.Budget(1, 1e-6, 1e-7)), ""))
+    assert even["budget"] == "epsilon=1, delta=1e-06 (1e-07 of it for extra deltas)"
     assert "mu=0.1 of" in even["left"]
     assert even["left"].endswith("delta=7.423e-08 for extra deltas")
 
 
 def test_a_budget_lists_the_latest_releases():
-    header, only = tables(budget_html(status()))[1]
+    header, only = tables(budget_html(status(), ""))[1]
     assert header == [
         "what",
         "mechanism",
@@ -244,18 +244,18 @@ def test_a_budget_lists_the_latest_releases():
     assert only == ["count by zone", "gaussian", "0.123451", "0.043211", "2026-01-02\nabc"]
     many = pd.concat([status().releases] * 60).set_axis([f"r{i}" for i in range(60)])
     many.loc["r3", ["name", "epsilon"]] = ["first", 0.5]
-    rows = tables(budget_html(status(releases=many)))[1]
+    rows = tables(budget_html(status(releases=many), ""))[1]
     assert rows[0] == ["what", "name", "mechanism", "part", "epsilon", "mu", "released"]
     assert [row[-1] for row in rows[1:51]] == [f"2026-01-02\nr{i}" for i in range(59, 9, -1)]
     assert rows[51:] == [["and 10 more"]]
 
 
 def test_a_budget_of_which_nothing_is_spent_lists_no_releases():
-    assert len(tables(budget_html(status(releases=status().releases.iloc[:0])))) == 1
+    assert len(tables(budget_html(status(releases=status().releases.iloc[:0]), ""))) == 1
 
 
 def test_a_bar_shows_what_is_used():
-    (bar,) = ET.fromstring(budget_html(status(used=0.75))).iter("progress")  # noqa: S314
+    (bar,) = ET.fromstring(budget_html(status(used=0.75), "")).iter("progress")  # noqa: S314
     assert float(bar.get("value")) == 0.75
 
 
@@ -266,7 +266,7 @@ def test_hostile_labels_stay_texts():
     for made in (
         released.dp.certificate._repr_html_(),
         kept_declaration(frame)._repr_html_(),
-        budget_html(status(releases=status().releases.assign(what=HOSTILE))),
+        budget_html(status(releases=status().releases.assign(what=HOSTILE)), ""),
     ):
         assert "<script" not in made
         assert HOSTILE in "".join(read(made))

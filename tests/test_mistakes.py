@@ -992,6 +992,9 @@ STEPS = [  # from a release to a publication
     mistake("dpf.consistent(table)", QueryError, "margins", parameter="tables"),
     mistake("dpf.replay(table, grid)", CertificateError, "made from"),
     mistake("dpf.scan_parquet(tmp / 'a')", DeclarationError, "Parquet", parameter="path"),
+    mistake("dpf.scan('trips/')", DeclarationError, "scan_parquet", parameter="source"),
+    mistake("dpf.scan(raw)", DeclarationError, "of its own", parameter="source"),
+    mistake("dpf.scan(iter([raw]))", DeclarationError, "only once", parameter="source"),
     mistake("dpf.scan_parquet(raw)", DeclarationError, "folder", parameter="path"),
 ]
 

@@ -12,6 +12,7 @@ from dpframe.accessors.showing import no_dp_of_groups, no_dp_of_series
 from dpframe.accuracy import intervals
 from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import Weights, combine
+from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
 from dpframe.calls import with_keywords_of_methods
 from dpframe.certificates.certificate import Certificate
@@ -201,21 +202,33 @@ class DPAccessor(PrivateAccessor):
         """
         return best(self._frame)
 
-    def combine(self, weights: Weights, level: float = 0.95) -> pd.DataFrame:
+    def combine(
+        self, weights: Weights, level: float = 0.95, *, sampling: bool = False
+    ) -> pd.DataFrame:
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
-        return combine(self._frame, weights, level)
+        return combine(self._frame, weights, level, sampling=sampling)
 
     def change(
-        self, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False
+        self,
+        before: pd.DataFrame,
+        level: float = 0.95,
+        *,
+        percent: bool = False,
+        sampling: bool = False,
     ) -> pd.DataFrame:
         """Return the change of every cell since another release; see `dpframe.change`."""
-        return change(self._frame, before, level, percent=percent)
+        return change(self._frame, before, level, percent=percent, sampling=sampling)
 
     def ratio(
-        self, numerator: Hashable, denominator: Hashable, level: float = 0.95
+        self,
+        numerator: Hashable,
+        denominator: Hashable,
+        level: float = 0.95,
+        *,
+        sampling: bool = False,
     ) -> pd.DataFrame:
         """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
-        return ratio(self._frame, numerator, denominator, level)
+        return ratio(self._frame, numerator, denominator, level, sampling=sampling)
 
     def percent(
         self,
@@ -223,10 +236,15 @@ class DPAccessor(PrivateAccessor):
         level: float = 0.95,
         *,
         by: Hashable | list[Hashable] | None = None,
+        sampling: bool = False,
         join: bool = False,
     ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
-        return percent(self._frame, column, level, by=by, join=join)
+        return percent(self._frame, column, level, by=by, sampling=sampling, join=join)
+
+    def independence(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
+        """Test whether two groupings of released counts are independent; `dpframe.independence`."""
+        return independence(self._frame, column, level)
 
     def between(self, low: object = None, high: object = None, level: float = 0.95) -> pd.DataFrame:
         """Return the number of rows with values in a range; see `dpframe.between`."""

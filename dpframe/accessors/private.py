@@ -38,7 +38,7 @@ from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOption
 from dpframe.queries.query import By, Columns, Keys, Objective, Query, Request, Search
 from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
 from dpframe.queries.suggestions import BoundSearchOptions, CapSearchOptions
-from dpframe.queries.sums_and_means import AccuracyOptions, SumOptions
+from dpframe.queries.sums_and_means import AccuracyOptions, MeanOptions, SumOptions
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
 
@@ -48,6 +48,10 @@ class CountCall(CountOptions, ReleaseOptions, total=False):
 
 
 class ColumnCall(ColumnOptions, ReleaseOptions, total=False):
+    """Which values to look at, and options of the release; see `dpframe.mean`."""
+
+
+class MeanCall(MeanOptions, ReleaseOptions, total=False):
     """Which values to look at, and options of the release; see `dpframe.mean`."""
 
 
@@ -222,7 +226,7 @@ class PrivateAccessor:
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
         return self._ask(sums_and_means.sum, options, columns, by)
 
-    def mean(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
+    def mean(self, columns: Columns, by: By = None, **options: Unpack[MeanCall]) -> pd.DataFrame:
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
         return self._ask(sums_and_means.mean, options, columns, by)
 

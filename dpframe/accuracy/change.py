@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 from dpframe.accuracy.intervals import check_not_selected, intervals_of
 from dpframe.accuracy.joint_errors import check_no_given_rows, shared_noise
 from dpframe.accuracy.quotients import Quotients, estimate_quotients, span_of_signs
+from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_cells
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, Release, check_alike, check_before
@@ -21,6 +21,7 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED
 from dpframe.certificates.verify import verify
 from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
+from dpframe.forks import cached_property
 from dpframe.html import bounds_text
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.laws import IndependentSum, Law
@@ -34,7 +35,12 @@ _COLUMNS = ["estimate", "std_error", "low", "high"]
 
 @with_keywords
 def change(
-    released: pd.DataFrame, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False
+    released: pd.DataFrame,
+    before: pd.DataFrame,
+    level: float = 0.95,
+    *,
+    percent: bool = False,
+    sampling: bool = False,
 ) -> pd.DataFrame:
     """Return the change of every cell from one release to another, with error and interval.
 
@@ -55,7 +61,12 @@ def change(
     level
         Confidence level of the intervals, in (0, 1), each by itself.
     percent
-        Whether changes are in percent of the cells before.
+        Whether changes are in percent of the cells before. A cell before that is below its standard
+        error, or a count below 1, is taken for that in estimates; one that is kept within bounds is
+        taken for no more than the middle of them.
+    sampling
+        Whether the rows of both are random samples of their own, and the changes are those of the
+        populations, as for `interval`; standard errors are of both then. Nobody is to be in both.
 
     Returns
     -------
@@ -73,7 +84,8 @@ def change(
     QueryError
         If both are of one release, or they differ in columns, levels, privacy unit, caps or bounds,
         or have no row in common; if cells were changed after the release, are of several releases
-        or were published for their size; or, in percent, are points in time.
+        or were published for their size; or, in percent, are points in time; or sampling is True
+        for columns whose sampling error is not known, or rows of which one unit may have several.
 
     References
     ----------
@@ -96,8 +108,10 @@ def change(
     [20.0, 25.0]
     """
     level = check_level(level)
-    check_flag("percent", percent)
-    return change_of(released, verify(released), before, verify(before), level, percent=percent)
+    flags = {"percent": percent, "sampling": sampling}
+    for name, flag in flags.items():
+        check_flag(name, flag)
+    return change_of(released, verify(released), before, verify(before), level, **flags)
 
 
 def change_of(
@@ -108,10 +122,13 @@ def change_of(
     level: float,
     *,
     percent: bool,
+    sampling: bool = False,
 ) -> pd.DataFrame:
     """Return the changes between tables that were verified; see `change`."""
     now, then = _table(released, certificate), _table(before, certificate_before)
     _check_comparable(now, then)
+    for table in (now, then) if sampling else ():
+        check_sampled(table.release, list(table.release.columns))
     known = {key: place for place, key in enumerate(then.frame.index)}
     places = np.array([known.get(key, -1) for key in now.frame.index], np.intp)
     rows = np.flatnonzero(places >= 0), places[places >= 0]
@@ -121,7 +138,8 @@ def change_of(
         way_out = "Keys are matched by value: 47 is not '47'."
         raise QueryError(f"{rule}. {way_out}", parameter="before")
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        pairs = zip(now.cells(rows[0], level), then.cells(rows[1], level), strict=True)
+        mine = now.cells(rows[0], level, sampling=sampling)
+        pairs = zip(mine, then.cells(rows[1], level, sampling=sampling), strict=True)
         tables = [
             _percent(_Both(*pair, level)) if percent else _difference(_Both(*pair, level))
             for pair in pairs
@@ -145,6 +163,8 @@ class _Cells:
         By block, what its noise does to them.
     ends
         The ends of their intervals, where these are not those of the noise.
+    variance
+        What sampling adds to their variance, if rows are a sample.
     """
 
     part: ColumnPart
@@ -152,6 +172,7 @@ class _Cells:
     values: np.ndarray
     deviations: Mapping[str, Value]
     ends: tuple[np.ndarray, np.ndarray] | None
+    variance: np.ndarray | None = None
 
     def noise(self, weight: Value) -> tuple[Law, NoiseSum]:
         """Return the noise of so many times the cells, and its law."""
@@ -196,29 +217,35 @@ class _Table:
         """What was promised about it."""
         return self.certificate.release
 
-    def cells(self, rows: np.ndarray, level: float) -> list[_Cells]:
+    def cells(self, rows: np.ndarray, level: float, *, sampling: bool) -> list[_Cells]:
         """Return some rows of all columns."""
         parts = self.release.columns
         noisy = all(isinstance(part, TotalPart) for part in parts)
-        bars = None if noisy else intervals_of(self.frame, self.certificate, level)
-        return [self._cells_of(place, rows, bars) for place in range(len(parts))]
+        about = self.frame, self.certificate, level
+        bars = None if noisy else intervals_of(*about, sampling=sampling)
+        places = range(len(parts))
+        return [self._cells_of(place, rows, bars, sampling=sampling) for place in places]
 
-    def _cells_of(self, place: int, rows: np.ndarray, bars: pd.DataFrame | None) -> _Cells:
+    def _cells_of(
+        self, place: int, rows: np.ndarray, bars: pd.DataFrame | None, *, sampling: bool
+    ) -> _Cells:
         part = self.release.columns[place]
         ends = None
         if bars is not None and not isinstance(part, TotalPart):
-            low, high = (_numbers(bars.iloc[:, 2 * place + side], part, rows) for side in (0, 1))
+            sides = (_numbers(bars.iloc[:, 2 * place + side], part) for side in (0, 1))
+            low, high = (side[rows] for side in sides)
             ends = low, high
         deviations = {
             block: own if np.ndim(own) == 0 else np.asarray(own)[rows]
             for block, own in part.deviations.items()
         }
-        values = _numbers(self.frame.iloc[:, place], part, rows)
-        return _Cells(part, self.release, values, deviations, ends)
+        values = _numbers(self.frame.iloc[:, place], part)
+        variance = variance_of_cells(part, values)[rows] if sampling else None
+        return _Cells(part, self.release, values[rows], deviations, ends, variance)
 
 
-def _numbers(column: pd.Series, part: ColumnPart, rows: np.ndarray) -> np.ndarray:
-    numbers: np.ndarray = np.asarray(in_seconds(column, part.origin), np.float64)[rows]
+def _numbers(column: pd.Series, part: ColumnPart) -> np.ndarray:
+    numbers: np.ndarray = np.asarray(in_seconds(column, part.origin), np.float64)
     return numbers
 
 
@@ -262,9 +289,12 @@ class _Both:
 
     @cached_property
     def alone(self) -> list[Value]:
-        """The half-widths of the noise of each."""
-        both = self.now, self.then
-        return [IndependentSum([one.noise(1.0)]).half_width(self.level) for one in both]
+        """The half-widths of the errors of each."""
+        sums = [(IndependentSum([one.noise(1.0)]), one.variance) for one in (self.now, self.then)]
+        return [
+            (noise if variance is None else WithSampling(noise, variance)).half_width(self.level)
+            for noise, variance in sums
+        ]
 
     def error(self, a: Value, b: Value) -> "_ErrorOfBoth":
         """Return the error of `a y - b x`, with y now and x before."""
@@ -280,9 +310,14 @@ class _ErrorOfBoth:
     b: Value
 
     @property
-    def noise(self) -> IndependentSum:
-        """The noises of both, to first order."""
-        return IndependentSum.of([self.both.now.noise(self.a), self.both.then.noise(self.b)])
+    def noise(self) -> IndependentSum | WithSampling:
+        """The errors of both, to first order."""
+        now, then = self.both.now, self.both.then
+        noise = IndependentSum.of([now.noise(self.a), then.noise(self.b)])
+        if now.variance is None or then.variance is None:
+            return noise
+        variance = np.square(self.a) * now.variance + np.square(self.b) * then.variance
+        return WithSampling(noise, variance)
 
     @property
     def deviation(self) -> np.ndarray:
@@ -338,7 +373,7 @@ def _difference(both: _Both) -> np.ndarray:
     estimate, error = now.values - then.values, both.error(1.0, 1.0)
     down, up = error.widths()
     if isinstance(now.part, TotalPart) and now.part.integer:  # and so is the change
-        down, up = np.floor(down), np.floor(up)
+        down, up = (np.floor(end) if now.variance is None else np.ceil(end) for end in (down, up))
     low, high = estimate - down, estimate + up
     if now.ends is not None:
         low = np.maximum(low, now.span[0] - then.span[1])
@@ -355,6 +390,10 @@ def _percent(both: _Both) -> np.ndarray:
     span = span_of_signs(now.span, then.span)
     errors = [norm([np.zeros(len(now.values)), *one.deviations.values()]) for one in (now, then)]
     least = 1.0 if isinstance(then.part, CountPart) else np.where(errors[1] > 0, errors[1], 1.0)
+    if not isinstance(then.part, TotalPart):  # of no rows, it is in the middle of what is possible
+        low, high = then.span
+        half = (high - low) / 2
+        least = np.minimum(least, min(half, abs(low + high) / 2) or half or 1.0)
     size = [float(np.max(one, initial=0.0)) for one in errors]
     unit = size[0] / size[1] if all(size) else 1.0
     quotient = Quotients(now.values, then.values, least, span, unit, both.error)

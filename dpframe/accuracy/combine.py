@@ -9,6 +9,8 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import NoiseSource, Weighed, independent_sources, steps_before
+from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
+from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_each_before
 from dpframe.certificates.diagnosis import mark_diagnosis
@@ -29,6 +31,8 @@ def combine(
     released: pd.DataFrame | Mapping[Any, pd.DataFrame],
     weights: Weights | Mapping[Any, Weights],
     level: float = 0.95,
+    *,
+    sampling: bool = False,
 ) -> pd.DataFrame:
     """Return a linear combination of released cells with its standard error and interval.
 
@@ -51,6 +55,10 @@ def combine(
         one row, 0.
     level
         Confidence level of the interval, in (0, 1).
+    sampling
+        Whether the rows of each release are a random sample of their own, and the combination is
+        that of the populations: `w_c^2` times the variance of a cell by `interval` is added for
+        every cell, to the standard error, too. Weights are then of one column of each release.
 
     Returns
     -------
@@ -64,7 +72,8 @@ def combine(
     QueryError
         If weights name no cells, or some that there are not, if they are not finite numbers, or are
         a release, if the combination is beyond the range of floats, or if it is not known how the
-        errors go together: of tables that share noise, but are no margins of one query.
+        errors go together: of tables that share noise, but are no margins of one query, and of
+        sampled rows, those of several columns.
 
     Examples
     --------
@@ -79,16 +88,18 @@ def combine(
     [1.919]
     """
     level = check_level(level)
+    check_flag("sampling", sampling)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         if isinstance(released, Mapping):
             tables, estimate = _weigh_tables(released, weights)
         else:
             tables, estimate = _weigh(released, cast(Weights, weights))
-        combined = _estimate_frame(independent_sources(tables), estimate, level)
+        sampled = _variance_of_sample(tables) if sampling else 0.0
+        combined = _estimate_frame(independent_sources(tables), estimate, level, sampled)
     if not np.isfinite(combined.to_numpy()).all():
         rule = "weights are so large that the result is beyond the range of floats"
         raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
-    return mark_diagnosis(combined, [release for release, _ in tables], "combine")
+    return mark_diagnosis(combined, [table.release for table in tables], "combine")
 
 
 def _weigh_tables(
@@ -109,7 +120,7 @@ def _weigh_tables(
 
 def _check_one_origin(tables: list[Weighed]) -> None:
     """Refuse points in time that count from different bounds."""
-    times = [column.times for release, _ in tables for column in release.columns]
+    times = [column.times for table in tables for column in table.release.columns]
     if len({one.origin for one in times if one and one.counted != "in seconds"}) > 1:
         rule = "points in time count from different lower bounds in these tables"
         way_out = "Declare the same bounds, or combine the cells of each by itself."
@@ -143,15 +154,41 @@ def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[list[Weighed], flo
     numbers = _align_weights(released, weights)
     columns = zip(released.items(), releases[0].columns, strict=True)
     cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
-    tables = [(release, numbers[release.places]) for release in releases]
+    tables = [
+        Weighed(release, numbers[release.places], cells[release.places]) for release in releases
+    ]
     return tables, np.where(numbers == 0, 0.0, numbers * cells).sum()
 
 
-def _estimate_frame(sources: list[NoiseSource], estimate: float, level: float) -> pd.DataFrame:
-    """Return the estimate with its error and interval, as a row."""
+def _variance_of_sample(tables: list[Weighed]) -> float:
+    """Return the variance that sampling gives a weighted sum."""
+    ids = [table.release.release_id for table in tables]
+    variance = 0.0
+    for table in tables:
+        used = np.flatnonzero((table.weights != 0).any(axis=0))
+        if len(used) > 1 or ids.count(table.release.release_id) > 1:
+            rule = "is for cells of one column, and the same rows are in several that are combined"
+            way_out = "Leave sampling out, or combine cells of one column of each release."
+            raise QueryError.about("sampling", rule, True, way_out)
+        for place in used:
+            column, several = table.release.columns[place], np.sum(table.weights != 0) > 1
+            check_sampled(table.release, [column], across=bool(several))
+            weights, cells = table.weights[:, place], table.cells[:, place]
+            own = np.where(weights == 0, 0.0, weights**2 * variance_of_cells(column, cells))
+            variance += max(float(own.sum()), 0.0)
+    return variance
+
+
+def _estimate_frame(
+    sources: list[NoiseSource], estimate: float, level: float, variance: float
+) -> pd.DataFrame:
+    """Return the estimate with its error and interval, as a row; the variance is of sampling."""
     sums = [_sum_of(source) for source in sources]
     error = _norm(np.array([float(noise.deviation) for _, noise in sums]))
     width = IndependentSum.of(sums).half_width(level)
+    if variance:
+        width = widen(width, error, variance, level)
+        error = math.hypot(error, math.sqrt(variance))
     low, high = estimate - width, estimate + width
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
     return pd.DataFrame(row)

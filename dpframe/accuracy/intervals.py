@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import border
 from dpframe.calls import with_keywords
@@ -14,13 +15,13 @@ from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.json_records import unpack
+from dpframe.certificates.json_records import pack, unpack
 from dpframe.certificates.parts import NoiseRecord, ThresholdPart
 from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.privacy.laws import GAUSSIAN, Law
+from dpframe.privacy.laws import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.strategies.dispersion import loadings_at, variances
@@ -109,7 +110,7 @@ def rate_interval(
     groups: Groups,
     level: float,
     *,
-    sampling: bool = False,
+    variance: samples.VarianceAt | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of rates: all rates r that a test does not reject.
 
@@ -130,19 +131,19 @@ def rate_interval(
         Blocks that are drawn together.
     level
         Confidence level.
-    sampling
-        Whether the rows are a sample, for whose error `z^2 N r (1 - r)` is added to `q_r^2`, with z
-        the normal quantile.
+    variance
+        What sampling adds to the variance of `A - r N`, if the rows are a sample; the half-width is
+        then that of both, see `widen`.
     """
     centered = np.broadcast_to(unpack(ratio.centered), rows).astype(np.float64)
     total = np.broadcast_to(unpack(ratio.rows), rows).astype(np.float64)
-    widths = _half_widths(ratio, mechanism, groups, level)
-    sampled = GAUSSIAN.quantile(level) ** 2 * np.maximum(total, 0)
+    widths, deviations = _half_widths(ratio, mechanism, groups, level)
 
     def holds(rate: np.ndarray) -> np.ndarray:
         width = np.interp(rate, _NODES, widths)
-        if sampling:
-            width = np.sqrt(width**2 + sampled * rate * (1 - rate))
+        if variance is not None:
+            deviation = np.interp(rate, _NODES, deviations)
+            width = samples.widen(width, deviation, variance(rate), level)
         near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
         return near
 
@@ -169,8 +170,8 @@ def _loadings(ratio: column_parts.RatioPart) -> tuple[dict[Any, Any], dict[Any, 
 
 def _half_widths(
     ratio: column_parts.RatioPart, mechanism: NoiseRecord, groups: Groups, level: float
-) -> np.ndarray:
-    """Half-widths of the noise of A - r N, at the nodes r."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Half-widths and deviations of the noise of A - r N, at the nodes r."""
     of_centered, of_rows = _loadings(ratio)
     loadings = {
         block: of_centered.get(block, 0.0) - (_NODES - 0.5) * of_rows.get(block, 0.0)
@@ -178,7 +179,49 @@ def _half_widths(
     }
     noise = NoiseSum(loadings, mechanism.scale_by_block, groups)
     width = mechanism.distribution.sum_half_width(noise, level)
-    return np.broadcast_to(width, _NODES.shape)
+    return np.broadcast_to(width, _NODES.shape), np.broadcast_to(noise.deviation, _NODES.shape)
+
+
+def _sampled_mean(
+    mean: column_parts.MeanPart, alone: Ends, mechanism: NoiseRecord, groups: Groups, level: float
+) -> Ends:
+    """Return the ends of intervals of means of a population, which hold those of noise alone."""
+    low, high = alone
+    first, last = mean.span
+    if mean.moments is None or first == last:
+        return low, high
+    width = last - first
+    # in widths of the bounds it is a rate
+    ratio = column_parts.RatioPart(
+        pack(np.divide(unpack(mean.ratio.centered), width)),
+        mean.ratio.rows,
+        {block: pack(unpack(part) / width) for block, part in mean.ratio.of_centered.items()},
+        mean.ratio.of_rows,
+    )
+    variance = samples.mean_variance(mean.moments)
+    ends = rate_interval(ratio, len(low), mechanism, groups, level, variance=variance)
+    below, above = (first + width * end for end in ends)
+    return np.minimum(np.asarray(low), below), np.maximum(np.asarray(high), above)
+
+
+def _sampled_count(
+    column: pd.Series,
+    count: column_parts.CountPart,
+    mechanism: NoiseRecord,
+    groups: Groups,
+    level: float,
+) -> Ends:
+    """Return the ends of intervals of expected counts."""
+    noise = count.noise, count.deviations, mechanism, groups, level
+    width, off = half_width(*noise, integer=count.integer), rounding(count)
+    values = known_numbers(column).astype(np.float64)
+    low, high = samples.count_ends((values - off, values + off), width, error_of(count), level)
+    if not count.integer:
+        return low, high
+    most = 2.0**62
+    whole = (np.clip(end, -most, most) for end in (np.floor(low), np.ceil(high)))
+    below, above = (end.astype(np.int64) for end in whole)
+    return below, above
 
 
 def dispersion_interval(
@@ -249,10 +292,8 @@ def intervals_of(
 ) -> pd.DataFrame:
     """Return the intervals of a table that was verified; see `interval`."""
     releases = certificate.releases
-    columns = [column for one in releases for column in one.columns]
-    if sampling and not any(isinstance(column, column_parts.RatePart) for column in columns):
-        way_out = "The error of sampled rows is known for rates alone: leave it out."
-        raise QueryError.about("sampling", "is for releases with rates", sampling, way_out)
+    for release in releases if sampling else ():
+        samples.check_sampled(release, list(release.columns))
     # rows and columns may have been left out since
     cells = sum(one.query.cells * one.query.outputs for one in releases) if simultaneous else 1
 
@@ -281,11 +322,17 @@ def _bars_of(
         if isinstance(mechanism, ThresholdPart):
             ends = _ends_of_selected(values, column, mechanism, level)
         elif isinstance(column, column_parts.RatePart):
-            ends = rate_interval(column.ratio, len(values), *noise, sampling=sampling)
+            rows = np.asarray(unpack(column.ratio.rows))
+            variance = samples.rate_variance(rows) if sampling else None
+            ends = rate_interval(column.ratio, len(values), *noise, variance=variance)
         elif isinstance(column, column_parts.DispersionPart):
             ends = dispersion_interval(column.moments, *noise, root=column.root)
+        elif sampling and isinstance(column, column_parts.CountPart):
+            ends = _sampled_count(values, column, *noise)
         else:
             ends = _bars(values, column, *noise)
+        if sampling and isinstance(column, column_parts.MeanPart):
+            ends = _sampled_mean(column, ends, *noise)
         columns += shown_ends(ends, values, column)
         names += [f"{released.columns[position]}{end}" for end in ENDS]
     return _like(released, columns, names)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -29,8 +29,14 @@ def steps_before(certificate: Certificate) -> StepKinds:
     return ALL_ROWS if together else CELLS_AS_RELEASED
 
 
-Weighed: TypeAlias = tuple[Release, np.ndarray]
-"""What is said about a table, and the weights of its cells by row and column."""
+class Weighed(NamedTuple):
+    """What is said about a table, the weights of its cells by row and column, and the cells."""
+
+    release: Release
+    weights: np.ndarray
+    cells: np.ndarray
+
+
 NoiseSource: TypeAlias = tuple[NoiseRecord, int, dict[str, np.ndarray]]
 """Noise that one release drew, the rows of its query, and by block what it adds to a sum."""
 
@@ -52,17 +58,17 @@ def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
         If it is not known how the errors of tables go together.
     """
     by_release: dict[str, list[Weighed]] = {}
-    for release, weights in tables:
-        by_release.setdefault(release.release_id, []).append((release, weights))
+    for table in tables:
+        by_release.setdefault(table.release.release_id, []).append(table)
     if len(by_release) > 1:
-        for release, _ in tables:
-            check_no_given_rows(release)
+        for table in tables:
+            check_no_given_rows(table.release)
     return [_source(own) for own in by_release.values()]
 
 
 def _source(tables: Sequence[Weighed]) -> NoiseSource:
     """Return what the noise of one release adds to a sum, as deviations by block."""
-    (release, weights), *others = tables
+    (release, weights, _), *others = tables
     rows = release.query.cells
     if others:
         noise, parts = _errors_over_tables(tables)
@@ -126,8 +132,8 @@ def weights_of_blocks(
 
 def _errors_over_tables(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
     """Return where the noise of margins comes from, and by block the deviation of a sum."""
-    first, _ = tables[0]
-    if not all(of_one_query(release, first) for release, _ in tables):
+    first = tables[0].release
+    if not all(of_one_query(table.release, first) for table in tables):
         raise shared_noise(first)
     if isinstance(first.mechanism, SignsPart):
         return _errors_of_sums(tables)
@@ -146,10 +152,10 @@ def shared_noise(release: Release) -> QueryError:
 
 def _errors_of_sums(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, np.ndarray]]:
     """Add up by sum of signs: all tables read the same ones."""
-    noises = [release.mechanism for release, _ in tables]
+    noises = [table.release.mechanism for table in tables]
     whole = reduce(SignsPart.beside, (one for one in noises if isinstance(one, SignsPart)))
     found: dict[str, np.ndarray] = {}
-    for release, weights in tables:
+    for release, weights, _ in tables:
         for weight, column in zip(weights.T, release.columns, strict=True):
             for block, loading in column.deviations.items():
                 part = np.sum(weight * loading, keepdims=True)
@@ -161,7 +167,7 @@ def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
     """Add up by layer: tables share those of the columns that they share."""
     sums: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     variances: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
-    for release, weights in tables:
+    for release, weights, _ in tables:
         structure = cast(MarginsPart, release.mechanism)
         columns = [grouping.column for grouping in release.query.by]
         for block, own in weights_of_blocks(release, structure, weights).items():

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
-from dpframe.arguments import is_one_of
+from dpframe.accuracy.sampling import WithSampling, check_sampled
+from dpframe.arguments import check_flag, is_one_of
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.column_parts import ColumnPart, CountPart, TotalPart
@@ -16,7 +17,7 @@ from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.parts import LayersPart, TreePart
 from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.laws import IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
@@ -39,6 +40,7 @@ class ErrorOfSum(Protocol):
 
 
 Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], ErrorOfSum]
+_NoiseOfOne: TypeAlias = Callable[[np.ndarray, np.ndarray], IndependentSum]
 
 # where a quotient is looked for between what fits best and an end: close to it, then evenly
 _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8)])
@@ -164,7 +166,7 @@ def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray], np.ndarra
 
 def _within(
     release: Release, sums: _Sums, shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None
-) -> Noise:
+) -> _NoiseOfOne:
     """Return the error of `a x - b y` from what the blocks of one release do to it.
 
     Parameters
@@ -219,7 +221,12 @@ def border(
 
 @with_keywords
 def ratio(
-    released: pd.DataFrame, numerator: Hashable, denominator: Hashable, level: float = 0.95
+    released: pd.DataFrame,
+    numerator: Hashable,
+    denominator: Hashable,
+    level: float = 0.95,
+    *,
+    sampling: bool = False,
 ) -> pd.DataFrame:
     """Return the quotient of two released columns in every row, with error and interval.
 
@@ -238,6 +245,10 @@ def ratio(
         Labels of two of its columns, counts or sums.
     level
         Confidence level of the intervals, in (0, 1), each by itself.
+    sampling
+        Whether the rows are a random sample, and the quotient is that of the population: `y r (1 -
+        r)` is added to the variance of `x - r y`, to the standard error, too. Both are then counts,
+        and Y counts all rows that X does.
 
     Returns
     -------
@@ -251,7 +262,8 @@ def ratio(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the labels are not those of two counts or sums, or the level is not in (0, 1).
+        If the labels are not those of two counts or sums, the level is not in (0, 1), or sampling
+        is True for other columns, or for rows of which one unit may have several.
 
     References
     ----------
@@ -269,7 +281,9 @@ def ratio(
     0       0.5        0.0  0.5   0.5
     """
     level = check_level(level)
-    return ratio_of(released, verify(released), numerator, denominator, level)
+    check_flag("sampling", sampling)
+    certificate = verify(released)
+    return ratio_of(released, certificate, numerator, denominator, level, sampling=sampling)
 
 
 def ratio_of(
@@ -280,6 +294,7 @@ def ratio_of(
     level: float,
     *,
     called: tuple[str, str] = ("numerator", "denominator"),
+    sampling: bool = False,
 ) -> pd.DataFrame:
     """Return quotients of a table that was verified, whatever the two are called; see `ratio`."""
     release = check_before(certificate, "ratio", allowed=CELLS_AS_RELEASED)
@@ -290,6 +305,12 @@ def ratio_of(
             called[1], f"must be another column than in {called[0]}=", denominator
         )
     x, y = release.columns[above], release.columns[below]
+    if sampling:
+        check_sampled(release, [x, y])
+        if not isinstance(y, CountPart) or y.where not in (None, x.where):
+            rule = f"is for shares, and {quote(y.name)} does not count all rows of {quote(x.name)}"
+            way_out = f"Release dpf.rate(...), or leave {called[1]} without a condition of its own."
+            raise QueryError.about("sampling", rule, True, way_out)
     upper, lower = x.deviations, y.deviations
 
     def sums(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
@@ -302,17 +323,34 @@ def ratio_of(
     own = [norm(one.deviations.values()) for one in (x, y)]
     least = 1.0 if isinstance(y, CountPart) else float(np.max(own[1])) or 1.0
     top, bottom = (_numbers(released, release, place) for place in (above, below))
-    noise = _within(release, sums)
+    alone = _within(release, sums)
+    noise = _sampled(alone, bottom) if sampling else alone
     quotient = Quotients(top, bottom, least, span, unit_of(span, *own), noise)
     estimates = estimate_quotients(released.index, quotient, level)
     return mark_diagnosis(estimates, [release], "ratio")
 
 
+def _sampled(alone: _NoiseOfOne, rows: np.ndarray) -> Noise:
+    """Add to the noise of `a x - b n` the error of x, of n sampled rows: `n b (a - b)`."""
+    some = np.maximum(rows, 0.0)
+
+    def noise(a: np.ndarray, b: np.ndarray) -> WithSampling:
+        return WithSampling(alone(a, b), some * np.maximum(b * (a - b), 0))
+
+    return noise
+
+
 def percent_of(
-    released: pd.DataFrame, certificate: Certificate, column: Hashable, level: float, by: By = None
+    released: pd.DataFrame,
+    certificate: Certificate,
+    column: Hashable,
+    level: float,
+    by: By = None,
+    *,
+    sampling: bool = False,
 ) -> pd.DataFrame:
     """Return percentages of a table that was verified; see `percent`."""
-    release, place = column_of_shares(released, certificate, column, "percent")
+    release, place = column_of_shares(released, certificate, column, "percent", sampling=sampling)
     levels = levels_of(released.index, by)
     together = _rows_together(released.index, levels)
     described = release.columns[place]
@@ -323,7 +361,8 @@ def percent_of(
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
     shares = _shares(release, described, together) if span[0] == 0 else None
-    noise = _within(release, sums, shares)
+    alone = _within(release, sums, shares)
+    noise = _sampled(alone, total) if sampling else alone
     quotient = Quotients(values, total, least, span, 1.0, noise)
     estimates = 100 * estimate_quotients(released.index, quotient, level)
     return mark_diagnosis(estimates, [release], "percent")
@@ -356,7 +395,12 @@ def levels_of(index: pd.Index, by: By) -> list[int]:
 
 
 def column_of_shares(
-    released: pd.DataFrame, certificate: Certificate, column: Hashable | None, what: str
+    released: pd.DataFrame,
+    certificate: Certificate,
+    column: Hashable | None,
+    what: str,
+    *,
+    sampling: bool = False,
 ) -> tuple[Release, int]:
     """Check that a release has shares of the total of a column, and find it; see `percent`.
 
@@ -368,13 +412,17 @@ def column_of_shares(
         As for `percent`.
     what
         What is to be done with them.
+    sampling
+        Whether rows are to be a sample.
     """
     allowed = CELLS_AS_RELEASED - FEWER_ROWS
     release = check_before(certificate, what, allowed=allowed, instead=_WITHIN)
     if isinstance(release.mechanism, TreePart):
         check_apart(release, what, "For parts of a distribution, use .dp.between(...).")
-    label = _only(released, release, column)
-    return release, _place(released, release, label, "column")
+    place = _place(released, release, _only(released, release, column), "column")
+    if sampling:
+        check_sampled(release, [release.columns[place]], across=True)
+    return release, place
 
 
 _WITHIN = " For percentages within a level, say year, use by='year' there."

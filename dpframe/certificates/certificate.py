@@ -13,7 +13,14 @@ from dpframe.certificates import parts, words
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors
 from dpframe.certificates.digest import ContentPart
 from dpframe.certificates.json_records import Packed, unpack
-from dpframe.certificates.steps import FEWER_ROWS, ConcatStep, DenoiseStep, StepPart, UnstackedPart
+from dpframe.certificates.steps import (
+    FEWER_ROWS,
+    ConcatStep,
+    DenoiseStep,
+    QuantilesStep,
+    StepPart,
+    UnstackedPart,
+)
 from dpframe.errors import QueryError, quote
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
@@ -423,6 +430,9 @@ def _check_steps(
     taken = [step for step in steps if type(step) not in allowed]
     if taken:
         hint = instead if type(taken[0]) in FEWER_ROWS else ""
+        if isinstance(taken[0], QuantilesStep):  # a query may have asked for them
+            ranges = f"{what} is for the numbers of rows, which dpf.ranges releases"
+            raise QueryError(f"{ranges}, and not for quantiles: their intervals are in the table.")
         before = f"{what} takes the table as it was before {taken[0].step}"
         raise QueryError(f"{before}: call it on that one.{hint}")
 

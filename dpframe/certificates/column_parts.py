@@ -336,9 +336,16 @@ class QuotientPart(NoisyPart):
 
 
 class MeanPart(ValuePart, QuotientPart):
-    """A mean of values."""
+    """A mean of values.
+
+    Parameters
+    ----------
+    moments
+        What the variance of its values is read off, for its sampling error; null: not measured.
+    """
 
     kind: Literal["mean"]
+    moments: MomentsPart | None
 
 
 class RatePart(QuotientPart):

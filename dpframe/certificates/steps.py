@@ -57,7 +57,7 @@ class IntervalsStep(records.Record):
     simultaneous
         Whether it is that of all intervals of the release at once.
     sampling
-        Whether intervals of rates are about more rows, of which these are a sample.
+        Whether intervals are about a population, of which the rows are a sample.
     of
         Digest of the table before the step.
     """
@@ -83,6 +83,8 @@ class PercentStep(records.Record):
         rows.
     level
         Confidence level of `<column>_percent_low` and `<column>_percent_high`.
+    sampling
+        Whether they are about a population, of which the rows are a sample.
     of
         Digest of the table before the step.
     """
@@ -91,6 +93,7 @@ class PercentStep(records.Record):
     column: str
     by: records.Some[str] | None
     level: _Level
+    sampling: bool
     of: records.Digest
 
 

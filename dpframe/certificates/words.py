@@ -175,9 +175,12 @@ def _about_tables(step: steps.ConcatStep) -> str:
     return f"{len(step.of):,} tables in one{keys}"
 
 
+_SAMPLED = ", with the error of sampled rows"
+
+
 def _about_intervals(step: steps.IntervalsStep) -> str:
     at_once = " for all cells at once" if step.simultaneous else ""
-    sampled = ", with the error of sampled rows" if step.sampling else ""
+    sampled = _SAMPLED * step.sampling
     return f"intervals at {step.level:g}{at_once} beside their columns{sampled}"
 
 
@@ -190,7 +193,7 @@ def _about_quantiles(step: steps.QuantilesStep) -> str:
 
 def _about_percent(step: steps.PercentStep) -> str:
     within = "" if step.by is None else f" by {', '.join(step.by)}"
-    beside = f"beside it, with intervals at {step.level:g}"
+    beside = f"beside it, with intervals at {step.level:g}{_SAMPLED * step.sampling}"
     return f"percentages of the total of {step.column}{within} {beside}"
 
 

@@ -252,16 +252,22 @@ def split_dictionary(column: pd.Series) -> Coded:
     """
     dtype = cast(pd.ArrowDtype, column.dtype)
     chunks = column.array.__arrow_array__().chunks
-    places = [np.empty(0, np.int64)]
-    before = 0
+    codes = np.empty(len(column), np.int64)
+    start = before = 0
     for chunk in chunks:
-        place = chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-        places.append(np.where(place < 0, -1, place + before))
+        indices = chunk.indices
+        if indices.null_count or pa.types.is_unsigned_integer(indices.type):
+            indices = indices.cast("int64").fill_null(-1)
+        part = codes[start : start + len(chunk)]
+        np.maximum(indices.to_numpy(zero_copy_only=False), -1, out=part)
+        if before:
+            part[part >= 0] += before
+        start += len(chunk)
         before += len(chunk.dictionary)
     kind = dtype.pyarrow_dtype.value_type
     together = pa.chunked_array([chunk.dictionary for chunk in chunks], kind)
     decoded = pd.Series(pd.arrays.ArrowExtensionArray(together))
-    return _compact(decoded, np.concatenate(places))
+    return _compact(decoded, codes)
 
 
 def _compact(values: pd.Series, codes: np.ndarray) -> Coded:

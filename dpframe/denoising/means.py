@@ -19,6 +19,9 @@ SHARES = np.array([0.0, *(4.0 ** np.arange(-6, 1))])
 """Variances of true means around their center, of which the prior is a mixture, as parts of the
 largest that there is: `1 - M^2` around M in [-1, 1]."""
 
+MOST_LAPLACE = 2
+"""The most Laplace noises in a number of rows of whose sum the density is used."""
+
 WITHIN = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Variances of single values around the mean of their group, in the same unit."""
 
@@ -54,6 +57,9 @@ class NoisyRatio(NamedTuple):
         Of the noise in T and N, the same in all groups.
     bounds
         `(l, u)`, what a value can be.
+    laplace
+        Of how many Laplace noises of one scale that in N is the sum, 1 or 2; 0: it is taken as
+        normal.
     """
 
     centered: np.ndarray
@@ -62,6 +68,7 @@ class NoisyRatio(NamedTuple):
     rows_variance: float
     covariance: float
     bounds: tuple[float, float]
+    laplace: int = 0
 
     @property
     def half_width(self) -> float:
@@ -142,7 +149,8 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     half widths h of the bounds:
 
     1. Numbers of rows n come from a mixture of narrow normals around 1, 1.2, 1.44 and so on, its
-       weights fitted by EM. n is replaced by its posterior mean, and 1 / n by its own.
+       weights fitted by EM. n is replaced by its posterior mean, and 1 / n by its own. Noise of one
+       or two Laplace noises has its own density there.
     2. `T - M N` has mean `n (theta - M)` and noise of variance `V = VT - 2 M C + M^2 VN`. The prior
        of `theta - M` is a mixture of normals of variances `(1 - M^2) min(S + s / n, 1)`: S is one
        of 0, 4^-6, ..., 1/4, 1, with weights fitted by EM; s, the spread of single values, is the
@@ -203,7 +211,7 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
     if not noisy.usable:
         return ShrunkenMeans(Denoised(released.copy(), math.nan, {}), math.nan)
     own = noisy.in_half_widths()
-    rows = likely_rows(own.rows, own.rows_variance)
+    rows = likely_rows(own.rows, own.rows_variance, own.laplace)
     prior = fit_prior(own, rows)
     known = posterior(own, rows, prior)
     risks = raw_risks(own, rows.rows, known)
@@ -235,8 +243,10 @@ def _widest(center: float) -> float:
     return max(1 - center**2, _NARROW)
 
 
-def likely_rows(rows: np.ndarray, variance: float) -> LikelyRows:
+def likely_rows(rows: np.ndarray, variance: float, laplace: int = 0) -> LikelyRows:
     """Return posterior means of numbers of rows of at least 1, under a distribution fitted by EM.
+
+    Laplace noise has its own density: if it were taken as normal, its tails would pass for rows.
 
     Examples
     --------
@@ -249,8 +259,14 @@ def likely_rows(rows: np.ndarray, variance: float) -> LikelyRows:
     variances = spreads + variance
 
     def likelihoods(rows: np.ndarray) -> np.ndarray:
-        misfit = (rows - centers) ** 2 / variances + np.log(variances)
-        return np.asarray(np.exp((misfit.min(0) - misfit) / 2))
+        away = np.abs(rows - centers) / np.sqrt(variances)
+        misfit = away**2 / 2 + math.log(2 * math.pi) / 2
+        if laplace:
+            away *= math.sqrt(2 * laplace)
+            peaked = away - (laplace - 1) * np.log1p(away) + math.log(2 * laplace) / 2
+            misfit = np.where(spreads < variance / 2, peaked, misfit)
+        misfit += np.log(variances) / 2
+        return np.asarray(np.exp(misfit.min(0) - misfit))
 
     flat = 1 / len(centers)
     weights, fitted = np.full(len(centers), flat), likelihoods(rows[_some(len(rows))])

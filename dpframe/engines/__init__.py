@@ -14,7 +14,7 @@ from dpframe.columns.buckets import unit_buckets
 from dpframe.engines.base import Engine, Frame
 from dpframe.engines.labels import label_counts
 from dpframe.engines.pandas import PandasEngine, group_by_unit, labels_of, totals_of
-from dpframe.engines.parquet import ParquetEngine
+from dpframe.engines.parquet import ScanEngine
 from dpframe.errors import DeclarationError
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "unit_buckets",
 ]
 
-ENGINES: list[Engine] = [PandasEngine(), ParquetEngine()]
+ENGINES: list[Engine] = [PandasEngine(), ScanEngine()]
 """All engines; the first that handles a frame is used. `import dpframe.dask` adds that of Dask."""
 
 ACCESSORS: list[Callable[[Frame], Any]] = []
@@ -138,8 +138,9 @@ def engine_for(frame: object) -> Engine:
     kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
     more = f" These engines cannot be imported: {', '.join(failed)}." if failed else ""
     raise DeclarationError(
-        f"frame must be a pandas.DataFrame, got a {kind}. dpf.scan_parquet opens Parquet files; "
-        f"a dask.dataframe.DataFrame is read after `import dpframe.dask`.{more}",
+        f"frame must be a pandas.DataFrame, got a {kind}. dpf.scan reads tables of Arrow, Polars "
+        "and DuckDB, dpf.scan_parquet opens Parquet files; a dask.dataframe.DataFrame is read "
+        f"after `import dpframe.dask`.{more}",
         parameter="frame",
     )
 

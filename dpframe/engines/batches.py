@@ -5,7 +5,7 @@ once in a dictionary takes its place in every row. Such columns are read with th
 and decoded a few rows at a time.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,109 @@ from dpframe.engines.capping import order_rows
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 
 _INTEGER_WIDTHS = (8, 16, 32)
+_EXACT_BITS = {16: 11, 32: 24, 64: 53}  # of integers that all floats of a width hold
+
+
+def plain_type(kind: Any) -> Any:
+    """Choose the type that a column is read as: few functions know views and extensions."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    if pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    for is_of, make in _NESTED.items():
+        if getattr(pa.types, f"is_{is_of}")(kind):
+            return make(kind)
+    known = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return known.get(kind, kind)
+
+
+def _plain_field(field: Any) -> Any:
+    return field.with_type(plain_type(field.type))
+
+
+_NESTED: dict[str, Callable[[Any], Any]] = {
+    "dictionary": lambda kind: pa.dictionary(
+        kind.index_type, plain_type(kind.value_type), kind.ordered
+    ),
+    "struct": lambda kind: pa.struct(list(map(_plain_field, kind))),
+    "map": lambda kind: pa.map_(
+        plain_type(kind.key_type), plain_type(kind.item_type), kind.keys_sorted
+    ),
+    "list": lambda kind: pa.list_(_plain_field(kind.value_field)),
+    "large_list": lambda kind: pa.large_list(_plain_field(kind.value_field)),
+    "fixed_size_list": lambda kind: pa.list_(_plain_field(kind.value_field), kind.list_size),
+}
+"""How types that hold others are made of plain ones, by name."""
+
+
+def plain_array(column: Any, kind: Any) -> Any:
+    """View an array as one of a plain type; what is of type null has no value at all."""
+    while isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_run_end_encoded(column.type):
+        column = compute.run_end_decode(column)
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), kind)
+    return column if column.type == kind else column.cast(kind)
+
+
+def common_type(first: Any, second: Any) -> Any:
+    """Return a type that keeps every value of two plain types; `None` where there is none.
+
+    Texts are texts, however they are stored.
+
+    Examples
+    --------
+    >>> common_type(pa.int32(), pa.float64()), common_type(pa.int64(), pa.float64())
+    (DataType(double), None)
+    >>> common_type(pa.string(), pa.dictionary(pa.int8(), pa.string()))
+    DataType(large_string)
+    """
+    if first == second or pa.types.is_null(second):
+        return first
+    if pa.types.is_null(first):
+        return second
+    one, other = _wide_type(first), _wide_type(second)
+    if one == other:
+        return one
+    if pa.types.is_decimal(one) and pa.types.is_decimal(other):
+        return (
+            max(one, other, key=lambda kind: kind.precision) if one.scale == other.scale else None
+        )
+    wider = (one, other, pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+    return next((kind for kind in wider if _holds(kind, one) and _holds(kind, other)), None)
+
+
+def is_kept(held: Any, wanted: Any) -> bool:
+    """Whether a type keeps every value of another one."""
+    common = common_type(held, wanted)
+    return common is not None and _wide_type(common) == _wide_type(wanted)
+
+
+def _wide_type(kind: Any) -> Any:
+    kind = _value_type(kind)
+    return _WIDE.get(kind, kind)
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _holds(wide: Any, narrow: Any) -> bool:
+    """Whether a type of numbers holds every number of another one."""
+    if not (_is_number(wide) and _is_number(narrow)):
+        return False
+    if pa.types.is_floating(narrow):
+        return bool(pa.types.is_floating(wide) and wide.bit_width >= narrow.bit_width)
+    signed = pa.types.is_signed_integer(narrow)
+    if pa.types.is_unsigned_integer(wide):
+        return bool(not signed and wide.bit_width >= narrow.bit_width)
+    bits = wide.bit_width - 1 if pa.types.is_integer(wide) else _EXACT_BITS[wide.bit_width]
+    return bool(bits >= narrow.bit_width - signed)
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def narrow_integers(column: Any) -> Any:
@@ -166,13 +269,17 @@ def _decoded_type(kind: Any) -> Any:
 
 
 _MOST_BYTES = 1 << 26  # of a batch, about
+_VIEWS = 1 << 12  # rows, where it is not known how long their texts are
+_FEW_ROWS = 1 << 18  # of which columns are not worth a thread each
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
 _WIDTH = 8  # of other numbers, and of what tells where a text begins
 _CODED = 3  # bytes of a row in a column of codes alone, at most
 _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
-def batches_of(source: Any, reader: Any, labels: Sequence[str], rows: int) -> Iterator[Any]:
+def batches_of(
+    source: Any, reader: Any, labels: Sequence[str], rows: int, *, distant: bool = False
+) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 
     Parameters
@@ -185,20 +292,68 @@ def batches_of(source: Any, reader: Any, labels: Sequence[str], rows: int) -> It
         The columns.
     rows
         How many rows are read at once.
+    distant
+        Whether to ask for all that is needed of a row group at once, and keep it until it is read.
     """
     import pyarrow.parquet as pq  # slow to import, and not always needed
 
-    leaves = _leaves(reader, labels)
-    coded = [label for label, at in leaves if _is_coded(reader, label, at)]
-    options = {"pre_buffer": False, "page_checksum_verification": True}
-    if coded:
-        reader = pq.ParquetFile(source, metadata=reader.metadata, read_dictionary=coded, **options)
-    largest = _row_bytes(reader.metadata, leaves, coded)
-    for batch in reader.iter_batches(_fitting(largest, rows), columns=labels):
-        longest = sum(_longest_text(batch.column(label)) for label in coded)
-        step = _fitting(longest, rows)
-        for start in range(0, batch.num_rows, step):
-            yield batch.slice(start, step)
+    metadata = reader.metadata
+    leaves = _leaves(metadata, labels)
+    coded = coded_columns(metadata, reader.schema_arrow, labels)
+    if coded or distant:
+        options = {"pre_buffer": distant, "page_checksum_verification": True}
+        reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
+    size = _fitting(_row_bytes(metadata, leaves, coded), rows)
+    threads = metadata.num_rows > _FEW_ROWS  # else other files are read meanwhile
+    for groups in _row_groups(metadata):
+        for batch in reader.iter_batches(size, groups, labels, use_threads=threads):
+            longest = sum(_longest_text(batch.column(label)) for label in coded)
+            step = _fitting(longest, rows)
+            for start in range(0, batch.num_rows, step):
+                yield batch.slice(start, step)
+
+
+def _row_groups(metadata: Any) -> list[list[int]]:
+    """Put row groups together up to some bytes: what is asked for at once is kept until read."""
+    groups: list[list[int]] = []
+    size = _MOST_BYTES
+    for place in range(metadata.num_row_groups):
+        own = metadata.row_group(place).total_byte_size
+        if size + own > _MOST_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(place)
+        size += own
+    return groups
+
+
+def fitted_tables(
+    batches: Iterable[Any], wanted: Any, rows: int, read: Callable[[Any, Any], Any] = plain_array
+) -> Iterator[Any]:
+    """Make tables of batches that have all columns of a schema, of no more rows or bytes than fit.
+
+    Parameters
+    ----------
+    batches
+        `pyarrow.RecordBatch`es.
+    wanted
+        Labels and plain types of the columns.
+    rows
+        How many rows a table has at most.
+    read
+        Makes an array of a plain type from one of a batch, each value by itself.
+    """
+    views = (pa.string_view(), pa.binary_view())  # of texts that may be there once for many rows
+    for batch in batches:
+        few = min(rows, _VIEWS) if any(kind in views for kind in batch.schema.types) else rows
+        for start in range(0, batch.num_rows, few):
+            part = batch.slice(start, few)
+            named = dict(zip(part.schema.names, part.columns, strict=True))
+            columns = [read(named[field.name], field.type) for field in wanted]
+            table = pa.Table.from_arrays(columns, schema=wanted)
+            step = _fitting(decoded_bytes(table) / table.num_rows, few)
+            for place in range(0, table.num_rows, step):
+                yield table.slice(place, step)
 
 
 def put_together(batches: Iterable[Any], rows: int, most_bytes: int) -> Iterator[Any]:
@@ -226,19 +381,22 @@ class Begun:
     ----------
     tables
         The tables.
-    most_bytes
-        How many bytes are read before more than them is known to be there.
+    most_bytes, most_rows
+        How many bytes and rows are read before more than them is known to be there.
     """
 
-    def __init__(self, tables: Iterator[Any], most_bytes: int) -> None:
+    def __init__(self, tables: Iterator[Any], most_bytes: int, most_rows: int) -> None:
         self.read: list[Any] = []
         self.whole = True
+        self.rows = 0
+        """How many rows are read so far."""
         self._rest = tables
         size = 0
         for table in tables:
             self.read.append(table)
             size += table.nbytes
-            if size > most_bytes:
+            self.rows += table.num_rows
+            if size > most_bytes or self.rows > most_rows:
                 self.whole = False
                 break
 
@@ -252,7 +410,9 @@ class Begun:
         """Yield what is read, and let it go, and then all others."""
         while self.read:
             yield self.read.pop(0)
-        yield from self._rest
+        for table in self._rest:
+            self.rows += table.num_rows
+            yield table
 
 
 def decoded_bytes(table: Any) -> int:
@@ -264,9 +424,19 @@ def decoded_bytes(table: Any) -> int:
     return int(size)
 
 
-def _leaves(reader: Any, labels: Collection[str]) -> list[tuple[str, int]]:
+def coded_columns(metadata: Any, schema: Any, labels: Sequence[str]) -> list[str]:
+    """List the columns of texts that a file stores as codes of a dictionary, in most rows."""
+    texts = [
+        label for label in labels if label in schema.names and _is_text(schema.field(label).type)
+    ]
+    leaves = _leaves(metadata, texts) if texts else []
+    return [label for label, at in leaves if _is_coded(metadata, at)]
+
+
+def _leaves(metadata: Any, labels: Collection[str]) -> list[tuple[str, int]]:
     """List the columns that are stored, a label may have several, with their places."""
-    paths = [reader.schema.column(at).path for at in range(len(reader.schema))]
+    schema = metadata.schema
+    paths = [schema.column(at).path for at in range(len(schema))]
     return [
         (label, at)
         for label in labels
@@ -275,12 +445,9 @@ def _leaves(reader: Any, labels: Collection[str]) -> list[tuple[str, int]]:
     ]
 
 
-def _is_coded(reader: Any, label: str, at: int) -> bool:
-    """Whether a column of texts is stored as codes of a dictionary, in all rows or in most."""
-    place = reader.schema_arrow.get_field_index(label)
-    if place < 0 or not _is_text(reader.schema_arrow.field(place).type):
-        return False
-    groups = (reader.metadata.row_group(group) for group in range(reader.metadata.num_row_groups))
+def _is_coded(metadata: Any, at: int) -> bool:
+    """Whether a column is stored as codes of a dictionary, in all rows or in most."""
+    groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
     return all(
         group.column(at).has_dictionary_page
         and group.column(at).total_uncompressed_size <= _CODED * group.num_rows + _DICTIONARY

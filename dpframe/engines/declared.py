@@ -97,7 +97,7 @@ def check_part_held(engine: Engine, frame: Frame, declaration: Declaration) -> N
             'one of dtype "string".'
         )
     else:
-        rule = f"{rule}, which holds {kind or 'others'} ({name})"
+        rule = f"{rule}, which holds {kind or 'other values'} ({name})"
     if kind == NUMBER:
         way = "Write a number that it can hold, such as part=3."
     raise DeclarationError.about("part", rule, declaration.part, way)

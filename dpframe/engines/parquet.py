@@ -1,14 +1,15 @@
-"""The engine of Parquet files: exact totals in a bounded amount of memory.
+"""Private frames that are read in batches, and their engine: exact totals in bounded memory.
 
 Without a privacy unit, rows are added up batch by batch. With one, caps need all rows of a unit at
 once: one pass splits the rows by unit into temporary files, and these are added up one at a time.
 """
 
 import operator
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from typing import Any, TypeAlias, TypeVar
+from functools import partial, reduce
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,13 +19,14 @@ from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
 from dpframe.declaration.kinds import FOLDERS
-from dpframe.engines.base import check_gathered
+from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
-from dpframe.engines.parquet_files import MOST_BYTES, ParquetFiles
+from dpframe.engines.sources import RowSource, folder_values
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
-from dpframe.progress import show_progress
+from dpframe.errors import DeclarationError
+from dpframe.progress import check_progress, show_progress
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition
@@ -33,99 +35,237 @@ _Task = TypeVar("_Task", Task, LabelTask)
 _Found = TypeVar("_Found")
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Sequence[_Task], int | None], list[_Found]]
 
+BATCH_ROWS = 1 << 19
+"""Rows that are read at once."""
+
+MOST_BYTES = 1 << 28
+"""Of what is put together at once."""
+
+_MOST_ROWS = 2**31 - 1  # of a batch
 _BLOCK = 1 << 16  # rows; what is made of them stays in the processor's cache
 _BUCKET_ROWS = 1 << 21
 _SMALL_BUCKET_ROWS = 1 << 19  # where every thread has a bucket
+_ASSUMED_ROWS = 1 << 26  # where it is not known how many there are
 _ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, about
 _MOST_BUCKETS = 500  # a bucket is an open file
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _BYTES_IN_MEMORY = 1 << 29  # of rows that are added up at once, about
 
 
-class ParquetEngine:
-    """Engine of `ParquetFiles`."""
+class ScannedFrame:
+    """A private frame whose rows are read anew, in batches, whenever it is totaled.
+
+    Parameters
+    ----------
+    source
+        Where the rows come from.
+    batch_rows
+        How many rows are read at once.
+    spill_folder
+        Where rows are kept for a while if there is a privacy unit; `None`: where the system keeps
+        temporary files.
+    progress
+        Whether to show a bar while rows are read; `None`: where it takes long.
+
+    Raises
+    ------
+    DeclarationError
+        If the source cannot be read.
+    DPFrameError
+        If tqdm is not installed for `progress=True`.
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        *,
+        batch_rows: int = BATCH_ROWS,
+        spill_folder: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.source = source
+        self.batch_rows = _checked_rows(batch_rows)
+        self.spill_folder = _checked_folder(spill_folder)
+        check_progress(progress)
+        self.progress = progress
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look again what columns there are, and whether rows can be written."""
+        self.source.refresh()
+        _checked_folder(self.spill_folder)
+
+    def check(self, labels: Iterable[Hashable]) -> None:
+        """Check that every label names exactly one column, which every part of the source has."""
+        wanted = labels if isinstance(labels, Mapping) else list(labels)
+        check_labels(self.columns, wanted)
+        self.source.check([str(label) for label in wanted])
+
+    @property
+    def columns(self) -> list[str]:
+        """The labels of the columns, in order."""
+        return list(self.source.schema.names)
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The Arrow types of the columns, by label, but for those of folders."""
+        named = zip(self.columns, self.source.schema.types, strict=True)
+        return {name: kind for name, kind in named if name not in self.source.folders}
+
+    def where(self, conditions: Sequence[Condition | None]) -> Self:
+        """Return the same without files in which no row can satisfy any of some conditions."""
+        chosen = object.__new__(type(self))
+        vars(chosen).update(vars(self), source=self.source.where(conditions))
+        return chosen
+
+    def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
+        """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
+        read = self._batches(labels)
+        # of no labels nothing but a number of rows, that is lost when tables are put together
+        yield from put_together(read, rows, MOST_BYTES) if labels else read
+
+    def view(self, table: Any) -> pd.DataFrame:
+        """View a table as a frame, whose dtypes depend on the types of the columns alone."""
+        columns = {
+            name: folder_values(column)
+            if name in self.source.folders
+            else pd.arrays.ArrowExtensionArray(column)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
+        options = {name: getattr(self, name) for name in ("batch_rows", "spill_folder", "progress")}
+        return partial(type(self), **options), (self.source,)
+
+    def __repr__(self) -> str:
+        """Show source and columns; neither rows nor how many there are."""
+        return f"{type(self).__name__}({self.source}, columns={self.columns})"
+
+    def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
+        """Read tables of no more than so many rows, and show how far that is, where it is known."""
+        batches, rows = self.source.batches(labels, self.batch_rows), self.source.rows
+        shown = self.progress if rows is not None else False
+        size = operator.attrgetter("num_rows")
+        yield from show_progress(batches, "reading", rows or 0, shown=shown, size=size)
+
+
+def _checked_rows(rows: Any) -> int:
+    """Check a number of rows."""
+    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
+    if not whole or not 1 <= rows <= _MOST_ROWS:
+        raise DeclarationError.about("batch_rows", "must be an integer from 1 to 2**31 - 1", rows)
+    return int(rows)
+
+
+def _checked_folder(folder: Any) -> str | None:
+    """Check that a folder is there and can be written to."""
+    if folder is None:
+        return None
+    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
+        if os.access(folder, os.W_OK | os.X_OK):
+            return os.path.abspath(folder)
+    rule = "must be a folder that exists and can be written to"
+    raise DeclarationError.about("spill_folder", rule, folder)
+
+
+class ScanEngine:
+    """Engine of `ScannedFrame`."""
 
     def handles(self, frame: object) -> bool:
-        """Tell whether the frame is made of Parquet files."""
-        return isinstance(frame, ParquetFiles)
+        """Tell whether the frame is read in batches."""
+        return isinstance(frame, ScannedFrame)
 
-    def columns(self, frame: ParquetFiles) -> list[Hashable]:
+    def columns(self, frame: ScannedFrame) -> list[Hashable]:
         """List the column labels, in order."""
         return list(frame.columns)
 
-    def check(self, frame: ParquetFiles, columns: Iterable[Hashable]) -> None:
-        """Check that every label names exactly one column, which every file has as it is now."""
+    def check(self, frame: ScannedFrame, columns: Iterable[Hashable]) -> None:
+        """Check that every label names exactly one column of the source as it is now."""
         frame.refresh()
         frame.check(columns)
 
-    def type_of(self, frame: ParquetFiles, label: Hashable) -> str | None:
-        """Name the type of a column of files; what folders say is read value by value."""
+    def type_of(self, frame: ScannedFrame, label: Hashable) -> str | None:
+        """Name the type of a column; what folders say is read value by value."""
         kind = frame.types.get(str(label))
         return FOLDERS if kind is None else values.arrow_type(kind)
 
-    def mark(self, frame: ParquetFiles) -> None:
-        """Leave no mark: nothing is written to the files."""
+    def mark(self, frame: ScannedFrame) -> None:
+        """Leave no mark: nothing is written to a source."""
 
-    def is_derived(self, frame: ParquetFiles) -> bool:
-        """Tell whether a file was written from a declared frame of pandas."""
-        return is_marked(frame.attrs)
+    def is_derived(self, frame: ScannedFrame) -> bool:
+        """Tell whether rows were written from a declared frame of pandas."""
+        return is_marked(frame.source.attrs)
 
-    def attrs(self, frame: ParquetFiles) -> Mapping[Any, Any]:
-        """Return the `attrs` that pandas has written to the files."""
-        return frame.attrs
+    def attrs(self, frame: ScannedFrame) -> Mapping[Any, Any]:
+        """Return the `attrs` that pandas has written beside the rows."""
+        return frame.source.attrs
 
-    def gather(self, frame: ParquetFiles, labels: Sequence[Hashable]) -> pd.DataFrame:
+    def gather(self, frame: ScannedFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
         """Read all rows of some columns."""
         self.check(frame, labels)
-        check_gathered(sum(file.rows for file in frame._files))
+        check_gathered(frame.source.rows or 0)
         named = [str(label) for label in labels] or frame.columns[:1]  # rows of none get lost
-        tables = list(frame.tables(named))
+        tables: list[Any] = []
+        for table in frame.tables(named):
+            tables.append(table)
+            check_gathered(sum(read.num_rows for read in tables))
         return frame.view(pa.concat_tables(tables)) if tables else pd.DataFrame(columns=named)
 
-    def totals(self, frame: ParquetFiles, tasks: Sequence[Task]) -> list[np.ndarray]:
+    def totals(self, frame: ScannedFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
         grouped = group_by_unit(tasks).items()
         totals = {unit: iter(_added_up(frame, some, totals_of)) for unit, some in grouped}
         return [next(totals[task.unit]) for task in tasks]
 
-    def labels(self, frame: ParquetFiles, task: LabelTask) -> LabelCounts:
+    def labels(self, frame: ScannedFrame, task: LabelTask) -> LabelCounts:
         """Count units by label."""
         self.check(frame, task.columns)
         return _added_up(frame, [task], label_counts)[0]
 
 
-def _added_up(frame: ParquetFiles, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
-    """Add up tasks of one privacy unit, batch by batch where every row is one.
-
-    Where all are of one part of the data, files whose folders say another one are left out.
-    """
-    parts = {None if task.where is None else task.where.part for task in tasks}
-    if len(parts) == 1 and (part := parts.pop()) is not None:
-        frame = frame.in_folders(part)
+def _added_up(frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
+    """Add up tasks of one privacy unit, batch by batch where every row is one."""
+    frame = frame.where([condition for task in tasks for condition in _conditions_of(task)])
     if tasks[0].unit:
         return _added_up_by_unit(frame, tasks, add)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)
     return add(map(frame.view, tables), tasks, None)
 
 
+def _conditions_of(task: Task | LabelTask) -> list[Condition | None]:
+    """List conditions of which every row that matters satisfies one; `None` is always satisfied.
+
+    A cap keeps some rows of a unit, also in place of those that a term leaves out.
+    """
+    if task.where is None and isinstance(task, Task) and not task.unit:
+        return [term.where for term in task.terms]
+    return [task.where]
+
+
 def _added_up_by_unit(
-    frame: ParquetFiles, tasks: list[_Task], add: _Adder[_Task, _Found]
+    frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found]
 ) -> list[_Found]:
     """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
-    rows = sum(file.rows for file in frame._files)  # private: it decides on the way of reading only
+    rows = frame.source.rows  # private: it decides on the way of reading only
     tables = frame.tables(_texts_of(tasks))
-    begun = Begun(tables, _BYTES_IN_MEMORY if rows <= _BUCKET_ROWS else 0)
+    some = rows is None or rows <= _BUCKET_ROWS
+    begun = Begun(tables, _BYTES_IN_MEMORY if some else 0, _BUCKET_ROWS)
     if begun.whole:
         whole = [pa.concat_tables(begun.read)] if begun.read else []
         return add(map(frame.view, whole), tasks, None)
     first, *others = (task.where for task in tasks)
     where = first if all(other == first for other in others) else None
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
-    count, at_once = _plan(rows, rows * begun.row_bytes, tasks)
+    rows = _ASSUMED_ROWS if rows is None else rows
+    row_bytes = begun.row_bytes
+    count = _count_buckets(rows, rows * row_bytes, tasks)
     parts = _read_buckets(frame, begun, tasks, where, count)
     ahead = parts if thread_count(rows) == 1 else one_ahead(parts)
     with split_tables(ahead, count, frame.spill_folder) as tables_of_units:
+        at_once = _count_threads(begun.rows, begun.rows * row_bytes, tasks, count)
         shown = show_progress(tables_of_units, "adding up", count, shown=frame.progress)
         if at_once == 1:
             return add(map(frame.view, shown), remaining, None)
@@ -135,22 +275,29 @@ def _added_up_by_unit(
         return [reduce(operator.add, totals) for totals in zip(*found, strict=True)]
 
 
-def _plan(rows: int, size_of_all: float, tasks: list[_Task]) -> tuple[int, int]:
-    """Choose how many buckets there are, and how many are added up at once, one per thread.
-
-    Every thread has totals of its own: where these are large, all work on one bucket.
-    """
+def _has_few_totals(tasks: list[_Task]) -> bool:
+    """Whether every thread can have totals of its own; else all work on one bucket."""
     totals = sum(len(task.terms) * task.cells.size for task in tasks if isinstance(task, Task))
-    few = totals <= _SMALL_BUCKET_ROWS
+    return totals <= _SMALL_BUCKET_ROWS
+
+
+def _count_buckets(rows: int, size_of_all: float, tasks: list[_Task]) -> int:
+    """Choose how many buckets there are."""
+    few = _has_few_totals(tasks)
     size = min(_BUCKET_ROWS, _SMALL_BUCKET_ROWS) if few else _BUCKET_ROWS
-    count = min(max(-(-rows // size), int(size_of_all / MOST_BYTES)), _MOST_BUCKETS)
-    at_once = min(thread_count(rows), count * _ROWS_AT_ONCE // rows) if few else 1
-    at_once = min(at_once, int(count * _BYTES_IN_MEMORY / max(size_of_all, 1)))
-    return count, max(at_once, 1)
+    return min(max(-(-rows // size), int(size_of_all / MOST_BYTES)), _MOST_BUCKETS)
+
+
+def _count_threads(rows: int, size_of_all: float, tasks: list[_Task], count: int) -> int:
+    """Choose how many buckets are added up at once, one per thread."""
+    if not _has_few_totals(tasks):
+        return 1
+    at_once = min(thread_count(rows), count * _ROWS_AT_ONCE // rows)
+    return max(min(at_once, int(count * _BYTES_IN_MEMORY / max(size_of_all, 1))), 1)
 
 
 def _read_buckets(
-    frame: ParquetFiles, begun: Begun, tasks: list[_Task], where: Condition | None, count: int
+    frame: ScannedFrame, begun: Begun, tasks: list[_Task], where: Condition | None, count: int
 ) -> Generator[tuple[Any, np.ndarray], None, None]:
     """Read tables with the buckets of their rows, -1 if it fails the condition or has no unit.
 

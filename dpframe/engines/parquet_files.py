@@ -1,14 +1,12 @@
 """Parquet files: where they are, what their folders and footers say, and how they are read."""
 
-import json
 import operator
 import os
 import re
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import compress
 from typing import Any, Self, TypeAlias
 from urllib.parse import unquote
@@ -18,85 +16,93 @@ import pandas as pd
 
 from dpframe.columns import filters
 from dpframe.columns.arrow import pa
-from dpframe.engines.base import check_labels
-from dpframe.engines.batches import batches_of, put_together
-from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, UnknownColumnError, a_type
-from dpframe.progress import check_progress, show_progress
+from dpframe.engines.batches import batches_of, coded_columns, common_type, plain_array, plain_type
+from dpframe.engines.sources import attrs_of, folder_values, missing_column, other_type
+from dpframe.engines.threads import begun_ahead
+from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
 from dpframe.queries.where import Condition
-
-BATCH_ROWS = 1 << 19
-"""Rows that are read at once."""
-
-MOST_BYTES = 1 << 28
-"""Of what is put together at once."""
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
 
-_FOOTERS = 16  # read at once: what takes long is to wait for a distant file
+_AT_ONCE = 16  # files: what takes long is to wait for distant ones
+_LEAST_AT_ONCE = 4
+_BYTES_TOGETHER = 1 << 20  # of files on this machine, as they are stored
+_BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
+_BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes
+_FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
+_READING = {"pre_buffer": False, "page_checksum_verification": True}
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
+_TEXTS = () if pa is None else (pa.string(), pa.large_string())
 _MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
-_MOST_ROWS = 2**31 - 1  # of a batch
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class File:
     """A Parquet file: where it is, what its folders say of its rows, and what is in its footer."""
 
     path: str
+    size: int
+    place: Hashable
     partitions: dict[str, str | None]
     schema: Any
+    footer: Any  # pyarrow's metadata; None where they would take too much memory
     rows: int
     attrs: dict[str, Any]
-    written: Hashable  # its size and when it was last written to; `None`: that does not tell
 
 
-def _files_at(
-    path: str | list[str], filesystem: Any, known: Mapping[str, File]
-) -> tuple[Any, list[File]]:
-    """Find files and read their footers, but of those that are known and were not written to."""
-    import pyarrow.dataset as ds  # slow to import, and not always needed
-    import pyarrow.parquet as pq
+def _infos_at(filesystem: Any, path: str | list[str]) -> list[Any]:
+    """List files, those in folders but hidden ones; a request, as a rule."""
+    from pyarrow import fs  # slow to import, and not always needed
 
-    nothing, read_at = pa.schema([]), time.time_ns()
-    found = ds.dataset(path, nothing, "parquet", filesystem=filesystem)
-
-    def read(status: Any) -> File:
-        name, written = status.path, None
-        if status.mtime_ns and status.mtime_ns < read_at - _MOST_COARSE:
-            written = status.size, status.mtime_ns
-        if written and name in known and known[name].written == written:
-            return known[name]
-        try:
-            with found.filesystem.open_input_file(name) as source:
-                footer = pq.ParquetFile(source)
-                rows = footer.metadata.num_rows
-                attrs = _attrs_of(footer)
-                return File(name, _folders(name), _schema_of(footer), rows, attrs, written)
-        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            text = f"path must name Parquet files, got {name}, which cannot be read as one."
-            raise DeclarationError(text, parameter="path") from error
-
-    with ThreadPoolExecutor(_FOOTERS) as pool:
-        statuses = found.filesystem.get_file_info(found.files)
-        return found.filesystem, list(pool.map(read, statuses))
+    found = filesystem.get_file_info(path)
+    infos = found if isinstance(path, list) else [found]
+    if not isinstance(path, list) and found.type == fs.FileType.Directory:
+        base = found.path.rstrip("/")
+        inside = filesystem.get_file_info(fs.FileSelector(found.path, recursive=True))
+        infos = [info for info in inside if info.is_file]
+        infos = [info for info in infos if not _is_hidden(info.path.removeprefix(base))]
+    absent = [info.path for info in infos if not info.is_file]
+    if absent:
+        raise FileNotFoundError(absent[0])
+    return sorted(infos, key=operator.attrgetter("path"))
 
 
-def _attrs_of(footer: Any) -> dict[str, Any]:
-    """Return the attrs that pandas wrote; a ValueError if they are damaged."""
-    try:
-        attrs = json.loads((footer.schema_arrow.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-    except RecursionError:
-        raise ValueError("attrs are nested too deeply") from None
-    if not isinstance(attrs, dict):
-        raise ValueError("attrs are not an object")  # noqa: TRY004  # of a file, not an argument
-    return attrs
+def _key_of(info: Any, now: int) -> Hashable:
+    """Tell a file from what it was before it changed; `None` where that cannot be told."""
+    if info.mtime_ns is None or info.mtime_ns >= now - _MOST_COARSE:
+        return None
+    return info.path, info.size, info.mtime_ns
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether a part of a path begins as names do that pyarrow leaves out, too."""
+    rooted = f"/{path}"
+    return "/." in rooted or "/_" in rooted
+
+
+def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
+    """Return a file system of pyarrow, with paths in it."""
+    from pyarrow import fs  # slow to import, and not always needed
+
+    if isinstance(path, list):
+        places = [_resolve(one, filesystem) for one in path]
+        return (places[0][0] if places else fs.LocalFileSystem()), [one for _, one in places]
+    if isinstance(filesystem, str):
+        filesystem, _ = fs.FileSystem.from_uri(filesystem)
+    if filesystem is None:
+        return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    if type(filesystem).__name__ == "LocalFileSystem":  # that of fsspec reads no links
+        filesystem = fs.LocalFileSystem()
+    elif not isinstance(filesystem, fs.FileSystem):
+        filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+    return filesystem, filesystem.normalize_path(path)
 
 
 def _schema_of(footer: Any) -> Any:
     """Return names and types of the columns of a file."""
-    return pa.schema([field.remove_metadata() for field in footer.schema_arrow])
+    return footer.schema_arrow.remove_metadata()  # that of fields is not compared
 
 
 def _place_of(filesystem: Any, path: str) -> Hashable:
@@ -118,41 +124,56 @@ def _folders(path: str) -> dict[str, str | None]:
     }
 
 
-def _joined_schema(files: Sequence[File]) -> tuple[Any, frozenset[str]]:
-    """Join the columns of files and folders, with the names of those of folders alone."""
-    first, *others = [file.schema for file in files] or [pa.schema([])]
-    different = [other for other in others if other != first]
-    if different:
-        _check_types(files)
-    schema = pa.unify_schemas([first, *different]) if different else first
-    named = dict.fromkeys(name for file in files for name in file.partitions)
-    partitions = [name for name in named if name not in schema.names]
-    for name in partitions:
-        schema = schema.append(pa.field(name, pa.string()))
-    return schema, frozenset(partitions)
+class _Kinds:
+    """The columns of files, which are alike but for a few kinds of them.
 
+    Parameters
+    ----------
+    files
+        The files; those with equal columns share a schema.
+    """
 
-def _check_types(files: Sequence[File]) -> None:
-    """Check that no column is of two types; a column without any value has none."""
-    known: dict[str, tuple[Any, str]] = {}
-    for file in files:
-        for name, kind in zip(file.schema.names, file.schema.types, strict=True):
-            if pa.types.is_null(kind):
-                continue
-            first, path = known.setdefault(name, (kind, file.path))
-            if kind != first:
-                raise DeclarationError(
-                    f"all files must have the same types of columns: {name!r} is {kind} in "
-                    f"{file.path}, and {first} in {path}. Write them with one schema."
-                )
+    def __init__(self, files: Sequence[File]) -> None:
+        kinds = {(id(file.schema), *file.partitions): file for file in reversed(files)}
+        self._examples = list(reversed(kinds.values()))
+        self._types: dict[str, tuple[Any, File]] = {}
+        self._odd: dict[str, DeclarationError] = {}
+        for file in self._examples:
+            for name, kind in zip(file.schema.names, file.schema.types, strict=True):
+                self._add(name, plain_type(kind), file)
+        named = dict.fromkeys(name for file in self._examples for name in file.partitions)
+        self.folders = frozenset(name for name in named if name not in self._types)
+        stored = [name for file in self._examples[:1] for name in file.schema.names]
+        stored += [name for name in self._types if name not in {*stored}]
+        fields = [(name, self._types[name][0]) for name in stored]
+        fields += [(name, pa.string()) for name in named if name in self.folders]
+        self.schema = pa.schema(fields)
 
+    def _add(self, name: str, kind: Any, file: File) -> None:
+        """Join the type of a column with those of other files."""
+        known, first = self._types.setdefault(name, (kind, file))
+        common = common_type(known, kind)
+        if common is None:
+            others = f"{known} in {first.path}"
+            self._odd.setdefault(name, other_type(file.path, name, kind, others))
+        else:
+            self._types[name] = common, file if pa.types.is_null(known) else first
 
-def _plain(kind: Any) -> Any:
-    """Choose the type that a column is read as."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(kind.storage_type)
-    known = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return known.get(kind, kind)  # few functions know views
+    def check(self, labels: Sequence[str]) -> None:
+        """Check that every file has some columns, in types that can be joined.
+
+        Rows of a file without it would be lost without a word. What folders alone say is missing
+        where no folder says it.
+        """
+        odd = next((self._odd[label] for label in labels if label in self._odd), None)
+        if odd is not None:
+            raise odd
+        texts = {label for label in labels if self.schema.field(label).type in _TEXTS}
+        for file in self._examples:
+            known = {*file.schema.names, *self.folders, *texts.intersection(file.partitions)}
+            for label in labels:
+                if label not in known:
+                    raise missing_column(file.path, label)
 
 
 def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
@@ -161,30 +182,15 @@ def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     columns = []
     for label, kind in zip(wanted.names, wanted.types, strict=True):
         column, text = read.get(label), file.partitions.get(label)
-        if column is not None and not pa.types.is_null(column.type):
-            column = column.storage if isinstance(column, pa.ExtensionArray) else column
-            columns.append(column if column.type == kind else column.cast(kind))
-        elif column is None and text is not None and kind == pa.string():
-            columns.append(pa.repeat(text, batch.num_rows))
+        if column is not None:
+            columns.append(plain_array(column, kind))
+        elif text is not None and kind in _TEXTS:
+            columns.append(pa.repeat(pa.scalar(text, kind), batch.num_rows))
         else:
             columns.append(pa.nulls(batch.num_rows, kind))
     if not columns:
         return pa.Table.from_batches([batch])
     return pa.Table.from_arrays(columns, schema=wanted)
-
-
-def _of_folders(column: Any) -> pd.Categorical:
-    """View the values in names of folders as numbers where they are, and else as texts."""
-    encoded = column.combine_chunks().dictionary_encode()
-    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
-    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
-    table = np.array([*map(places.__getitem__, found), -1])
-    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
-    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
-
-
-def _number_or_text(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
@@ -198,27 +204,8 @@ def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
     raise DeclarationError(f"path {rule}, got {a_type(path)}.", parameter="path")
 
 
-def _checked_rows(rows: Any) -> int:
-    """Check a number of rows."""
-    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
-    if not whole or not 1 <= rows <= _MOST_ROWS:
-        raise DeclarationError.about("batch_rows", "must be an integer from 1 to 2**31 - 1", rows)
-    return int(rows)
-
-
-def _checked_folder(folder: Any) -> str | None:
-    """Check that a folder is there and can be written to."""
-    if folder is None:
-        return None
-    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
-        if os.access(folder, os.W_OK | os.X_OK):
-            return os.path.abspath(folder)
-    rule = "must be a folder that exists and can be written to"
-    raise DeclarationError.about("spill_folder", rule, folder)
-
-
 class ParquetFiles:
-    """Parquet files that together are one private frame, read anew whenever it is totaled.
+    """Parquet files, read anew whenever they are asked for rows.
 
     Parameters
     ----------
@@ -226,13 +213,6 @@ class ParquetFiles:
         A file, a folder (whose folders may be named `name=value`, in Hive's manner), or files.
     filesystem
         A file system of pyarrow or fsspec; `None`: the one that the path implies.
-    batch_rows
-        How many rows are read at once.
-    spill_folder
-        Where rows are kept for a while if there is a privacy unit; `None`: where the system keeps
-        temporary files.
-    progress
-        Whether to show a bar while rows are read; `None`: where it takes long.
 
     Raises
     ------
@@ -242,68 +222,80 @@ class ParquetFiles:
         If pyarrow is not installed.
     """
 
-    def __init__(
-        self,
-        path: Paths,
-        *,
-        filesystem: Any = None,
-        batch_rows: int = BATCH_ROWS,
-        spill_folder: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-    ) -> None:
+    def __init__(self, path: Paths, filesystem: Any = None) -> None:
         if pa is None:
             raise DPFrameError("Parquet files need pyarrow: pip install 'dpframe[parquet]'.")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
-        self.batch_rows = _checked_rows(batch_rows)
-        self.spill_folder = _checked_folder(spill_folder)
-        check_progress(progress)
-        self.progress = progress
         self._files: list[File] = []
-        self.refresh()
+        self._kinds = _Kinds([])
+        self._seen: dict[Hashable, File] = {}
+        self._schemas: dict[Any, Any] = {}
 
     def refresh(self) -> None:
-        """Look again which files there are, and what columns they have."""
+        """Look again which files there are, and read the footers of those that are new."""
         try:
-            known = {file.path: file for file in self._files}
-            self._filesystem, self._files = _files_at(self._path, self._asked, known)
-            self._schema, self._partitions = _joined_schema(self._files)
+            filesystem, path = _resolve(self._path, self._asked)
+            infos = _infos_at(filesystem, path)
+            self._filesystem = filesystem
+            self._is_distant = filesystem.type_name not in _LOCAL
+            files = self._read_footers(infos)
+            if files != self._files:
+                self._files, self._kinds = files, _Kinds(files)
         except DeclarationError:
             raise
         except FileNotFoundError:
             raise self._refusal("Parquet files", ", where there is no such file") from None
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            rule = "Parquet files with the same types of columns"
-            raise self._refusal(rule, ": they cannot be read as such") from error
-        _checked_folder(self.spill_folder)
-        places = {_place_of(self._filesystem, file.path) for file in self._files}
-        if len(places) < len(self._files):
+            raise self._refusal("Parquet files", ": they cannot be read as such") from error
+        if len({file.place for file in self._files}) < len(self._files):
             raise self._refusal("each file once", ", which names a file twice: remove links to it")
         if not self._files:
             raise self._refusal("Parquet files", ", where there are none")
 
+    def _read_footers(self, infos: Sequence[Any]) -> list[File]:
+        """Return all files; read footers of those that were not seen before, or have changed."""
+        now = time.time_ns()
+        keys = [_key_of(info, now) for info in infos]
+        new = [info for info, key in zip(infos, keys, strict=True) if key not in self._seen]
+        if self._is_distant:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                read = pool.map(self._read_footer, new)
+        else:
+            read = map(self._read_footer, new)
+        files = [self._seen[key] if key in self._seen else next(read) for key in keys]
+        self._seen = {key: file for key, file in zip(keys, files, strict=True) if key is not None}
+        return files
+
+    def _read_footer(self, info: Any) -> File:
+        """Read the footer of a file."""
+        import pyarrow.parquet as pq  # slow to import, and not always needed
+
+        path = info.path
+        try:
+            with self._filesystem.open_input_file(path) as source:
+                reader = pq.ParquetFile(source)
+                schema = reader.schema_arrow
+                attrs = attrs_of(schema.metadata)
+                place = _place_of(self._filesystem, path)
+                footer = reader.metadata
+                rows, size = footer.num_rows, footer.serialized_size
+        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+            why = "cannot be read as one" if info.size else "is empty"
+            text = f"path must name Parquet files, got {path}, which {why}."
+            raise DeclarationError(text, parameter="path") from error
+        kept = footer if size <= _FOOTER_BYTES else None
+        schema = schema.remove_metadata()
+        schema = self._schemas.setdefault(schema, schema)  # files with equal columns share it
+        return File(path, info.size, place, _folders(path), schema, kept, rows, attrs)
+
     def _refusal(self, rule: str, why: str) -> DeclarationError:
-        text = f"path must name {rule}, got {self._quote_path()}{why}."
+        text = f"path must name {rule}, got {self}{why}."
         return DeclarationError(text, parameter="path")
 
-    def check(self, labels: Iterable[Hashable]) -> None:
-        """Check that every label names exactly one column, which every file has.
-
-        Rows of a file without it would be lost without a word. What folders alone say is missing
-        where no folder says it.
-        """
-        wanted = labels if isinstance(labels, Mapping) else list(labels)
-        check_labels(self.columns, wanted)
-        texts = {label for label in wanted if self._schema.field(label).type == pa.string()}
-        for file in self._files:
-            known = {*file.schema.names, *self._partitions, *texts.intersection(file.partitions)}
-            for label in wanted:
-                if label not in known:
-                    raise UnknownColumnError(
-                        f"{file.path} has no column {label!r}, which other files have: its rows "
-                        "would be lost. Write the column there (null where it is not known), or "
-                        "leave the file out."
-                    )
+    def check(self, labels: Sequence[str]) -> None:
+        """Check that every file has some columns, in types that can be joined."""
+        self._kinds.check(labels)
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -311,72 +303,106 @@ class ParquetFiles:
         return {key: value for file in self._files for key, value in file.attrs.items()}
 
     @property
-    def columns(self) -> list[str]:
-        """The labels of the columns, in order."""
-        return list(self._schema.names)
+    def folders(self) -> frozenset[str]:
+        """Columns that names of folders say."""
+        return self._kinds.folders
 
     @property
-    def types(self) -> dict[str, Any]:
-        """The Arrow types of the columns of files, by label, but for those of folders."""
-        named = zip(self._schema.names, self._schema.types, strict=True)
-        return {name: kind for name, kind in named if name not in self._partitions}
+    def schema(self) -> Any:
+        """Labels and Arrow types of the columns of files and folders, in order."""
+        return self._kinds.schema
 
-    def in_folders(self, condition: Condition) -> Self:
-        """Return the files of which some rows may be in a part of the data, by names of folders."""
-        (label,) = condition.columns
-        if label not in self._partitions:
+    def where(self, conditions: Sequence[Condition | None]) -> Self:
+        """Leave out files whose folders say that no row satisfies any of some conditions."""
+        if not self.folders:
             return self
-        texts = pa.chunked_array([pa.array([file.partitions.get(label) for file in self._files])])
-        kept = filters.keep(condition, pd.DataFrame({label: _of_folders(texts.cast("string"))}))
+        demands: list[Condition] = []
+        for one in conditions:
+            demand = None if one is None else one.within(self.folders)
+            if demand is None:
+                return self
+            demands.append(demand)
+        labels = {label for demand in demands for label in demand.columns}
+        said = pd.DataFrame({label: self._said(label) for label in labels})
+        kept = np.logical_or.reduce([filters.keep(demand, said) for demand in demands])
         chosen = object.__new__(type(self))
         vars(chosen).update(vars(self), _files=[*compress(self._files, kept)])
         return chosen
 
-    def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
-        """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
-        batches = self._batches(labels)
-        # of no labels nothing but a number of rows, that is lost when tables are put together
-        yield from put_together(batches, rows, MOST_BYTES) if labels else batches
+    def _said(self, label: str) -> pd.Categorical:
+        """List what folders say of the files."""
+        texts = pa.array([file.partitions.get(label) for file in self._files], pa.string())
+        return folder_values(pa.chunked_array([texts]))
 
-    def view(self, table: Any) -> pd.DataFrame:
-        """View a table as a frame, whose dtypes depend on the types of the columns alone."""
-        columns = {
-            name: _of_folders(column)
-            if name in self._partitions
-            else pd.arrays.ArrowExtensionArray(column)
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-        return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(file.rows for file in self._files)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
-        options = {name: getattr(self, name) for name in ("batch_rows", "spill_folder", "progress")}
-        return partial(type(self), filesystem=self._asked, **options), (self._path,)
+        """Pickle what was asked for."""
+        return type(self), (self._path, self._asked)
 
     def __repr__(self) -> str:
-        """Show path and columns; neither rows nor how many there are."""
-        return f"{type(self).__name__}({self._quote_path()}, columns={self.columns})"
-
-    def _quote_path(self) -> str:
         """Show the path, without a password that it may hold."""
         return re.sub(r"//[^/@]*@", "//...@", repr(self._path))
 
-    def _batches(self, labels: Sequence[str]) -> Iterator[Any]:
-        """Read every file, in batches of no more than so many rows, and show how far that is."""
-        rows = sum(file.rows for file in self._files)
-        shown, size = self.progress, operator.attrgetter("num_rows")
-        yield from show_progress(self._read(labels), "reading", rows, shown=shown, size=size)
+    def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
+        """Read some columns of every file, several at once, as tables of no more than some rows."""
+        fields = [self.schema.field(label) for label in labels]
+        coded = self._coded([field.name for field in fields if field.type in _TEXTS])
+        for place, field in enumerate(fields):
+            if field.name in coded:
+                fields[place] = field.with_type(pa.dictionary(pa.int32(), field.type))
+        wanted = pa.schema(fields)
+        yield from begun_ahead(
+            ((self._read_all(files, wanted, rows), size) for files, size in self._parts()),
+            enough=lambda tables: sum(table.nbytes for table in tables) >= _BYTES_BEGUN,
+            limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD) if self._is_distant else (2, 1, 0),
+        )
 
-    def _read(self, labels: Sequence[str]) -> Iterator[Any]:
+    def _coded(self, labels: list[str]) -> set[str]:
+        """Return those columns of texts that all files store as codes, which need no decoding."""
+        left = {*labels}
+        for file in self._files:
+            if left and file.rows:
+                known = left if file.footer is not None else ()
+                left &= {*coded_columns(file.footer, file.schema, [*known])}
+        return left
+
+    def _parts(self) -> Iterator[tuple[list[File], int]]:
+        """Put small files together, whose reading is not worth a task; with their size."""
+        files: list[File] = []
+        size = 0
+        for file in self._files:
+            files.append(file)
+            size += file.size
+            if self._is_distant or size >= _BYTES_TOGETHER:
+                yield files, size
+                files, size = [], 0
+        if files:
+            yield files, size
+
+    def _read_all(
+        self, files: Sequence[File], wanted: Any, rows: int
+    ) -> Generator[Any, None, None]:
+        """Read some columns of several files."""
+        for file in files:
+            yield from self._read(file, wanted, rows)
+
+    def _read(self, file: File, wanted: Any, rows: int) -> Generator[Any, None, None]:
+        """Read some columns of a file."""
         import pyarrow.parquet as pq  # slow to import, and not always needed
 
-        wanted = pa.schema([(label, _plain(self._schema.field(label).type)) for label in labels])
-        for file in self._files:
-            names = set(file.schema.names)
-            inside = [label for label in labels if label in names]
-            with self._filesystem.open_input_file(file.path) as source:
-                reader = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
-                if (_schema_of(reader), reader.metadata.num_rows) != (file.schema, file.rows):
-                    raise ReleaseError("a file changed while it was read")
-                for batch in batches_of(source, reader, inside, self.batch_rows):
-                    yield _complete_columns(batch, file, wanted)
+        names = {*file.schema.names}
+        inside = [label for label in wanted.names if label in names]
+        with self._filesystem.open_input_file(file.path) as source:
+            reader = pq.ParquetFile(source, metadata=file.footer, **_READING)
+            as_seen = source.size() == file.size
+            if as_seen and file.footer is None:
+                found = _schema_of(reader), reader.metadata.num_rows
+                as_seen = found == (file.schema, file.rows)
+            if not as_seen:
+                raise ReleaseError("a file changed while it was read")
+            for batch in batches_of(source, reader, inside, rows, distant=self._is_distant):
+                yield _complete_columns(batch, file, wanted)

@@ -1,8 +1,9 @@
 """Work on parts of a frame in threads: NumPy and Arrow let several run at once."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from contextvars import copy_context
 from itertools import islice, repeat
@@ -137,3 +138,62 @@ def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, Non
         while item := coming.result():
             coming = pool.submit(context.run, following)
             yield item.pop()  # the last one need not outlive the caller's work
+
+
+def begun_ahead(
+    parts: Iterable[tuple[Generator[_Item, None, None], int]],
+    enough: Callable[[list[_Item]], bool],
+    limits: tuple[int, int, int],
+) -> Generator[_Item, None, None]:
+    """Go through the items of parts in their order, while threads begin with the parts that follow.
+
+    Parameters
+    ----------
+    parts
+        What makes items, with its size.
+    enough
+        Whether no more items of a part are made before its turn comes.
+    limits
+        How many parts are begun at once: at least and at most so many, and more than at least only
+        while their sizes add up to no more than so much.
+
+    Examples
+    --------
+    >>> parts = ((iter_part for iter_part in range(n)) for n in (2, 3))
+    >>> list(begun_ahead(((part, 1) for part in parts), lambda items: True, (1, 2, 9)))
+    [0, 1, 0, 1, 2]
+    """
+    context = copy_context()
+    least, most, most_size = limits
+    begun: deque[tuple[Generator[_Item, None, None], int, Future[list[_Item]]]] = deque()
+
+    def begin(part: Generator[_Item, None, None]) -> list[_Item]:
+        items: list[_Item] = []
+        for item in part:
+            items.append(item)
+            if enough(items):
+                break
+        return items
+
+    def more() -> bool:
+        few = len(begun) < least
+        return few or (len(begun) < most and sum(size for _, size, _ in begun) < most_size)
+
+    coming = iter(parts)
+    with ThreadPoolExecutor(most) as pool:
+        try:
+            while True:
+                while more() and (following := next(coming, None)):
+                    part, size = following
+                    begun.append((part, size, pool.submit(context.copy().run, begin, part)))
+                if not begun:
+                    return
+                part, _, items = begun[0]
+                yield from items.result()
+                yield from part
+                begun.popleft()
+        finally:
+            for part, _, items in begun:
+                if not items.cancel():
+                    wait([items])
+                part.close()

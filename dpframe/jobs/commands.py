@@ -25,6 +25,7 @@ from dpframe.jobs.output_files import not_there
 from dpframe.jobs.released_files import opened_ledger, without_certificates
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
+from dpframe.ledger.ledger import Ledger
 
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1
@@ -231,7 +232,7 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
         "outputs": json.loads(tried.table.reset_index().to_json(orient="records")),
         "files": {name: list(map(str, paths)) for name, paths in job.files.items()},
         "columns": sorted(tried.needed),
-        "ledger": state_of(tried.ledger),
+        "ledger": state_of(_of_part(job, tried.ledger)),
     }
     problems = _warnings(tried.warned)
     if not tried.fits:
@@ -251,7 +252,7 @@ def _words(job: Job, tried: Tried) -> str:
         f"Reads      {_columns(tried)} of {_list_places(job.data.paths)}",
         f"Writes     {_list_places(places)}",
         f"Ledger     {job.ledger}{there}",
-        repr(tried.ledger.status()),
+        repr(_of_part(job, tried.ledger).status()),
         f"\n{_table_text(tried)}\n",
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
         "no interval shows; dpf.diagnose does, on the private data.",
@@ -289,20 +290,27 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     except ReleaseError as error:
         raise ReleaseError(f"{error} {_under_another_name(job)}") from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
+    ledger = _of_part(job, done.ledger)
     facts = {
         "name": job.options["name"],
         "release_id": next(iter(certificates.values())).releases[0].release_id,
         "digests": {name: one.digest for name, one in certificates.items()},
         "files": list(map(str, done.written)),
-        "ledger": state_of(done.ledger),
+        "ledger": state_of(ledger),
     }
-    words = [*(f"{file}: written" for file in done.written), str(done.ledger.last_status())]
+    words = [*(f"{file}: written" for file in done.written), str(ledger.last_status())]
     code = LEFT_OVER if done.failed else SOUND
     problems = (*_warnings(done.warned), *_lost(done))
     unsaved = _tables(done) if done.failed and done.saved is None else {}
     if done.failed:
         facts |= {"tables": unsaved} if unsaved else {"saved": str(done.saved)}
     return Answer(str(path), "\n".join(words), facts, code, problems, unsaved)
+
+
+def _of_part(job: Job, ledger: Ledger) -> Ledger:
+    """Return a ledger as one part of the data sees it, where a job reads and spends of one."""
+    part = job.options["part"]
+    return ledger if part is None else ledger.of_part(part)
 
 
 def _lost_for_good(job: Job) -> list[Path]:
@@ -327,7 +335,9 @@ def _refuse(job: Job, why: object) -> str:
     """Say why a release does not fit; a ledger of which nothing is left stays as it is."""
     if not is_used_up(job):
         return str(why)
-    used_up = "the release does not fit: this ledger is used up; its budget is fixed"
+    part = job.options["part"]
+    whose = "this ledger" if part is None else f"the budget of part={part!r}"
+    used_up = f"the release does not fit: {whose} is used up; its budget is fixed"
     another = "another ledger is another promise, and what people in both lose adds up"
     return f"{used_up}. {job.ledger} keeps its promise by allowing nothing more; {another}."
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from dpframe.accessors.parquet import ParquetScan, scan_parquet
+from dpframe.accessors.scan import Scan, scan_parquet
 from dpframe.columns.values import arrow_type
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import FOLDERS
@@ -38,7 +38,7 @@ class Stored:
     types: Mapping[str, str]  # what they hold, by label, as far as it is known
     # the labels in each file; of Parquet files, none
     files: Mapping[Path, list[Hashable]] = field(default_factory=dict)
-    scan: ParquetScan | None = None  # Parquet files, opened
+    scan: Scan | None = None  # Parquet files, opened
 
 
 @dataclass(frozen=True, slots=True)

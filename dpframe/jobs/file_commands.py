@@ -125,6 +125,7 @@ def state_of(ledger: Ledger) -> dict[str, Any]:
         "ledger_id": ledger.ledger_id,
         "head": status.log.head,
         "part": ledger.part,
+        "of_part": status.of_part,
         "budget": {"epsilon": budget.epsilon, "delta": budget.delta, "discovery": budget.discovery},
         "used": status.used,
         "remaining_share": status.remaining_share,

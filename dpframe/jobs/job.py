@@ -129,15 +129,18 @@ def _check_name(plan: Section) -> None:
     """Check that runs on other data have other names, or all but the first would be refused."""
     release = plan.section("release")
     name = release.get("name", str)
-    data = placeholders(plan.section("data").table.get("path"))
-    lacking = [f"{{{one}}}" for one in dict.fromkeys(data) if one not in placeholders(name)]
+    read = {"data.path": plan.section("data").table.get("path")}
+    read["release.part"] = release.table.get("part")
+    data = {one: key for key, text in reversed(read.items()) for one in placeholders(text)}
+    lacking = [f"{{{one}}}" for one in data if one not in placeholders(name)]
     if name is not None and lacking:
         wrong = [one for one in placeholders(name) if one not in plan.source.values]
         if near := [one for one in wrong if did_you_mean(one, [lacking[0][1:-1]])]:
             raise release.error(f"{{{near[0]}}} has no value. Did you mean {lacking[0]}?", "name")
         way = f'Write name = "{name:.200} {" ".join(lacking)}".'
         refused = f"the run on the next {lacking[0][1:-1]} would be refused"
-        why = f"release.name has no {lacking[0]}, but data.path has: {refused}. {way}"
+        where = data[lacking[0][1:-1]]
+        why = f"release.name has no {lacking[0]}, but {where} has: {refused}. {way}"
         raise release.error(why, "name")
 
 

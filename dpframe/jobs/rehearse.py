@@ -18,6 +18,7 @@ from dpframe.jobs.job import Job
 from dpframe.jobs.run_job import Tried, ledger_now, preview_job, release_job
 from dpframe.jobs.stopping import unspent
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.parts import check_part, number_of
 from dpframe.plan.type_check import keys_of_query, kind_from_plan
 from dpframe.privacy.amounts import Budget
 from dpframe.queries import where
@@ -148,6 +149,12 @@ def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
     queries = job.queries.values()
     cells = cells_of_schema(job.declared["schema"])
     labels = dict.fromkeys(label for query in queries for label in query.labels)
+    column, part = _part(job), job.options["part"]
+    if column is not None:
+        labels[column] = None
+        if part is not None and known.column(column).keys is None:
+            kind = job.data.types.get(column) or kind_from_plan(column, known, queries)
+            known = _with_fact(known, "keys", column, _parts(part, kind))
     for label in dict.fromkeys([*labels, *known.columns, *known.unit_columns]):
         if label not in cells:
             kind = job.data.types.get(str(label)) or kind_from_plan(label, known, queries)
@@ -169,6 +176,15 @@ def _with_fact(known: Declaration, name: str, label: Hashable, value: object) ->
         return known.with_facts(**facts)
     except DeclarationError:  # what cannot be declared may be asked for, such as an open bin
         return known
+
+
+def _parts(given: object, kind: str | None) -> list[object]:
+    """Give the part that a plan reads, and another one, as a column has them."""
+    part = check_part(given)
+    number = number_of(part)
+    if number is None or kind in (None, "string"):
+        return [part, _ANOTHER]
+    return [number, number + 1] if kind == "float64" else [int(number), int(not number)]
 
 
 def _named_values(query: Query) -> Iterator[tuple[str, Hashable, object]]:

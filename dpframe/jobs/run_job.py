@@ -23,6 +23,7 @@ from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
+from dpframe.ledger.parts import is_text
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
@@ -153,8 +154,8 @@ def _may_be_charged(ledger: Ledger, name: str) -> bool:
 
 
 def is_used_up(job: Job) -> bool:
-    """Whether nothing is left of the ledger of a job."""
-    return ledger_now(job, here=False).status().largest_share == 0
+    """Whether nothing is left of the ledger of a job, or of the part of it that the job spends."""
+    return ledger_now(job, here=False).status(part=job.options["part"]).largest_share == 0
 
 
 def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
@@ -205,6 +206,8 @@ def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -
     part, declared = ledger.part, kept_declaration(frame)
     if part is not None and declared is not None:
         kind = types.get(part) or kind_from_plan(part, declared, job.queries.values())
+        if kind is None and job.data.form == "csv" and is_text(job.options["part"]):
+            kind = "string"
         columns = {**declared.columns, part: replace(declared.column(part), type=kind)}
         keep_declaration(frame, replace(declared, columns=columns))
 

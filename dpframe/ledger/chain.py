@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
-from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, is_part
+from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, may_be_part
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, SpendKind, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, PotsOfParts, Priced, settle_pots
@@ -181,7 +181,8 @@ class Chain:
             own = self.parts.get(part)
             if own is None:
                 return self.pots, self.shares
-            return own.with_common(self.pots).pots, own.shares + self.shares
+            shares = own.shares + self.shares if self.shares else own.shares
+            return own.with_common(self.pots).pots, shares
         states = self.fullest.states(self.parts, self.pots)
         if not states:
             return self.pots, self.shares
@@ -194,7 +195,7 @@ class Chain:
         charged = _count(pots, entries)
         if None in charged:
             pots, shares = _fill(pots, shares, charged.pop(None))
-        if not charged:
+        if self.part is None:
             return replace(self, log=log, pots=pots, shares=shares)
         changed: dict[Part, Filled] = {}
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
@@ -329,7 +330,7 @@ def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
     if not (set(map(type, others)) <= _TEXT_OR_NONE and set(map(type, needed + columns)) <= _TEXT):
         raise TypeError
     part = read["part"]
-    if part is not None and not (by_part and type(part) is str and is_part(part)):
+    if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
     spend = _spend_of(given["kind"], given["amount"], given["delta"])
     return Entry(*needed, spend, _loss_of(**read["loss"]), *others, columns, part)  # type: ignore[call-arg]  # in order

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from zlib import crc32
 
 import numpy as np
 
-from dpframe.arguments import check_text
+from dpframe.arguments import check_text, is_unicode
 from dpframe.errors import DeclarationError
 from dpframe.privacy.pots import Pots
 
@@ -23,6 +24,7 @@ Part: TypeAlias = str
 
 _BUCKETS = 256
 _MOST_FULLEST = 16
+_LONGEST = 200  # characters
 _EXACT = 2**53  # from here on, floats no longer tell all integers apart
 
 
@@ -42,15 +44,26 @@ def check_part(given: object) -> Part:
     ('47', '2024-03')
     """
     if isinstance(given, str):
-        check_text("part", given)
-        return str(given)
+        text = str.__str__(given)  # a class of texts may have words of its own
+        check_text("part", text, _LONGEST)
+        return text
     if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
-        number = float(given)
+        number = _as_float(given)
         if math.isfinite(number) and abs(number) < _EXACT:
             return repr(int(number) if number.is_integer() else number)
     rule = 'must be a text, or a finite number below 2**53, such as part="2024-03" or part=47'
     way = "Dates are parts as texts, in a column of texts."
     raise DeclarationError.about("part", rule, given, way)
+
+
+def _as_float(given: Any) -> float:
+    """Read a number by itself, whatever its class makes of it; beyond floats, as infinite."""
+    if isinstance(given, float):
+        return float.__float__(given)
+    try:
+        return float(int.__index__(given) if isinstance(given, int) else given)
+    except OverflowError:
+        return math.inf
 
 
 def number_of(part: Part) -> float | None:
@@ -68,10 +81,15 @@ def number_of(part: Part) -> float | None:
         return None
 
 
+def is_text(given: object) -> bool:
+    """Tell whether what is given is a part that no number is in."""
+    return isinstance(given, str) and number_of(given) is None
+
+
 @lru_cache(maxsize=2**16)  # a ledger that is read has each part many times
-def is_part(text: str) -> bool:
-    """Tell whether a text is the form of a part."""
-    return check_part(text) == text
+def may_be_part(text: str) -> bool:
+    """Tell whether a ledger may have a text as a part; what is printed differs among Pythons."""
+    return 0 < len(text) <= _LONGEST and is_unicode(text) and min(text) >= " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +153,27 @@ class PartStates:
 
     def get(self, part: Part) -> Filled | None:
         """Return what was charged to a part alone."""
-        return self._buckets[hash(part) % _BUCKETS].get(part)
+        return self._buckets[_bucket_of(part)].get(part)
 
     def plus(self, changed: Mapping[Part, Filled]) -> "PartStates":
         """Replace what was charged to some parts."""
         buckets = list(self._buckets)
+        if len(changed) == 1:
+            ((part, filled),) = changed.items()
+            number = _bucket_of(part)
+            buckets[number] = {**buckets[number], part: filled}
+            return PartStates(tuple(buckets))
         by_bucket: dict[int, dict[Part, Filled]] = {}
         for part, filled in changed.items():
-            by_bucket.setdefault(hash(part) % _BUCKETS, {})[part] = filled
+            by_bucket.setdefault(_bucket_of(part), {})[part] = filled
         for number, own in by_bucket.items():
             buckets[number] = {**buckets[number], **own}
         return PartStates(tuple(buckets))
+
+
+def _bucket_of(part: Part) -> int:
+    """Place a part, in every process alike."""
+    return crc32(part.encode(errors="surrogatepass")) % _BUCKETS
 
 
 class Fullest:
@@ -159,27 +187,45 @@ class Fullest:
         What is known of parts.
     changed
         Parts to which something was charged since.
+    states
+        The states, where they were looked for.
     """
 
     __slots__ = ("_before", "_changed", "_states")
 
-    def __init__(self, before: "Fullest | None" = None, changed: Iterable[Part] = ()) -> None:
-        self._before, self._changed = before, tuple(changed)
-        self._states: Sequence[Filled] = ()
+    def __init__(
+        self,
+        before: "Fullest | None" = None,
+        changed: Iterable[Part] = (),
+        states: Sequence[Filled] = (),
+    ) -> None:
+        self._before, self._changed, self._states = before, tuple(changed), states
 
     def states(self, parts: PartStates, common: Pots) -> Sequence[Filled]:
         """Return the states, with what was charged to all parts."""
-        changed: set[Part] = set()
-        seen = self
-        while (before := seen._before) is not None:
-            changed.update(seen._changed)
-            seen = before
-        states: Sequence[Filled] = [one.with_common(common) for one in seen._states]
+        known, changed = self._looked_for()
+        states: Sequence[Filled] = [one.with_common(common) for one in known]
         found = filter(None, map(parts.get, changed))
         for filled in {id(filled): filled for filled in found}.values():
             states = _add_fullest(states, filled.with_common(common))
         self._states, self._before = states, None
         return states
+
+    def _looked_for(self) -> tuple[Sequence[Filled], set[Part]]:
+        """Return the states that were found last, and the parts that changed since."""
+        changed: set[Part] = set()
+        seen = self
+        while (before := seen._before) is not None:
+            changed.update(seen._changed)
+            seen = before
+        return seen._states, changed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy it however long ago the states were looked for."""
+        known, changed = self._looked_for()
+        if changed:
+            return Fullest, (Fullest(states=known), changed)
+        return Fullest, (None, (), known)
 
 
 def _add_fullest(known: Sequence[Filled], filled: Filled) -> Sequence[Filled]:

@@ -242,7 +242,7 @@ class BudgetStatus:
 
     def _repr_html_(self) -> str:
         """Show the budget in a notebook."""
-        return budget_html(self)
+        return budget_html(self, self._whose)
 
     @property
     def left(self) -> str:
@@ -321,6 +321,8 @@ def _exceeded(left: BudgetStatus, needed: str, kind: str, amount: Fraction) -> B
         asked = f"Run twice? Released last: {when}{earlier}."
         way = f"{way.split(':')[0]}. {asked}"
     whose = "" if left.of_part is None else f" for part={left.of_part!r}"
+    if left.chain is not None and left.of_part is None:
+        whose = visible(f" for every {left.chain.part}; .parts of the status shows the fullest")
     why = (
         f"{needed} does not fit in what is left of {left.budget}{whose}. "
         f"Left: {_fits(left, 6)}. {way}"

@@ -244,9 +244,12 @@ def plan_tables(
 def check_tables(engine: Engine, frame: Frame, plan: Plan) -> None:
     """Check that a frame has the columns that are read, and that some key of each can match."""
     engine.check(frame, plan.columns)
+    checked: set[int] = set()  # tables of margins share axes
     for key, planned in plan.tables.items():
+        axes = {id(axis): axis for axis in planned.table.groups.axes}
         with of_query(name_of(key)):
-            check_keys_match(engine, frame, planned.table.groups.axes)
+            check_keys_match(engine, frame, (axes[one] for one in axes if one not in checked))
+        checked |= axes.keys()
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:

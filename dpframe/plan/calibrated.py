@@ -6,10 +6,10 @@ on public facts alone.
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from typing import TypeAlias
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
@@ -195,8 +195,8 @@ def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> f
     return _predict(law, workload, design, scales).variance
 
 
-_MOST_KEPT, _MOST_SMALL = 64, 1024
-_SMALL = 256  # cells: what is kept of such takes some kilobytes
+_MOST_KEPT, _LEAST_KEPT = 2**20, 2**10
+"""Cells of all plans that are kept, and what fewer cells of one count as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,9 +250,53 @@ def calibrate_designs(
     """
     # arrays are not compared, nor kept
     plain = all(work.domain.chosen is None and work.known_rows is None for work in workloads)
-    small = sum(work.cells for work in workloads) <= _SMALL
-    make = (_kept_small if small else _kept) if plain else _calibrate_anew
+    make = _calibrate_once if plain else _calibrate_anew
     return make(how, tuple(workloads), allowed)
+
+
+_Made: TypeAlias = tuple[Calibrated, ...] | None
+
+
+class Kept:
+    """What was made last. Suggestions plan hundreds, every time."""
+
+    def __init__(self) -> None:
+        self._plans: dict[Hashable, tuple[_Made, int]] = {}
+        self._cells = 0
+
+    def get(self, asked: Hashable) -> tuple[_Made, int] | None:
+        """Return what was made, and the number of its cells, if it is kept."""
+        return self._plans.get(asked)
+
+    def add(self, asked: Hashable, made: _Made, cells: int) -> None:
+        """Keep one more; with too many cells, the last ones stay that have half of them."""
+        self._plans[asked] = made, max(cells, _LEAST_KEPT)
+        self._cells += max(cells, _LEAST_KEPT)
+        if self._cells > _MOST_KEPT:
+            known = list(self._plans.items())  # at once: other threads may add to it
+            left = sum(own for _, (_, own) in known)
+            for oldest, (_, own) in known[:-1]:
+                if left <= _MOST_KEPT // 2:
+                    break
+                self._plans.pop(oldest, None)
+                left -= own
+            self._cells = left
+
+
+KEPT = Kept()
+
+
+def _calibrate_once(
+    how: Mechanism, workloads: tuple[Workload, ...], allowed: Fraction
+) -> tuple[Calibrated, ...] | None:
+    """Return what is kept, or make it and keep it."""
+    asked = how, workloads, allowed
+    known = KEPT.get(asked)
+    if known is not None:
+        return known[0]
+    made = _calibrate_anew(*asked)
+    KEPT.add(asked, made, sum(work.cells for work in workloads))
+    return made
 
 
 def _calibrate_anew(
@@ -275,7 +319,3 @@ def _predict(law: Law, work: Workload, design: Design, scales: tuple[float, ...]
     predictions = tuple(design.predict(deviations))
     variance = relative_variance(work, predictions)
     return Calibrated(design, scales, deviations, predictions, variance)
-
-
-_kept = lru_cache(_MOST_KEPT)(_calibrate_anew)
-_kept_small = lru_cache(_MOST_SMALL)(_calibrate_anew)  # suggestions plan hundreds, every time

@@ -126,6 +126,8 @@ class OutputColumn:
         The condition whose share of the rows a rate is.
     layered
         Whether it is measured over many cells at once, so that rounding would spoil what adds up.
+    sampled
+        Whether squares of its values are measured for its sampling error.
     """
 
     name: Hashable
@@ -136,6 +138,7 @@ class OutputColumn:
     where: Condition | None = None
     condition: Condition | None = None
     layered: bool = False
+    sampled: bool = False
 
     @property
     def ticks(self) -> Ticks | None:
@@ -185,9 +188,11 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     if facts.bounds is None:
         raise no_bounds(label)
     grid = _grid(label, facts, facts.bounds, bits)
-    if asked.statistic in ("var", "std") and grid.ticks is not None:
-        raise no_numbers(asked.statistic, "columns", label)
-    return OutputColumn(asked.name, asked.statistic, label, grid, facts.bounds, asked.where)
+    if (asked.statistic in ("var", "std") or asked.sampled) and grid.ticks is not None:
+        what = "sampling=True" if asked.sampled else asked.statistic
+        raise no_numbers(what, "columns", label)
+    described = asked.name, asked.statistic, label, grid, facts.bounds, asked.where
+    return OutputColumn(*described, sampled=asked.sampled)
 
 
 def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:

@@ -223,7 +223,8 @@ class TablePlan:
         """The columns released: those asked for, and the number of rows where it comes for free."""
         if self.first is not None:
             return self.table.outputs
-        return self.table.outputs + (self.table.rows_column,) * self.measurement.design.extra
+        extra = (self.table.rows_column,) if self.measurement.design.extra else ()
+        return self.table.outputs + extra
 
     @property
     def place(self) -> int:

@@ -297,6 +297,8 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         shared["integer"] = column.integer
         shared["noise"] = noise_of_column(column, prediction, planned)
         shared["std_error"] = None if prediction.per_row else prediction.std_error * column.step
+    if column.kind == "mean":
+        shared["moments"] = None
     if column.kind == "rate":
         shared["condition"] = _text(column.condition)
     part = column_parts.PARTS[column.kind]
@@ -307,7 +309,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
             own["ratio"] = column_parts.ratio_part(estimate.ratio, column.step)
         if estimate.moments is not None:
             own["moments"] = column_parts.moments_part(estimate.moments, column.step)
-        return part(**shared, **own)
+        return part(**{**shared, **own})
 
     return describe
 

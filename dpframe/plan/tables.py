@@ -242,7 +242,10 @@ def table_of(
     places = {source: at for at, source in enumerate(wanted)}
     workload = Workload(
         sources=tuple(map(_source, wanted)),
-        outputs=tuple(Output(total, places[source]) for source, total in read),
+        outputs=tuple(
+            Output(total, places[source], out.sampled)
+            for (source, total), out in zip(read, outputs, strict=True)
+        ),
         domain=_domain(query, cells),
         reach=reach_in(declaration, query, cells, caps, always=where is None and not dropped),
         neighboring=declaration.neighboring,

@@ -28,7 +28,7 @@ _NO_TEXT = kinds.POINTS | {kinds.NUMBER}
 def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Query]) -> str | None:
     """Say which type of cells a column has; `None` if nothing says so, or in several ways.
 
-    The privacy unit is a text. Else declared keys say it, then bounds, then what queries name:
+    The privacy unit is a text. Else declared keys say it, then a schema, bounds, what queries name:
     keys, bins and bounds of their own, and constants that a condition compares the column with. Of
     a unit of several columns, those of which nothing says it are texts.
     """
@@ -37,8 +37,8 @@ def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Que
     facts = declared.column(label)
     if facts.keys is not None:
         return _kind_of(facts.keys)
-    if facts.integer:
-        return "int64"
+    if facts.integer or facts.type is not None:
+        return facts.type or "int64"
     if facts.bounds is not None:
         return _kind_of(facts.bounds, "float64")
     queries = list(queries)

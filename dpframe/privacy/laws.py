@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -44,6 +44,8 @@ from dpframe.privacy.sensitivity import Inside, Norm
 
 _ROOT2, _ROOT3 = math.sqrt(2), math.sqrt(3)
 _FEW = 4  # noises whose law is summed up in every row
+_WIDEST_ADDED = 12.0  # a scale, up to which integers of two noises are added up one by one
+_MOST_ADDED = 1000.0  # rows times the scale, up to which they are
 _LEAST_MISSED = 1e-6  # less is lost in differences of floats
 _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 
@@ -208,9 +210,7 @@ class Law(ABC):
         sigma = float(check_scale(scale))
         if not 0 < level < 1:
             raise CalibrationError.about("level", "must be strictly between 0 and 1", level)
-        if sigma == 0:
-            return 0
-        return least_integer(lambda a: self._beyond(sigma, a, members) <= 1 - level, 0)
+        return _least_half_width(self, sigma, level, members) if sigma else 0
 
     @abstractmethod
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
@@ -311,6 +311,11 @@ class Law(ABC):
     @abstractmethod
     def _missed_by_each(self, level: float, cells: int) -> float:
         """Return how often one of several intervals may miss."""
+
+
+@lru_cache(1024)  # outputs of a plan, and its tables, have noise of few scales
+def _least_half_width(law: Law, scale: float, level: float, members: int) -> int:
+    return least_integer(lambda a: law._beyond(scale, a, members) <= 1 - level, 0)
 
 
 def _half_step(noise: NoiseSum, deviation_of: Callable[[float], float]) -> np.ndarray:
@@ -467,13 +472,21 @@ class _Laplace(Law):
         return None if exact is None else exact + _rounded(roundings, level)
 
     def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
-        """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
+        """Tell where a distance is at most the half-width: of two noises, by their tails alone.
+
+        In few rows, all integers of two noises of one scale are added up.
+        """
         held = self._shares_hold(distance, noise, level)
         if held is not None:
             return held
         two = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if two is not None:
-            return integer_pair_holds(distance, *two, level)
+            (one, other), (scale, its) = two
+            rows = np.size(distance)
+            if scale == its <= _WIDEST_ADDED and rows * scale <= _MOST_ADDED:
+                steps = np.maximum(one, other), np.minimum(one, other)
+                held = share_holds(distance, steps, 1, scale, level)
+            return integer_pair_holds(distance, *two, level) if held is None else held
         by_row = any(np.ndim(part) for part in noise.loadings.values())
         if by_row and not noise.drawn_together() and self._is_summed(noise, level):
             off = distance - _half_step(noise, self.standard_deviation)

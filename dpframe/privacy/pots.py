@@ -334,10 +334,10 @@ class PotsOfParts(Pots):
     Parameters
     ----------
     each
-        The pots of each part.
+        The pots of each part, in an order that does not depend on that of charges.
     """
 
-    each: tuple[Pots, ...] = field(default=(), compare=False)  # in any order
+    each: tuple[Pots, ...] = ()
 
     @classmethod
     def of(cls, each: Sequence[Pots]) -> Pots:
@@ -346,7 +346,11 @@ class PotsOfParts(Pots):
         if len(each) == 1:
             return joined
         known = joined.pots, joined.whole, joined.discovery, joined.sums, joined.spent
-        return cls(*known, each=tuple(each))
+        return cls(*known, each=tuple(sorted(each, key=_in_order)))
+
+    def filled(self, charged: Sequence[tuple[Priced, int]]) -> Pots:
+        """Charge losses to every part."""
+        return PotsOfParts.of([pots.filled(charged) for pots in self.each])
 
     def fits(self, loss: PrivacyLoss) -> bool:
         """Whether a loss fits in the pots of every part."""
@@ -383,6 +387,11 @@ class PotsOfParts(Pots):
     def emptiest(self) -> tuple[Pot, Fraction] | None:
         """The emptiest pot of the part that has least left."""
         return max(self.each, key=lambda pots: pots.used).emptiest
+
+
+def _in_order(pots: Pots) -> tuple[tuple[bool, Fraction], ...]:
+    sums = (*pots.sums, *pots.spent.parts)
+    return tuple((had is None, had or Fraction(0)) for had in sums)
 
 
 @lru_cache(maxsize=64)  # a preview and its release ask for the same

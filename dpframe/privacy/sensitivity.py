@@ -168,7 +168,6 @@ def movement(
     """
     grouping = _grouping(footprints, len(scales), groups)
 
-    @cache
     def distance(a: int, b: int) -> Scale:
         return _distance(footprints, scales, norm, grouping, (a, b))
 
@@ -197,9 +196,9 @@ def over_units(
         return distance(1, 0) * weight
     if reach.always:
         return distance(1, 1)
-    zero = 0 * distance(1, 0)
+    zero, known = 0 * distance(1, 0), cache(distance)
     return max(
-        sum((cells * distance(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
+        sum((cells * known(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
         for filling in fillings(reach)
     )
 
@@ -224,16 +223,19 @@ class _Grouping(NamedTuple):
 
 def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     """Give each coordinate the number of its group, and find the groups of several footprints."""
+    sparse = any(isinstance(part, Sparse) for part in footprints)
+    larger = [group for group in groups or () if len(group) > 1]
+    if not larger and not sparse:  # footprints share no coordinate
+        return _Grouping(tuple(range(size)), frozenset(), frozenset())
     of = list(range(size))
-    for group in groups or ():
+    for group in larger:
         for k in group:
             of[k] = group[0]
     dense = [part for part in footprints if isinstance(part, Footprint)]
     dense += [one for part in footprints if isinstance(part, Exclusive) for one in part.members]
     named = {k for part in dense for k in part.coordinates}
-    sparse = any(isinstance(part, Sparse) for part in footprints)
     few = {of[k] for k in range(size) if k not in named} if sparse else set()
-    members = Counter(of)
+    members = Counter(of if few else ())
     alone = all(members[group] == 1 for group in few)
     touched = Counter(group for part in dense for group in {of[k] for k in part.coordinates})
     shared = {group for group, parts in touched.items() if parts > 1}
@@ -252,7 +254,7 @@ def _distance(
     far = zero = 0 * scales[0]
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
-    dense = cache(_dense)
+    dense = cache(_dense) if len(footprints) > 1 else _dense
     for part in footprints:
         if isinstance(part, Footprint):
             for group, places in _divide_footprint(part, grouping):

@@ -39,6 +39,8 @@ class OutputSpec:
         Bounds that were given in the call, by column: those of this column, or none.
     condition
         For a rate, the condition whose share of the rows is asked for.
+    sampled
+        Whether its sampling error is to be known, for which squares of values are measured.
     """
 
     name: Hashable
@@ -47,6 +49,7 @@ class OutputSpec:
     where: Condition | None = None
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
     condition: Condition | None = None
+    sampled: bool = False
 
     @property
     def of_column(self) -> bool:

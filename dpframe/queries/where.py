@@ -5,7 +5,7 @@ privacy cost. It is Python syntax read with `ast` against a list of what is allo
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NoReturn, cast
 
@@ -161,12 +161,21 @@ class Condition:
         written = repr(text) if number is None else text
         return cls(f"{named} == {written}", (label,), InPart(label, text, number))
 
-    @property
-    def part(self) -> "Condition | None":
-        """The part of the data that alone satisfies it, if it was asked for one."""
-        conditions = self.root.parts if isinstance(self.root, All) else (self.root,)
-        found = (one for one in conditions if isinstance(one, InPart))
-        return next((self.of_part(one.label, one.text, one.number) for one in found), None)
+    def within(self, columns: Collection[str]) -> "Condition | None":
+        """Return what it demands of some columns by themselves, whatever is in others.
+
+        Examples
+        --------
+        >>> Condition.parse("year > 2000 and fare > year").within({"year"}).columns
+        ('year',)
+        """
+        demands = self.root.parts if isinstance(self.root, All) else (self.root,)
+        named = [(one, {*names_in(one)}) for one in demands]
+        own = [(one, names) for one, names in named if names and names <= {*columns}]
+        if not own:
+            return None
+        labels = dict.fromkeys(name for _, names in own for name in sorted(names))
+        return Condition(self.text, tuple(labels), All(tuple(one for one, _ in own)))
 
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
@@ -410,15 +419,18 @@ def _in_node(node: Node) -> Iterator[Compare | Membership | InPart]:
             pass  # a number other than 0
 
 
-def names_in(value: Value) -> Iterator[str]:
-    """Yield the columns that a value is computed from, in order."""
+def names_in(value: Value | Node) -> Iterator[str]:
+    """Yield the columns that a value or a condition is computed from, in order."""
     match value:
-        case Name(label):
+        case Name(label) | InPart(label):
             yield label
-        case Negative(operand):
+        case Negative(operand) | Not(operand) | Membership(operand):
             yield from names_in(operand)
-        case Arithmetic(_, left, right):
+        case Arithmetic(_, left, right) | Compare(_, left, right):
             yield from names_in(left)
             yield from names_in(right)
+        case All(parts) | Any(parts):
+            for part in parts:
+                yield from names_in(part)
         case Constant():
             pass

@@ -1,5 +1,6 @@
 """What a report shows of two released tables side by side, and of the changes between them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -153,7 +154,7 @@ def _texts(changes: pd.DataFrame, unit: str, *, whole: bool = False) -> list[str
     for estimate, low, high in zip(
         changes["estimate"], changes["low"], changes["high"], strict=True
     ):
-        width = (high - low) / 2
+        width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
         ends = (int(end) if whole and end.is_integer() else end for end in (estimate, low, high))
         value, first, last = (number_text(end, width) for end in ends)
         found.append(f"{value}{unit} ({first} to {last})" if value else "")

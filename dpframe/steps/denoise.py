@@ -23,8 +23,9 @@ from dpframe.certificates.json_records import unpack
 from dpframe.certificates.steps import COMPUTED, DenoiseStep, GraphPart, Setting, SuggestionPart
 from dpframe.certificates.verify import attach, verify
 from dpframe.denoising.base import Denoised
-from dpframe.denoising.means import NoisyRatio, shrunken_means
+from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
+from dpframe.privacy.laws import LAPLACE, Law
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 
@@ -112,9 +113,10 @@ def apply_denoising(
 ) -> pd.DataFrame:
     """Add the denoised columns and the steps to a released frame."""
     released = pd.DataFrame(released)  # pandas copies all attrs for each column
-    made = _of_totals(released, certificate, how) | {
-        at: _of_means(released.iloc[:, at], certificate.columns[at], how) for at in how.means
-    }
+    made = _of_totals(released, certificate, how)
+    for at in how.means:
+        law = certificate.release.noise.distribution
+        made[at] = _of_means(released.iloc[:, at], certificate.columns[at], law, how)
     frame = released.copy()
     before = [one for one in certificate.steps if isinstance(one, DenoiseStep | SuggestionPart)]
     done = {step.into: step for step in before}
@@ -145,12 +147,12 @@ def _of_totals(
     return dict(zip(how.columns, zip(shown, steps, strict=True), strict=True))
 
 
-def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
+def _of_means(released: pd.Series, column: ColumnPart, law: Law, how: Denoising) -> _Made:
     """Denoise a column of means."""
     values = in_seconds(released, column.origin)
     found, raw_risk = Denoised(values, math.nan, {}), math.nan
     if isinstance(column, QuotientPart) and np.isfinite(values).all():
-        found, raw_risk = shrunken_means(values, _noisy_ratio(column, len(values)))
+        found, raw_risk = shrunken_means(values, _noisy_ratio(column, law, len(values)))
     tried = {MEANS: found} if found.chosen else {}
     moved = found.chosen.get("moved", 0) > 0
     kept = Choice((), Denoised(values, raw_risk, {}), tried)
@@ -161,7 +163,7 @@ def _of_means(released: pd.Series, column: ColumnPart, how: Denoising) -> _Made:
     return (times_like(released, found.values, column.origin) if moved else released.array), step
 
 
-def _noisy_ratio(column: QuotientPart, rows: int) -> NoisyRatio:
+def _noisy_ratio(column: QuotientPart, law: Law, rows: int) -> NoisyRatio:
     """Read from the certificate what means were read off, and the noise in it."""
     ratio = column.ratio
     of_sum, of_rows = (
@@ -169,6 +171,8 @@ def _noisy_ratio(column: QuotientPart, rows: int) -> NoisyRatio:
         for loadings in (ratio.of_centered, ratio.of_rows)
     )
     unit = 1 if column.times is None else 10**6
+    scales = [abs(of) for of in of_rows.values() if of]
+    alike = law is LAPLACE and len(scales) <= MOST_LAPLACE and len(set(scales)) == 1
     with np.errstate(over="ignore"):  # bounds can be near the largest float
         return NoisyRatio(
             centered=np.broadcast_to(unpack(ratio.centered), rows),
@@ -177,6 +181,7 @@ def _noisy_ratio(column: QuotientPart, rows: int) -> NoisyRatio:
             rows_variance=sum(np.square(of) for of in of_rows.values()),
             covariance=sum(of * of_rows.get(block, 0.0) for block, of in of_sum.items()),
             bounds=(column.span[0] / unit, column.span[1] / unit),
+            laplace=len(scales) if alike else 0,
         )
 
 

@@ -25,7 +25,7 @@ def interval(
     sampling: bool = False,
     join: bool = False,
 ) -> pd.DataFrame:
-    """Return confidence intervals for the noise in every released cell.
+    """Return confidence intervals for the noise in every released cell, or sampled rows, too.
 
     They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
     no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
@@ -44,8 +44,9 @@ def interval(
         d cells are then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with
         Laplace noise.
     sampling
-        Whether the rows are a random sample of many more, and the intervals of rates are for the
-        rate among these. Those of other columns stay as they are.
+        Whether the rows are a random sample of a population, and the intervals are for that, as the
+        formula below says. Each row is taken for a draw of its own: a unit may have one row in a
+        group at most, by the caps that are declared or given in the call.
     join
         Whether they are added to the table as columns, which keeps its certificate. In later steps
         they go with their numbers: they are rounded to the outside, missing where a cell is
@@ -62,8 +63,20 @@ def interval(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the level is not in (0, 1), a flag is neither True nor False, or sampling is True for a
-        release without rates. With `join`, if a label is taken, or the table was unstacked.
+        If the level is not in (0, 1), a flag is neither True nor False, or sampling is True for
+        columns whose sampling error is not known (means released without `sampling=True`, sums,
+        variances, quantiles), for groups that were found, or where a unit may have several rows in
+        a group. With `join`, if a label is taken, or the table was unstacked.
+
+    Notes
+    -----
+    With `sampling`, an interval holds every number m that a test does not reject: for a count X,
+    the expected number of rows m with `|X - m| <= f sqrt(s^2 + m)`; for a rate or a mean of N rows
+    with T their sum, `|T - m N| <= f sqrt(s^2 + v)`, where v is `N m (1 - m)` for a rate and the
+    noisy sum of `(x - m)^2` for a mean. Here s is the deviation of the noise, and f lies between
+    its half-width in deviations and the normal quantile, nearer to the larger error. For a rate
+    without noise it is the interval of Wilson (1927), whose coverage goes up and down with N; for a
+    mean it is nearly that of Student. It always holds the interval for the noise.
 
     Examples
     --------
@@ -101,6 +114,7 @@ def percent(
     level: float = 0.95,
     *,
     by: Hashable | Sequence[Hashable] | None = None,
+    sampling: bool = False,
     join: bool = False,
 ) -> pd.DataFrame:
     """Return every row's percentage of the total of a released column, with error and interval.
@@ -120,6 +134,10 @@ def percent(
     by
         A level of the index, or a list of them: percentages are of the total of the rows with the
         same keys there. `None`: of all rows.
+    sampling
+        Whether the rows are a random sample, and the percentages are those of the population: with
+        n the total, `n s (1 - s)` is added to the variance, for counts alone. A unit may have one
+        row in all.
     join
         Whether they are added to the table as columns, which keeps its certificate. In later steps
         they go with their column; `round` takes them by their own name, and rounds their intervals
@@ -138,7 +156,8 @@ def percent(
         If the frame is not what was released.
     QueryError
         If there is no such column, or it is no count or sum, the level is not in (0, 1), or `by`
-        names no levels, or all of them. With `join`, if a label is taken.
+        names no levels, or all of them, or sampling is True for another column than a count, or
+        where a unit may have several rows. With `join`, if a label is taken.
 
     Examples
     --------
@@ -151,16 +170,19 @@ def percent(
     >>> list(percent(released, join=True).columns)
     ['count', 'count_percent', 'count_percent_low', 'count_percent_high']
     """
-    check_flag("join", join)
+    for flag, given in (("join", join), ("sampling", sampling)):
+        check_flag(flag, given)
     level = check_level(level)
     certificate = verify(released)
     if not join:
-        return quotients.percent_of(released, certificate, column, level, by)
-    _, place = quotients.column_of_shares(released, certificate, column, "percent")
+        return quotients.percent_of(released, certificate, column, level, by, sampling=sampling)
+    _, place = quotients.column_of_shares(
+        released, certificate, column, "percent", sampling=sampling
+    )
     levels = quotients.levels_of(released.index, by)
     within = tuple(str(released.index.names[at]) for at in levels) or None
     name = str(released.columns[place])
-    step = PercentStep("percent", name, within, level, certificate.digest)
+    step = PercentStep("percent", name, within, level, bool(sampling), certificate.digest)
     return after(released, certificate, step, apply_percent)
 
 
@@ -175,7 +197,8 @@ def apply_percent(frame: pd.DataFrame, certificate: Certificate, step: PercentSt
     """Add percentages and their intervals."""
     label = frame.columns[label_place(frame, step.column)]
     levels = [name for name in frame.index.names if str(name) in (step.by or ())]
-    shares = quotients.percent_of(frame, certificate, label, step.level, levels or None)
+    about = frame, certificate, label, step.level, levels or None
+    shares = quotients.percent_of(*about, sampling=step.sampling)
     labels = [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
     shares = shares[["estimate", "low", "high"]].set_axis(labels, axis=1)
     return companions.put_beside(frame, shares, step.step), certificate

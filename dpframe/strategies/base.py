@@ -99,10 +99,18 @@ class Output:
         root.
     source
         Position of the source in the workload.
+    sampled
+        Whether a mean is to say how far values are apart, too, for its sampling error.
     """
 
     kind: Total
     source: int
+    sampled: bool = False
+
+    @property
+    def needs_squares(self) -> bool:
+        """Whether it is read off squares of values, too."""
+        return self.sampled or self.is_dispersion
 
     @property
     def is_dispersion(self) -> bool:
@@ -288,7 +296,8 @@ class Estimate:
     ratio
         What means are read off; `None` for other outputs.
     moments
-        What variances and deviations are read off; `None` for other outputs.
+        What variances and deviations are read off, and those of sampled means; `None` for other
+        outputs.
     """
 
     values: np.ndarray

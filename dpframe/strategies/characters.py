@@ -283,10 +283,7 @@ class CharacterDesign:
         """Return the largest weighted distance between neighbors, exact for fractions."""
         far = 0 * scales[0]
         for steps in self._steps:
-            # many scales are one object: few fractions are compared
-            least = (
-                (step, min({id(scales[k]): scales[k] for k in own}.values())) for step, own in steps
-            )
+            least = ((step, _least([scales[k] for k in own])) for step, own in steps)
             far += max(step / scale for step, scale in least)
         return far
 
@@ -297,8 +294,11 @@ class CharacterDesign:
         found = []
         for group in self.groups:
             alike: dict[int, list[int]] = {}
-            for k in group:
-                alike.setdefault(reach[k], []).append(k)
+            if len({reach[k] for k in group}) == 1:  # as counts, and much faster
+                alike[reach[group[0]]] = [*group]
+            else:
+                for k in group:
+                    alike.setdefault(reach[k], []).append(k)
             alike.pop(0, None)
             found += [list(alike.items())] if alike else []
         return found
@@ -361,11 +361,18 @@ class CharacterDesign:
     def _column(self, table: int, reading: Reading) -> "_Column":
         positions, weights = self.characters.readings[table]
         parts = reading.weights.items()
+        if [*parts] == [(0, 1)]:
+            return _Column(positions, weights, reading)
         return _Column(
             np.concatenate([positions + k * self.characters.number for k, _ in parts]),
             np.concatenate([factor * weights for _, factor in parts], axis=1),
             reading,
         )
+
+
+def _least(scales: Sequence[Scale]) -> Scale:
+    """Return the smallest scale; many are one object, so that few fractions are compared."""
+    return min(dict(zip(map(id, scales), scales, strict=True)).values())
 
 
 class _Column(NamedTuple):

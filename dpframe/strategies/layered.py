@@ -71,11 +71,16 @@ class LayeredDesign:
         """Return the errors of the outputs of every table, from the scales of the blocks."""
         by_table = zip(*map(self.layers.deviations, deviations), strict=True)
         compared = zip(*map(self.layers.errors_to_compare, deviations), strict=True)
-        return [
-            replace(one, block=None, compared=other.std_error)
-            for both in zip(by_table, compared, strict=True)
-            for one, other in zip(*map(self.totals.predict, both), strict=True)
-        ]
+        pairs = list(zip(by_table, compared, strict=True))
+        known = {pair: self._predict(*pair) for pair in dict.fromkeys(pairs)}  # many err alike
+        return [one for pair in pairs for one in known[pair]]
+
+    def _predict(self, own: Sequence[float], compared: Sequence[float]) -> list[Prediction]:
+        """Return the errors of the outputs of a table, and those by which plans are compared."""
+        errors = self.totals.predict(own)
+        others = errors if own == compared else self.totals.predict(compared)
+        pairs = zip(errors, others, strict=True)
+        return [replace(one, block=None, compared=other.std_error) for one, other in pairs]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured blocks."""

@@ -17,6 +17,7 @@ from dpframe.strategies.base import EVERYONE, Output, Workload
 from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Quotient, Reading
 
 _Blocks = dict[Block, int]  # with the position of each
+_OF_SQUARES = 1 / 16  # of the weight of a mean: with Gaussian noise, its error is 1/8 larger
 
 
 class Layout(NamedTuple):
@@ -53,7 +54,7 @@ def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReadi
     at = _place(blocks, _center_sum(workload, position))
     rows = Reading({_place(blocks, Block(own, 0, 1)): 1.0})
     if output.kind == "mean":
-        return Quotient(Reading({at: 0.5}), rows, (source.lower, source.upper))
+        return _mean(workload, output, rows, blocks)
     if output.is_dispersion:
         return _dispersion(workload, output, rows, blocks)
     return rows.times((source.lower + source.upper) / 2).plus(at, 0.5).whole(2)
@@ -89,9 +90,15 @@ def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyRead
         return rows if rows.block is not None else rows.whole(2)
     if output.is_dispersion:
         return _dispersion(workload, output, rows, blocks)
+    return _mean(workload, output, rows, blocks)
+
+
+def _mean(workload: Workload, output: Output, rows: Reading, blocks: _Blocks) -> Quotient:
+    """Read a mean off rows and the centered sum, and where it is sampled, what a variance is."""
     source = workload.sources[output.source]
     centered = Reading({_place(blocks, _center_sum(workload, output.source)): 0.5})
-    return Quotient(centered, rows, (source.lower, source.upper))
+    apart = _dispersion(workload, output, rows, blocks) if output.sampled else None
+    return Quotient(centered, rows, (source.lower, source.upper), apart)
 
 
 def _dispersion(workload: Workload, output: Output, rows: Reading, blocks: _Blocks) -> Dispersion:
@@ -158,6 +165,8 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
             # the worst mean is half a width away from the center
             yield reading.centered, weight
             yield reading.rows, 0.25
+            if reading.apart is not None:  # off by no more than the sum, for one row
+                yield reading.apart.rest, _OF_SQUARES
         elif isinstance(reading, Dispersion):
             # equal to each other, relative to how far a row moves them
             yield reading.rows, 0.25

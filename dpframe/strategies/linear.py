@@ -7,7 +7,7 @@ of two of them for a mean, or three of them for a variance.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -115,11 +115,15 @@ def round_whole(read: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """A mean: the center of the bounds plus the ratio of a centered sum and a number of rows."""
+    """A mean: the center of the bounds plus the ratio of a centered sum and a number of rows.
+
+    With `apart`, it is known how far values are apart.
+    """
 
     centered: Reading
     rows: Reading
     bounds: tuple[int, int]
+    apart: "Dispersion | None" = None
 
     def loadings(self, deviations: _Deviations) -> tuple[Loadings, Loadings]:
         """Return what the noise of the blocks does to the sum and to the number of rows."""
@@ -134,12 +138,17 @@ class Quotient:
             for far in (-half_width, half_width)
         ]
         worst = max(ends, key=lambda noise: math.hypot(*noise.values()))
+        if self.apart is not None:  # blocks that are read, but do not move the mean
+            worst = dict.fromkeys(self.apart.rest.weights, 0.0) | worst
         return Prediction(math.hypot(*worst.values()), per_row=True, loadings=worst)
 
     def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
         """Estimate the mean."""
         centered, rows = self.centered.of(measured), self.rows.of(measured)
-        return ratio(centered, rows, self.loadings(deviations), self.bounds)
+        found = ratio(centered, rows, self.loadings(deviations), self.bounds)
+        if self.apart is None:
+            return found
+        return replace(found, moments=self.apart.moments(measured, deviations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +189,12 @@ class Dispersion:
 
     def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
         """Estimate the variance, or its root."""
+        return dispersion(self.moments(measured, deviations), root=self.root)
+
+    def moments(self, measured: _Measured, deviations: _Deviations) -> Moments:
+        """Read the three numbers."""
         rows, first, rest = (part.of(measured) for part in (self.rows, self.first, self.rest))
-        moments = Moments(rows, first, rest, *self.loadings(deviations), self.width / 2)
-        return dispersion(moments, root=self.root)
+        return Moments(rows, first, rest, *self.loadings(deviations), self.width / 2)
 
 
 AnyReading: TypeAlias = Reading | Quotient | Dispersion

@@ -44,9 +44,9 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
         Law of the noise.
     """
     outputs, at = workload.outputs_and_rows, _only_column(workload)
-    dispersed = any(output.is_dispersion for output in outputs)
+    squared = any(output.needs_squares for output in outputs)
     # a sum alone has nothing to share: it is measured as it is
-    if at is None or outputs == (Output("value", at),) or dispersed:
+    if at is None or outputs == (Output("value", at),) or squared:
         return None
     source = workload.sources[at]
     blocks = [Block(at, 1, -source.lower), Block(at, -1, source.upper)]
@@ -54,7 +54,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
 
 
 def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
-    """Plan the measurements; `None` unless all is about one column, its variance included.
+    """Plan the measurements; `None` unless all is about one column, its squares included.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
         Law of the noise.
     """
     at = _only_column(workload)
-    if law.norm != 1 or at is None or not any(output.is_dispersion for output in workload.outputs):
+    if law.norm != 1 or at is None or not any(output.needs_squares for output in workload.outputs):
         return None
     source = workload.sources[at]
     width, ends = source.upper - source.lower, source.lower + source.upper
@@ -120,12 +120,14 @@ def _read_bernstein(source: Source, output: Output) -> AnyReading:
     if output.kind == "rows":
         missing = source.optional and output.source == EVERYONE
         return (rows.plus(3, 1.0) if missing else rows).whole(whole)
-    if output.kind == "mean":
-        return Quotient(Reading({0: -0.125, 2: 0.125}), rows, (lower, upper))
     if output.kind == "value":
         center = (lower + upper) / 2 / whole
         weights = {0: center - 0.125, 1: center, 2: center + 0.125}
         return Reading({k: weight for k, weight in weights.items() if weight}).whole(2 * whole)
     first = Reading({0: -1 / whole, 2: 1 / whole})
     rest = Reading({0: 0.5 / whole, 1: -1.5 / whole, 2: 0.5 / whole})
-    return Dispersion(rows, first, rest, upper - lower, root=output.kind == "deviation")
+    apart = Dispersion(rows, first, rest, upper - lower, root=output.kind == "deviation")
+    if output.kind != "mean":
+        return apart
+    centered = Reading({0: -0.125, 2: 0.125})
+    return Quotient(centered, rows, (lower, upper), apart if output.sampled else None)

@@ -70,6 +70,7 @@ def attempts(frame, name, folder, kind):
             for other in frame.columns
             if one != other
         ],
+        "independence": [{"column": one} for one in frame.columns],
         "percent": [{"column": one} for one in frame.columns],
         "rename": [{"columns": {first: "renamed"}}],
         "select": [{"keys": keys[:2]}],

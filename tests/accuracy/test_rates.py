@@ -8,6 +8,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import rate_interval
+from dpframe.accuracy.sampling import rate_variance
 from dpframe.certificates.column_parts import RatioPart
 from dpframe.certificates.json_records import pack
 from dpframe.certificates.parts import BlockNoisePart
@@ -31,11 +32,12 @@ def made_of(mechanism, scale):
     return part, {"0": sd / 2, "1": -sd / 2}, {"0": sd, "1": sd}
 
 
-def intervals_of(met, others, mechanism, scale, level=0.95, **options):
+def intervals_of(met, others, mechanism, scale, level=0.95, *, sampling=False):
     part, of_centered, of_rows = made_of(mechanism, scale)
     met, others = np.asarray(met, float), np.asarray(others, float)
     ratio = RatioPart(pack((met - others) / 2), pack(met + others), of_centered, of_rows)
-    return rate_interval(ratio, len(met), part, (), level, **options)
+    variance = rate_variance(met + others) if sampling else None
+    return rate_interval(ratio, len(met), part, (), level, variance=variance)
 
 
 def released_rates(met, others, mechanism, scale):
@@ -47,7 +49,8 @@ def released_rates(met, others, mechanism, scale):
 def half_widths(rates, mechanism, scale, level=0.95):
     part, _, of_rows = made_of(mechanism, scale)
     loadings = {"0": (1 - rates) * of_rows["0"], "1": -rates * of_rows["1"]}
-    return part.distribution.sum_half_width(NoiseSum(loadings, part.scales), level)
+    noise = NoiseSum(loadings, part.scales)
+    return part.distribution.sum_half_width(noise, level), noise.deviation
 
 
 @pytest.mark.parametrize("sampling", [False, True])
@@ -56,11 +59,13 @@ def half_widths(rates, mechanism, scale, level=0.95):
 )
 def test_intervals_are_the_rates_that_are_not_rejected(mechanism, scale, sampling):
     low, high = intervals_of(MET, OTHERS, mechanism, scale, sampling=sampling)
-    width = half_widths(GRID, mechanism, scale) ** 2
+    width, deviation = half_widths(GRID, mechanism, scale)
     rows = (MET + OTHERS)[:, None]
     if sampling:
-        width = width + 1.959964**2 * np.maximum(rows, 0) * GRID * (1 - GRID)
-    kept = np.abs((1 - GRID) * MET[:, None] - GRID * OTHERS[:, None]) <= np.sqrt(width) + 1e-9
+        both = deviation**2 + np.maximum(rows, 0) * GRID * (1 - GRID)
+        share = (deviation**2 / both) ** 2
+        width = np.sqrt(both) * (1.959964 * (1 - share) + width / deviation * share)
+    kept = np.abs((1 - GRID) * MET[:, None] - GRID * OTHERS[:, None]) <= width + 1e-9
     step = 1.02 * GRID[1]
     rates = released_rates(MET, OTHERS, mechanism, scale)
     for at, inside in enumerate(kept):
@@ -89,7 +94,7 @@ def test_intervals_are_never_missing_and_stay_in_their_range(mechanism, scale, s
 
 def test_large_groups_have_intervals_as_narrow_as_their_noise():
     (low,), (high,) = intervals_of([2e7], [8e7], "laplace", 1.0)
-    width = half_widths(np.array([0.2]), "laplace", 1.0).item()
+    width = half_widths(np.array([0.2]), "laplace", 1.0)[0].item()
     assert (low, high) == pytest.approx((0.2 - width / 1e8, 0.2 + width / 1e8), abs=1e-11)
 
 
@@ -117,13 +122,10 @@ def test_higher_levels_and_all_at_once_are_wider(frame):
     assert (usual.loc["A", "rate_high"] - usual.loc["A", "rate_low"]) < 0.5
 
 
-def test_sampling_is_for_rates(frame):
+def test_intervals_of_samples_are_wider(frame):
     made = frame.dp.aggregate("zone", n=dpf.count(), r=dpf.rate("fare > 2"), epsilon=1)
     alone, sampled = made.dp.interval(), dpf.interval(made, sampling=True)
-    pd.testing.assert_frame_equal(alone[["n_low", "n_high"]], sampled[["n_low", "n_high"]])
     assert (sampled["r_low"] < alone["r_low"]).loc["A":"B"].all()
-    with raises(QueryError, "rates", parameter="sampling", value=True):
-        frame.dp.mean("fare", "zone", epsilon=1).dp.interval(sampling=True)
     with raises(QueryError, "True or False", parameter="sampling", value="yes"):
         made.dp.interval(sampling="yes")
 
@@ -138,7 +140,7 @@ def test_half_widths_hold_for_whole_numbers(mechanism, scale, rate):
     both = np.outer(mass, mass)
     far = np.abs((1 - rate) * whole[:, None] - rate * whole[None])
     for level in (0.5, 0.9, 0.95, 0.99):
-        width = half_widths(np.array([rate]), mechanism, scale, level).item()
+        width = half_widths(np.array([rate]), mechanism, scale, level)[0].item()
         assert both[far <= width + 1e-9].sum() >= level - 1e-9
 
 

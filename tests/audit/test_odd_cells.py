@@ -17,7 +17,7 @@ from support.odd_cells import HONEST, MAKERS, ODD, check_added, frame_of, made
 import dpframe as dpf
 from dpframe.columns.values import is_absent, objects
 from dpframe.engines.dask import DaskEngine
-from dpframe.engines.parquet import ParquetEngine
+from dpframe.engines.parquet import ScanEngine
 from dpframe.engines.units import unit_codes
 
 pytestmark = pytest.mark.audit
@@ -97,7 +97,7 @@ def test_parquet(where, name, tmp_path):
             continue
         for frame, others in neighbors(name, odd, where, ["guessed", "Arrow"]):
             if written_alike(frame, others):
-                check_added(frame, others, name, where, engine=ParquetEngine, into=written)
+                check_added(frame, others, name, where, engine=ScanEngine, into=written)
                 checked += 1
     assert checked or name in UNKNOWN
 

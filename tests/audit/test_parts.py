@@ -127,13 +127,14 @@ def fillings_of(*rows: tuple[str, ...]) -> list[Filling]:
 
 
 @cache
-def made(filling: Filling, unit: str | tuple[str, ...], neighboring: str) -> pd.DataFrame:
+def made(filling: Filling, unit: object, neighboring: str) -> pd.DataFrame:
     rows = [(*who, zone) for who, own in zip(UNITS, filling, strict=True) for zone in own]
     frame = pd.DataFrame(rows, columns=["plane", "week", "zone"])
+    each_row = unit is dpf.EACH_ROW
     frame.dp.declare(
         ledger=Ledger(budget=PURE, part="week"),
-        privacy_unit=unit if unit == "plane" else [*unit],
-        max_rows=2,
+        privacy_unit=list(unit) if unit == UNIT else unit,
+        max_rows=None if each_row else 2,
         keys={"zone": ["A", "B"], "week": [1, 2]},
         neighboring=neighboring,
     )
@@ -142,7 +143,7 @@ def made(filling: Filling, unit: str | tuple[str, ...], neighboring: str) -> pd.
 
 @cache
 def answered(
-    filling: Filling, name: str, part: Part, unit: str | tuple[str, ...], neighboring: str
+    filling: Filling, name: str, part: Part, unit: object, neighboring: str
 ) -> tuple[list[int], list[Fraction]]:
     """Return the integers that a release of epsilon 1 hides, and the scales of their noise."""
     frame = made(filling, unit, neighboring)
@@ -157,10 +158,10 @@ def answered(
 
 
 def neighbors(
-    fillings: list[Filling], neighboring: str, unit: str | tuple[str, ...]
+    fillings: list[Filling], neighboring: str, unit: object
 ) -> Iterable[tuple[Filling, Filling]]:
     """Yield all pairs that differ in one unit, or exchange one for another of the same part."""
-    names = UNITS if unit == UNIT else [plane for plane, _ in UNITS]
+    names = [plane for plane, _ in UNITS] if unit == "plane" else UNITS
     for one, other in itertools.product(fillings, repeat=2):
         changes = list(zip(names, one, other, strict=True))
         left = {name for name, own, new in changes if own and own != new}
@@ -196,7 +197,7 @@ def worst_excess(
     *,
     amounts: Iterable[Fraction] = (Fraction(1, 2), Fraction(1, 4)),
     parts: tuple[Part, ...] = PARTS,
-    unit: str | tuple[str, ...] = UNIT,
+    unit: object = UNIT,
     neighboring: str = "add_remove",
     promised: Fraction | None = None,
 ) -> float:
@@ -241,6 +242,8 @@ def test_no_transcript_of_small_frames_is_above_the_budget(neighboring):
 def test_no_transcript_of_frames_is_above_the_budget(budget, neighboring):
     fillings = fillings_of(("A", "A"), ("B", "B"), ("A",))
     assert worst_excess(budget, fillings, neighboring=neighboring) <= 0
+    each_row = {"unit": dpf.EACH_ROW, "neighboring": neighboring}
+    assert worst_excess(budget, fillings_of(("A",), ("B",)), **each_row) <= 0
 
 
 def check_that_units_in_several_parts_are_seen(monkeypatch, budget):

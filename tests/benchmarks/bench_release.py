@@ -102,8 +102,7 @@ def plans() -> None:
             return plan_release(declaration, {None: query}, spend)
 
         def anew(plan: Callable[[], object] = plan) -> object:
-            calibrated._kept.cache_clear()
-            calibrated._kept_small.cache_clear()
+            calibrated.KEPT = calibrated.Kept()
             return plan()
 
         print(f"  {name:10} anew {milliseconds(anew):6.2f} ms, kept {milliseconds(plan):6.2f} ms")

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from first_looks import BUDGETS
 from peers import environments, machines, page
+from peers.forms_dpframe import APART, LEAST, WIDTHS
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = Path(__file__).resolve().parent / "peers"
@@ -36,7 +37,7 @@ FILES = {
     "dpframe": ("scan", "dask-threads", "dask-one", "dask-cluster"),
     "opendp": ("scan",),
 }
-SECTIONS = ("memory", "files", "accuracy", "looks", "unknown", "margins", "quantiles")
+SECTIONS = ("memory", "files", "accuracy", "forms", "looks", "unknown", "margins", "quantiles")
 STATISTICS = (
     "count",
     "sum",
@@ -85,6 +86,7 @@ def cases(options: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> It
         "memory": lambda: timings("memory", MEMORY, options.sizes, options),
         "files": lambda: timings("files", FILES, options.file_sizes, options),
         "accuracy": lambda: accuracies(options),
+        "forms": lambda: forms(options),
         "looks": first_looks,
         "unknown": lambda: groups_found(options),
         "margins": lambda: all_margins(options),
@@ -119,6 +121,14 @@ def accuracies(options: argparse.Namespace) -> Iterator[Case]:
                 "library": library,
                 "samples": options.samples // SLOW.get(library, 1),
             }
+
+
+def forms(options: argparse.Namespace) -> Iterator[Case]:
+    """List questions that may be asked in several forms, and intervals of dpframe."""
+    for form, library in itertools.product([*LEAST, *WIDTHS], LIBRARIES[1:]):
+        if library in options.libraries and (form in APART or library == "dpframe"):
+            samples = options.samples // SLOW.get(library, 4)
+            yield {"part": "forms", "statistic": form, "library": library, "samples": samples}
 
 
 def first_looks() -> Iterator[Case]:
@@ -227,7 +237,11 @@ def measure(case: Case, options: argparse.Namespace, made: dict[str, Case]) -> C
     environment = made[library]
     if environment["reason"]:
         return {"failed": f"not installed: {environment['reason']}"}
-    if case["part"] in {"accuracy", "looks", "unknown"}:
+    if case["part"] == "forms" and library != "dpframe":
+        statistic, releases, _ = APART[str(case["statistic"])]
+        asked = {"statistic": statistic, "releases": releases, "delta": 0.0}
+        script, arguments = f"accuracy_{library}.py", {**case, **asked}
+    elif case["part"] in {"accuracy", "forms", "looks", "unknown"}:
         script, arguments = f"{case['part']}_{library}.py", case
     elif case["part"] in {"margins", "quantiles"}:
         folder = real_columns(options, str(made["dpframe"]["python"]))

@@ -126,6 +126,40 @@ def penalized(weights, noisy, rows, prior):
     return np.log(density @ weights).sum() + likely @ np.log(weights) / likely.sum()
 
 
+@pytest.mark.parametrize("terms", [1, 2])
+def test_laplace_noise_does_not_pass_for_rows(terms):
+    # groups of 3 rows and of 60: given N, what is expected of n has a closed form
+    rng = np.random.default_rng(terms)
+    scale = 30 / math.sqrt(2 * terms)
+    rows = np.where(rng.random(20_000) < 0.02, 60.0, 3.0)
+    noisy = rows + rng.laplace(0, scale, (terms, 20_000)).sum(0)
+    away = np.abs(noisy - np.array([[3.0], [60.0]])) / scale
+    few, many = np.array([[0.98], [0.02]]) * (1 + (terms - 1) * away) * np.exp(-away)
+    expected = (3 * few + 60 * many) / (few + many)
+
+    def misses(laplace):
+        return ((likely_rows(noisy, 900.0, laplace).rows - expected) ** 2).mean()
+
+    assert misses(terms) < 6
+    assert misses(0) > 15
+
+
+def test_tiny_groups_have_the_center_of_all_rows(laplace=1):
+    centers = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(1, 7, 8_000).astype(float)
+        sums, counted = np.stack([-0.6 * rows, rows]) + rng.laplace(0, 20, (2, 8_000))
+        noisy = NoisyRatio(sums, counted, 800.0, 800.0, 0.0, ONE, laplace)
+        centers.append(fit_prior(noisy, likely_rows(counted, 800.0, laplace)).center)
+    assert np.mean(centers) == pytest.approx(-0.6, abs=0.3)
+
+
+def test_with_laplace_noise_as_normal_noise_the_center_is_off():
+    with pytest.raises(AssertionError):
+        test_tiny_groups_have_the_center_of_all_rows(laplace=0)
+
+
 def test_em_reaches_the_optimum_of_a_general_solver(monkeypatch):
     monkeypatch.setattr(means, "_STEPS", 2_000)
     monkeypatch.setattr(means, "_STILL", 1e-7)

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import batches, parquet, parquet_files
-from dpframe.engines.parquet_files import ParquetFiles
+from dpframe.engines import batches, parquet
 from dpframe.engines.threads import thread_count
 
 LONG = "x" * 100_000
@@ -44,9 +43,9 @@ def test_batches_are_bounded_by_bytes_however_texts_are_stored(way, kind, tmp_pa
     monkeypatch.setattr(batches, "_MOST_BYTES", 1 << 22)
     texts = pa.array(WAYS[way], kind)
     pq.write_table(pa.table({"t": texts}), tmp_path / "x.parquet")
-    read = list(ParquetFiles(tmp_path / "x.parquet")._batches(["t"]))
+    read = list(dpf.scan_parquet(tmp_path / "x.parquet")._batches(["t"]))
     assert max(table.nbytes for table in read) < 1.1 * (1 << 22)
-    assert pa.concat_tables(read)["t"].combine_chunks().equals(texts)
+    assert pa.concat_tables(read)["t"].cast(kind).combine_chunks().equals(texts)
 
 
 @pytest.mark.parametrize("stored", [{}, {"use_dictionary": False}])
@@ -55,7 +54,7 @@ def test_texts_that_all_differ_are_bounded(stored, tmp_path, monkeypatch):
     texts = [f"{row}{LONG}" for row in range(300)]
     table = pa.table({"t": texts, "n": range(300), "l": [[text[:9]] for text in texts]})
     pq.write_table(table, tmp_path / "x.parquet", **stored)
-    read = list(ParquetFiles(tmp_path / "x.parquet")._batches(["t", "n", "l"]))
+    read = list(dpf.scan_parquet(tmp_path / "x.parquet")._batches(["t", "n", "l"]))
     assert max(part.nbytes for part in read) < 1.2 * (1 << 22)
     assert pa.concat_tables(read).combine_chunks().equals(table.combine_chunks())
 
@@ -65,7 +64,7 @@ def test_rows_of_many_columns_are_bounded(tmp_path, monkeypatch):
     names = [f"c{at}" for at in range(50)]
     table = pa.table({name: pa.array([0.5] * 10_000) for name in names})
     pq.write_table(table, tmp_path / "x.parquet")
-    read = list(ParquetFiles(tmp_path / "x.parquet")._batches(names))
+    read = list(dpf.scan_parquet(tmp_path / "x.parquet")._batches(names))
     assert max(part.nbytes for part in read) < 1.1 * (1 << 16)  # with marks of what is missing
     assert sum(part.num_rows for part in read) == 10_000
 
@@ -75,8 +74,10 @@ def test_usual_files_are_read_in_as_many_rows_as_asked(tmp_path):
     labels = [f"label {row % 99}" for row in rows]
     table = pa.table({"t": labels, "u": rows, "x": [0.5] * len(rows)})
     pq.write_table(table, tmp_path / "x.parquet")
-    read = [len(part) for part in ParquetFiles(tmp_path / "x.parquet")._batches(["t", "u", "x"])]
-    assert read == [parquet_files.BATCH_ROWS, 600_000 - parquet_files.BATCH_ROWS]
+    read = [
+        len(part) for part in dpf.scan_parquet(tmp_path / "x.parquet")._batches(["t", "u", "x"])
+    ]
+    assert read == [parquet.BATCH_ROWS, 600_000 - parquet.BATCH_ROWS]
 
 
 @pytest.mark.parametrize("unit", [None, "u"])
@@ -92,20 +93,20 @@ def test_totals_are_the_same_in_batches_of_few_bytes(unit, column, tmp_path, mon
     scan.dp.declare(keys={"t": ["A" * 7, "B" * 8, "B"]}, **facts)
     expected = scan.dp.count("t", epsilon=1e15)["count"].tolist()
     assert sum(expected) > 0
-    for module in (parquet, parquet_files):
-        monkeypatch.setattr(module, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(parquet, "MOST_BYTES", 1_000)
     monkeypatch.setattr(batches, "_MOST_BYTES", 1_000)
     monkeypatch.setattr(parquet, "_BYTES_IN_MEMORY", 2_000)
     assert scan.dp.count("t", epsilon=1e15)["count"].tolist() == expected
 
 
 def test_buckets_and_threads_are_as_many_as_bytes_allow():
-    few, at_once = parquet._plan(10_000, 1e6, [])
-    assert few == 1
-    many, at_once = parquet._plan(10_000, 1e12, [])
-    assert (many, at_once) == (500, 1)
-    usual, at_once = parquet._plan(1 << 23, 100 * (1 << 23), [])
-    assert (usual, at_once) == (16, min(thread_count(1 << 23), 8))
+    def plan(rows, size):
+        count = parquet._count_buckets(rows, size, [])
+        return count, parquet._count_threads(rows, size, [], count)
+
+    assert plan(10_000, 1e6) == (1, 1)
+    assert plan(10_000, 1e12) == (500, 1)
+    assert plan(1 << 23, 100 * (1 << 23)) == (16, min(thread_count(1 << 23), 8))
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited on Linux")

@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from unittest import mock
 
@@ -16,10 +17,9 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.declaration.facts import keep_declaration
-from dpframe.engines import engine_for, parquet, parquet_files
+from dpframe.engines import engine_for, parquet
 from dpframe.engines.declared import declaration_of
-from dpframe.engines.parquet import ParquetEngine
-from dpframe.engines.parquet_files import ParquetFiles
+from dpframe.engines.parquet import ScanEngine
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.operations.tables import plan_tables
 from dpframe.privacy import noise
@@ -124,7 +124,7 @@ def as_frame(table):
 
 def written(table, folder, layout, monkeypatch):
     """Write a table as Parquet in some layout, and open it."""
-    batch_rows = parquet_files.BATCH_ROWS
+    batch_rows = parquet.BATCH_ROWS
     if layout == "files":
         for start in range(0, table.num_rows + 1, 70):  # the last one is empty
             pq.write_table(table.slice(start, 70), folder / f"{start:04}.parquet")
@@ -134,7 +134,7 @@ def written(table, folder, layout, monkeypatch):
         batch_rows = 11
         monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2 if layout == "many buckets" else 90)
         monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
-    return ParquetFiles(folder, batch_rows=batch_rows, spill_folder=folder.parent)
+    return dpf.scan_parquet(folder, batch_rows=batch_rows, spill_folder=folder.parent)
 
 
 def tasks_for(frame, query, caps):
@@ -213,17 +213,17 @@ def test_columns_of_any_type_are_read_as_what_they_hold(kind, tmp_path, monkeypa
         Task(by_key, terms, where=where, unit=("v",), caps=Caps(rows=1)),
     ]
     expected = totals(frame, tasks)
-    check_equal(totals(ParquetFiles(path), tasks), expected)
+    check_equal(totals(dpf.scan_parquet(path), tasks), expected)
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
     monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
-    check_equal(totals(ParquetFiles(path, batch_rows=3), tasks), expected)
+    check_equal(totals(dpf.scan_parquet(path, batch_rows=3), tasks), expected)
 
 
 def test_integers_stay_exact_beside_missing_values(tmp_path):
     path = tmp_path / "far.parquet"
     pq.write_table(pa.table({"h": pa.array([2**53, None, 2**53 + 1, 2**53 + 1])}), path)
     task = Task(Cells((KeyAxis("h", pd.Index([2**53, 2**53 + 1])),)), (Term("rows"),))
-    assert totals(ParquetFiles(path, batch_rows=1), [task])[0].tolist() == [[1, 2]]
+    assert totals(dpf.scan_parquet(path, batch_rows=1), [task])[0].tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize("unit", [(), ("u",)])
@@ -232,13 +232,15 @@ def test_files_without_rows(unit, tmp_path):
     pq.write_table(some_rows(True).slice(0, 0), path)
     cells = Cells((KeyAxis("k", pd.Index(["A", "B"])),))
     task = Task(cells, (Term("rows"), Term("rows")), unit=unit, caps=Caps(rows=1))
-    assert totals(ParquetFiles(path), [task])[0].tolist() == [[0, 0], [0, 0]]
+    assert totals(dpf.scan_parquet(path), [task])[0].tolist() == [[0, 0], [0, 0]]
 
 
 def test_rows_are_counted_without_reading_a_column(tmp_path):
     for n in (3, 4):
         pq.write_table(pa.table({"a": range(n)}), tmp_path / f"{n}.parquet", row_group_size=2)
-    assert totals(ParquetFiles(tmp_path, batch_rows=1), [Task(Cells(), (Term("rows"),))])[0] == 7
+    assert (
+        totals(dpf.scan_parquet(tmp_path, batch_rows=1), [Task(Cells(), (Term("rows"),))])[0] == 7
+    )
 
 
 def counts(files, column, keys, unit=()):
@@ -257,7 +259,7 @@ def test_folders_become_columns_whose_values_are_read_one_by_one(unit, tmp_path,
         pq.write_table(pa.table({"u": range(first, first + n)}), tmp_path / name / "x.parquet")
         first += n
     pq.write_table(pa.table({"u": [-1]}), tmp_path / "x.parquet")
-    files = ParquetFiles(tmp_path)
+    files = dpf.scan_parquet(tmp_path)
     assert files.columns == ["u", "year"]
     keys = [2020, 7, "a b", "2020", "007"]
     assert counts(files, "year", keys, unit) == [3, 2, 4, 0, 0]
@@ -269,20 +271,20 @@ def test_folders_become_columns_whose_values_are_read_one_by_one(unit, tmp_path,
 def test_what_folders_say_gives_way_to_a_column_of_that_name(tmp_path):
     (tmp_path / "year=2020").mkdir()
     pq.write_table(pa.table({"year": [1, 2020]}), tmp_path / "year=2020" / "x.parquet")
-    assert counts(ParquetFiles(tmp_path), "year", [1, 2020, "2020"]) == [1, 1, 0]
+    assert counts(dpf.scan_parquet(tmp_path), "year", [1, 2020, "2020"]) == [1, 1, 0]
 
 
 def test_a_column_that_a_file_does_not_have_is_refused(tmp_path):
     pq.write_table(pa.table({"a": [1, 1], "b": ["x", "y"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [1, 2, 3], "b": pa.nulls(3)}), tmp_path / "2.parquet")
     pq.write_table(pa.table({"c": [2.5], "a": [2]}), tmp_path / "3.parquet")
-    files = ParquetFiles(tmp_path)
+    files = dpf.scan_parquet(tmp_path)
     assert files.columns == ["a", "b", "c"]
     assert counts(files, "a", [1, 2, 3]) == [3, 2, 1]
     with raises(UnknownColumnError, "3.parquet has no column 'b'"):
         counts(files, "b", ["x", "y"])
     with raises(UnknownColumnError, "1.parquet has no column 'c'"):
-        ParquetEngine().check(files, ["a", "c"])
+        ScanEngine().check(files, ["a", "c"])
 
 
 @pytest.mark.parametrize("lost", ["zone", "who", "fare", "paid"])
@@ -322,35 +324,77 @@ def test_what_folders_say_of_some_files_is_theirs(tmp_path):
         (tmp_path / name).mkdir()
         table = pa.table({"u": [1]} | ({} if column is None else {"z": column}))
         pq.write_table(table, tmp_path / name / "x.parquet")
-    assert counts(ParquetFiles(tmp_path), "z", ["A", "B", "C"]) == [1, 0, 1]
+    assert counts(dpf.scan_parquet(tmp_path), "z", ["A", "B", "C"]) == [1, 0, 1]
     pq.write_table(pa.table({"u": [1], "z": [7]}), tmp_path / "z=B" / "x.parquet")
     with pytest.raises(UnknownColumnError, match=r"z=A.x.parquet has no column 'z'"):
-        counts(ParquetFiles(tmp_path), "z", [7])
+        counts(dpf.scan_parquet(tmp_path), "z", [7])
 
 
-def test_files_whose_types_differ_are_refused(tmp_path):
-    pq.write_table(pa.table({"a": pa.nulls(1)}), tmp_path / "0.parquet")
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
-    pq.write_table(pa.table({"a": [0.5]}), tmp_path / "2.parquet")
+def test_types_that_differ_are_refused_where_they_are_needed(tmp_path):
+    pq.write_table(pa.table({"a": pa.nulls(1), "b": [1]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [0.5], "b": [2]}), tmp_path / "2.parquet")
+    files = dpf.scan_parquet(tmp_path)
+    assert counts(files, "b", [1, 2]) == [1, 2]
     with raises(DeclarationError, "same types of columns") as caught:
-        ParquetFiles(tmp_path)
+        counts(files, "a", [1])
     for words in ("'a' is double in", "2.parquet, and int64 in", "1.parquet."):
         assert words in str(caught.value)
+
+
+DRIFTS = [
+    ([1, -1], pa.int8(), pa.int64()),
+    ([1, 2], pa.uint8(), pa.int16()),
+    ([1, 2], pa.int32(), pa.float64()),
+    ([1.5, 2], pa.float32(), pa.float64()),
+    (["A", "é"], pa.string(), pa.large_string()),
+    (["A", "é"], pa.string(), pa.string_view()),
+    (["A", "é"], pa.string(), pa.dictionary(pa.int8(), pa.string())),
+    (["A", "é"], pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.string())),
+    ([b"A", b"B"], pa.binary(), pa.large_binary()),
+    ([Decimal("1.5"), Decimal("2.5")], pa.decimal128(3, 1), pa.decimal128(9, 1)),
+]
+
+
+@pytest.mark.parametrize("place", range(len(DRIFTS)))
+@pytest.mark.parametrize("turned", [False, True])
+def test_types_are_joined_where_all_values_are_kept(place, turned, tmp_path, monkeypatch):
+    keys, *kinds = DRIFTS[place]
+    for part, kind in enumerate(reversed(kinds) if turned else kinds):
+        values = pa.array([*keys, None, keys[0]], kind)
+        pq.write_table(pa.table({"a": values, "u": [part] * 4}), tmp_path / f"{part}.parquet")
+    files = dpf.scan_parquet(tmp_path)
+    assert counts(files, "a", keys) == [4, 2]
+    assert counts(files, "a", keys, unit=("a",)) == [1, 1]
+    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    assert counts(files, "a", keys, unit=("a",)) == [1, 1]
 
 
 def test_a_file_that_is_none_of_parquet_is_named(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     (tmp_path / "2.parquet").write_text("private")
     with raises(DeclarationError, "2.parquet", parameter="path"):
-        ParquetFiles(tmp_path)
+        dpf.scan_parquet(tmp_path)
+
+
+def test_hidden_files_are_left_out_and_empty_ones_are_named(tmp_path):
+    for name in (".1.parquet.crc", "_SUCCESS", "_log/1.json", ".tmp/1.parquet", "year=1/.x.crc"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("none of Parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "year=1" / "2.parquet")
+    assert counts(dpf.scan_parquet(tmp_path), "a", [1]) == [2]
+    (tmp_path / "3.parquet").touch()
+    with raises(DeclarationError, "3.parquet, which is empty", parameter="path"):
+        dpf.scan_parquet(tmp_path)
 
 
 def test_labels_are_taken_as_they_are(tmp_path):
     path = tmp_path / "dots.parquet"
     arrays = [pa.array([1, 2]), pa.array([{"b": 3}, {"b": 4}]), pa.array([5, 6]), pa.array([7, 8])]
     pq.write_table(pa.Table.from_arrays(arrays, names=["a.b", "a", "x", "x"]), path)
-    files = ParquetFiles(path)
-    assert ParquetEngine().columns(files) == ["a.b", "a", "x", "x"]
+    files = dpf.scan_parquet(path)
+    assert ScanEngine().columns(files) == ["a.b", "a", "x", "x"]
     assert counts(files, "a.b", [1, 3, 4]) == [1, 0, 0]
     with raises(QueryError, "duplicate", label="x"):
         counts(files, "x", [5])
@@ -361,21 +405,21 @@ def test_labels_are_taken_as_they_are(tmp_path):
 def test_the_index_that_pandas_writes_is_a_column_like_others(tmp_path):
     path = tmp_path / "indexed.parquet"
     pd.DataFrame({"a": [1, 2]}, index=pd.Index([7, 7], name="i")).to_parquet(path)
-    assert counts(ParquetFiles(path), "i", [7]) == [2]
+    assert counts(dpf.scan_parquet(path), "i", [7]) == [2]
 
 
 def test_types_that_extend_others_count_as_those(tmp_path):
     path = tmp_path / "periods.parquet"
     months = pd.period_range("1970-02", periods=3, freq="M")
     pd.DataFrame({"p": months, "u": [1, 2, 3]}).to_parquet(path)
-    assert counts(ParquetFiles(path), "p", [1, 3]) == [1, 1]
+    assert counts(dpf.scan_parquet(path), "p", [1, 3]) == [1, 1]
 
 
 def test_texts_that_are_no_utf_8(tmp_path, monkeypatch):
     path = tmp_path / "bytes.parquet"
     texts = pa.array([b"A", b"\xff", None, b"A", b"B"]).cast(pa.string(), safe=False)
     pq.write_table(pa.table({"a": texts, "u": [b"1", b"1", b"2", b"2", b"3"]}), path)
-    files = ParquetFiles(path)
+    files = dpf.scan_parquet(path)
     assert counts(files, "a", ["A", "B", "\ufffd"]) == [2, 1, 0]
     assert counts(files, "a", ["A", "B"], unit=("u",)) == [2, 1]
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
@@ -389,9 +433,9 @@ def test_texts_that_are_no_utf_8(tmp_path, monkeypatch):
 def test_tables_are_put_together_up_to_a_size(tmp_path, monkeypatch):
     for part in range(9):
         pq.write_table(pa.table({"a": range(10)}), tmp_path / f"{part}.parquet")
-    files = ParquetFiles(tmp_path)
+    files = dpf.scan_parquet(tmp_path)
     assert [table.num_rows for table in files.tables(["a"], 25)] == [30, 30, 30]
-    monkeypatch.setattr(parquet_files, "MOST_BYTES", 170)
+    monkeypatch.setattr(parquet, "MOST_BYTES", 170)
     assert [table.num_rows for table in files.tables(["a"], 25)] == [20, 20, 20, 20, 10]
 
 
@@ -403,16 +447,16 @@ def test_dictionaries_that_differ_between_files(tmp_path, monkeypatch):
         pq.write_table(pa.table({"a": pa.array(texts, kind)}), tmp_path / f"{part}.parquet")
     keys = [str(number) for number in range(400)]
     expected = [1] * 300 + [0] * 100
-    assert counts(ParquetFiles(tmp_path), "a", keys) == expected
-    assert counts(ParquetFiles(tmp_path), "a", keys, unit=("a",)) == expected
+    assert counts(dpf.scan_parquet(tmp_path), "a", keys) == expected
+    assert counts(dpf.scan_parquet(tmp_path), "a", keys, unit=("a",)) == expected
     monkeypatch.setattr(parquet, "_BUCKET_ROWS", 50)
-    assert counts(ParquetFiles(tmp_path), "a", keys, unit=("a",)) == expected
+    assert counts(dpf.scan_parquet(tmp_path), "a", keys, unit=("a",)) == expected
 
 
 def test_a_file_is_read_anew(tmp_path):
     path = tmp_path / "changing.parquet"
     pq.write_table(pa.table({"a": [1, 1]}), path)
-    files = ParquetFiles(path)
+    files = dpf.scan_parquet(path)
     assert counts(files, "a", [1]) == [2]
     pq.write_table(pa.table({"b": ["x"], "a": [1]}), path)
     assert counts(files, "a", [1]) == [1]
@@ -442,11 +486,11 @@ def test_what_cannot_be_opened_is_refused(path, options, message, tmp_path, monk
     Path("text.parquet").write_text("private")
     pq.write_table(pa.table({"a": [1]}), "good.parquet")
     with pytest.raises(DeclarationError, match=message) as caught:
-        ParquetFiles(path, **options)
+        dpf.scan_parquet(path, **options)
     assert "private" not in str(caught.value)
 
 
 def test_passwords_in_a_path_are_not_shown():
     with raises(DeclarationError, "got 'ftp://...@host/x'", parameter="path") as caught:
-        ParquetFiles("ftp://me:secret@host/x")
+        dpf.scan_parquet("ftp://me:secret@host/x")
     assert "secret" not in str(caught.value)

@@ -1,6 +1,7 @@
 """No row of Parquet files counts twice, and none counts that was damaged on the disk."""
 
 import os
+import time
 
 import pyarrow as pa
 import pyarrow.fs
@@ -54,7 +55,7 @@ def test_links_to_files_that_are_read_anyway_are_refused(link, opened, folder):
     scan.dp.declare(budget=dpf.Budget(1))
     LINKS[link](folder / "two.parquet", folder / "a" / "one.parquet")
     with raises(DeclarationError, "names", parameter="path"):
-        ParquetFiles(path, filesystem=filesystem)
+        dpf.scan_parquet(path, filesystem=filesystem)
     with raises(DeclarationError, "remove links", parameter="path"):
         scan.dp.count(share=1)
     assert not scan.dp.ledger.entries
@@ -91,3 +92,90 @@ def test_damaged_attrs_are_refused_when_files_are_opened(attrs, tmp_path):
     pq.write_table(table, tmp_path / "one.parquet")
     with raises(DeclarationError, "Parquet", parameter="path"):
         dpf.scan_parquet(tmp_path / "one.parquet")
+
+
+def count_reads(monkeypatch, name):
+    """Note the paths that a method of files is called with."""
+    seen = []
+    method = getattr(ParquetFiles, name)
+
+    def noted(self, file, *given):
+        seen.append(file.path)
+        return method(self, file, *given)
+
+    monkeypatch.setattr(ParquetFiles, name, noted)
+    return seen
+
+
+def in_the_past(path):
+    os.utime(path, (1e9, 1e9))
+
+
+def test_footers_are_read_once_until_a_file_changes(folder, monkeypatch):
+    in_the_past(folder / "a" / "one.parquet")
+    seen = count_reads(monkeypatch, "_read_footer")
+    scan = dpf.scan_parquet(folder)
+    scan.dp.declare(keys={"x": [1]}, budget=dpf.Budget(9))
+    scan.dp.release({"a": dpf.count("x"), "b": dpf.count()}, epsilon=1)
+    assert len(seen) == 1
+    pq.write_table(pa.table({"x": [7]}), folder / "two.parquet")
+    in_the_past(folder / "two.parquet")
+    for _ in range(2):
+        assert scan.dp.count(epsilon=1).dp.certificate
+    assert seen[1:] == [str(folder / "two.parquet")]
+
+
+WHERES = {
+    "year == 2024": (10, ["2024"]),
+    "year >= 2000 and x > 4": (10, ["2023", "2024"]),
+    "not (year == 2023 or year == 2024) and k == 1": (20, ["__HIVE", "old"]),
+    "year == 2023 or x > 4": (25, ["2023", "2024", "__HIVE", "old"]),
+    "year == 1999": (0, []),
+}
+
+
+@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "u", "max_rows": 1}])
+def test_folders_that_no_row_can_be_of_are_not_read(unit, tmp_path, monkeypatch):
+    for place, year in enumerate(("2023", "2024", "old", "__HIVE_DEFAULT_PARTITION__")):
+        (tmp_path / f"year={year}" / "k=1").mkdir(parents=True)
+        table = pa.table({"x": range(10), "u": [10 * place + n for n in range(10)]})
+        pq.write_table(table, tmp_path / f"year={year}" / "k=1" / "part.parquet")
+    scan = dpf.scan_parquet(tmp_path)
+    scan.dp.declare(bounds={"x": (0, 9)}, keys={"year": [2023, 2024]}, **unit)
+    exact = {"epsilon": 1e15}
+    seen = count_reads(monkeypatch, "_read")
+    for where, (rows, years) in WHERES.items():
+        seen.clear()
+        assert scan.dp.count(where=where, **exact).iloc[0, 0] == rows
+        read = [path.split("year=")[1] for path in seen]
+        assert len(read) == len(years)
+        assert all(path.startswith(year) for path, year in zip(read, years, strict=True))
+    seen.clear()
+    both = {"a": dpf.count(where="year == 2023"), "b": dpf.count(where="year == 2024 and x > 4")}
+    released = scan.dp.release(both, **exact)
+    assert [table.iloc[0, 0] for table in released.values()] == [10, 5]
+    assert len(seen) == 2
+
+
+def test_a_store_is_read_several_files_ahead(tmp_path):
+    for part in range(40):
+        pq.write_table(pa.table({"x": [part], "t": ["a" * part]}), tmp_path / f"{part:02}.parquet")
+    open_now, most = [], []
+
+    class Handler(pyarrow.fs.FSSpecHandler):
+        def open_input_file(self, path):
+            open_now.append(path)
+            most.append(len(open_now))
+            time.sleep(0.01)
+            open_now.remove(path)
+            return super().open_input_file(path)
+
+    local = pytest.importorskip("fsspec").filesystem("file")
+    store = pyarrow.fs.PyFileSystem(Handler(local))
+    scan = dpf.scan_parquet(str(tmp_path), filesystem=store)
+    scan.source._is_distant = True
+    most.clear()
+    tables = list(scan.source.batches(["x", "t"], 100))
+    assert [table["x"][0].as_py() for table in tables] == list(range(40))
+    assert max(most) >= 4
+    assert scan.dp.count(epsilon=1e15).iloc[0, 0] == 40

@@ -11,8 +11,9 @@ import pytest
 from pyarrow import compute
 from support.raising import raises
 
+import dpframe as dpf
 from dpframe.engines import batches, engine_for, parquet
-from dpframe.engines.parquet_files import ParquetFiles
+from dpframe.engines.parquet import ScannedFrame
 from dpframe.errors import DeclarationError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, Task, Term
@@ -39,7 +40,9 @@ def units(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
     (tmp_path / "spill").mkdir()
     pq.write_table(TABLE, tmp_path / "all.parquet")
-    return ParquetFiles(tmp_path / "all.parquet", batch_rows=64, spill_folder=tmp_path / "spill")
+    return dpf.scan_parquet(
+        tmp_path / "all.parquet", batch_rows=64, spill_folder=tmp_path / "spill"
+    )
 
 
 def capped(where=None):
@@ -142,7 +145,7 @@ def test_tasks_with_and_without_a_unit_can_be_mixed(units):
 
 def test_one_pass_serves_all_tasks(units):
     with mock.patch.object(
-        ParquetFiles, "tables", autospec=True, side_effect=ParquetFiles.tables
+        ScannedFrame, "tables", autospec=True, side_effect=ScannedFrame.tables
     ) as read:
         totals(units, [capped(), capped("c"), capped("x > 0")])
     assert read.call_count == 1

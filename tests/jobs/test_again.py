@@ -36,7 +36,7 @@ def test_a_run_whose_files_are_lost_is_not_done(tmp_path, capsys, lost):
 
 
 def test_a_run_that_failed_after_the_charge_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from dpframe.engines.parquet import ParquetEngine
+    from dpframe.engines.parquet import ScanEngine
 
     plan = planned(tmp_path, ("trips-{month}.csv", "trips-{month}.parquet"))
     TRIPS.to_parquet(tmp_path / "trips-2024-03.parquet")
@@ -45,7 +45,7 @@ def test_a_run_that_failed_after_the_charge_says_how_to_go_on(tmp_path, capsys, 
         raise OSError("private text")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ParquetEngine, "totals", lost)
+        patch.setattr(ScanEngine, "totals", lost)
         assert main(["release", str(plan), *MARCH]) == LEFT_OVER
     assert "--name 'trips 2024-03 b'" in capsys.readouterr().err
     assert main(["release", str(plan), *MARCH]) == LEFT_OVER

@@ -1,5 +1,7 @@
 """A plan that reads and spends of one part of the data."""
 
+import json
+
 import pandas as pd
 import pandera.pandas as pa
 import pytest
@@ -7,7 +9,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError
-from dpframe.jobs.answers import SOUND
+from dpframe.jobs.answers import SOUND, TOO_MUCH
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
@@ -52,6 +54,78 @@ def test_every_month_has_the_whole_budget(tmp_path):
     plan.write_text(PLAN.replace('part = "month"', 'part = "year"'))
     with raises(PlanFileError, "'month', got"):
         release_job(read_plan(plan, Overrides({"month": "2024-03"})))
+
+
+def test_a_run_speaks_of_the_budget_of_its_part(tmp_path, capsys):
+    plan, ledger = str(tmp_path / "plan.toml"), tmp_path / "x.ledger"
+    (tmp_path / "plan.toml").write_text(PLAN)
+    rows = pd.DataFrame({"who": ["a", "b"], "month": ["1", "2"], "zone": ["A", "B"]})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    dpf.Ledger.create(ledger, budget=dpf.Budget(epsilon=1), part="month")
+    for month in ("1", "2"):  # that the first one is used up is no matter of the second
+        assert main(["preview", plan, "--set", f"month={month}"]) == SOUND
+        shown = capsys.readouterr().out
+        assert f"for month='{month}'" in shown
+        assert "Spent      nothing" in shown
+        assert main(["release", plan, "--set", f"month={month}"]) == SOUND
+        assert f"for month='{month}'" in capsys.readouterr().out
+    again = ["release", "--name", "again", plan, "--set"]
+    assert main([*again, "month=2"]) == TOO_MUCH
+    assert "the budget of part='2' is used up; its budget is fixed" in capsys.readouterr().err
+    (tmp_path / "plan.toml").write_text(PLAN.replace("share = 1", "share = 0.5"))
+    assert main(["release", plan, "--set", "month=3", "--json"]) == SOUND
+    told = json.loads(capsys.readouterr().out)["ledger"]
+    assert (told["of_part"], told["used"], len(told["releases"])) == ("3", 0.5, 1)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    assert main([*again, "month=3"]) == TOO_MUCH
+    assert "Left: 50.0% of the budget" in capsys.readouterr().err  # not: used up
+
+
+def test_runs_of_two_parts_have_two_names(tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace("zones {month}", "zones"))
+    with raises(PlanFileError, "release.name has no {month}, but release.part has: the run on the"):
+        read_plan(plan, Overrides({"month": "2024-01"}))
+
+
+CSV = (
+    PLAN.replace("rows.parquet", "rows.csv")
+    .replace('privacy_unit = ["who", "month"]\nmax_rows = 2', "each_row = true")
+    .replace("share = 1", "share = 0.5")
+)
+
+
+@pytest.mark.parametrize("part", ["2024-01", "47"])
+def test_every_row_of_a_csv_file_is_a_unit_of_its_part(tmp_path, part):
+    plan, ledger = tmp_path / "plan.toml", tmp_path / "x.ledger"
+    plan.write_text(CSV)
+    dpf.Ledger.create(ledger, budget=dpf.Budget(epsilon=1), part="month")
+    rows = {"month": [part] * 5 + ["a", "b"], "zone": ["A", "B"] * 3 + ["A"]}
+    pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
+    if part == "47":  # which may be a number or a text
+        with raises(PlanFileError, "data.types.month"):
+            release_job(read_plan(plan, Overrides({"month": part})))
+        assert not dpf.Ledger(ledger).entries
+        plan.write_text(CSV.replace("[ledger]", '[data.types]\nmonth = "int64"\n[ledger]'))
+        with raises(PlanFileError, "which holds numbers"):
+            release_job(read_plan(plan, Overrides({"month": "a"})))
+    release_job(read_plan(plan, Overrides({"month": part})))
+    assert dpf.Ledger(ledger).status(part=part).used == 0.5
+    assert dpf.Ledger(ledger).status(part="another").used == 0
+
+
+@pytest.mark.parametrize("part", ["2024-01", "47"])
+@pytest.mark.parametrize("unit", ["several columns", "every row"])
+def test_a_rehearsal_has_rows_in_the_part(tmp_path, part, unit):
+    plan = tmp_path / "plan.toml"
+    text = CSV if unit == "every row" else PLAN
+    if part == "47" and unit == "every row":
+        text = text.replace("[ledger]", '[data.types]\nmonth = "int64"\n[ledger]')
+    plan.write_text(text.replace("epsilon = 1", "epsilon = 1000"))
+    given = [str(plan), "--set", f"month={part}", "--output", str(tmp_path / "tried"), "--quiet"]
+    assert main(["rehearse", *given]) == SOUND
+    lines = (tmp_path / "tried" / f"TEST-out-{part}.csv").read_text().splitlines()
+    assert sum(int(line.split(",")[1]) for line in lines[1:3]) > 100
 
 
 UNIT = 'privacy_unit = ["who", "month"]\nmax_rows = 2'

@@ -2,9 +2,13 @@
 
 import json
 import os
+import pickle
 import random
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
+from enum import Enum
 from fractions import Fraction
 from functools import partial
 
@@ -15,7 +19,7 @@ from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.parts import check_part
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.pots import Pots, settle_pots
@@ -121,6 +125,32 @@ def test_every_part_keeps_its_promise_whatever_was_charged_elsewhere(budget):
             assert pots.spent == ledger.status(part=part).pots.spent
 
 
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(12))
+def test_objects_on_one_file_keep_the_promises_of_many_parts(tmp_path, seed):
+    draw, budget = random.Random(seed), (ONE, DISCOVERING, PURE)[seed % 3]
+    opened = [Ledger.create(tmp_path / "x.ledger", budget=budget, part="week")]
+    opened += [Ledger(tmp_path / "x.ledger") for _ in range(2)]
+    parts = dict.fromkeys(range(25), settle_pots(budget))  # more than are looked at one by one
+    for _ in range(60):
+        ledger, part = draw.choice(opened), draw.choice([None] * 9 + list(parts))
+        made, read = of(part, draw.choice(LOSSES)), parts if part is None else [part]
+        tried = draw.choice([ledger, copy_in_memory(ledger)])  # which must leave no trace
+        try:
+            tried.charge(made)
+        except BudgetExceededError:
+            assert part is None or not parts[part].fits(made.loss)
+            continue
+        assert all(parts[one].fits(made.loss) for one in read)
+        if tried is ledger:
+            parts |= {one: parts[one].plus(made.loss) for one in read}
+        tried.status()
+    for ledger in (*opened, Ledger(tmp_path / "x.ledger")):
+        assert [ledger.status(part=part).pots.sums for part in parts] == [
+            pots.sums for pots in parts.values()
+        ]
+
+
 def test_the_fullest_part_decides_for_all(monkeypatch):
     # a ledger that looks at an untouched part lets another one go beyond its budget
     monkeypatch.setattr(
@@ -143,7 +173,10 @@ def test_where_parts_spent_noise_of_different_kinds_what_fits_in_each_fits():
         assert left.pots.fits(loss)
     joined = ledger.status(part=1).pots.fullest(ledger.status(part=2).pots)
     assert not joined.fits(pure(0.15))  # as if one part had spent both
+    after = left.pots.plus(pure(0.15))
     ledger.charge(of(None, pure(0.15)))
+    assert after == ledger.status().pots
+    assert after.largest == ledger.status().pots.largest
     assert ledger.status().used == ledger.status(part=2).used > ledger.status(part=1).used
     shares = PrivacyLoss(epsilon=ledger.status().share(1).epsilon)
     assert all(ledger.status(part=part).pots.fits(shares) for part in (1, 2))
@@ -160,6 +193,16 @@ def test_states_of_very_many_kinds_count_as_the_fullest_in_each_pot(monkeypatch)
     assert loss.epsilon > 0
     for part in range(6):
         assert ledger.status(part=part).pots.fits(PrivacyLoss(epsilon=loss.epsilon))
+
+
+def test_what_is_tried_on_a_copy_fills_no_pot_of_the_ledger():
+    ledger = Ledger(budget=ONE, part="week")
+    ledger.charge(of(1, pure(0.1)))
+    tried = copy_in_memory(ledger)
+    tried.charge(of(None, gaussian(0.1)))  # no further loss fits in the pure pot
+    assert tried.status().pots.sums[0] is None
+    assert ledger.status().pots.sums[0] == Fraction(1, 10)
+    ledger.charge(of(None, pure(0.9)))
 
 
 def test_shares_are_of_the_budget_of_a_part():
@@ -201,10 +244,39 @@ def test_an_error_names_the_releases_of_its_part(ledger):
     assert str(caught.value).endswith(", after b, c.")
 
 
-@pytest.mark.parametrize("given", [None, "", float("nan"), 2**53, 1j, b"1", "a\n", (1,)])
+@pytest.mark.parametrize("given", [None, "", float("nan"), 2**53, 10**400, 1j, b"1", "a\n", (1,)])
 def test_what_is_no_part_is_refused(given):
     with raises(DeclarationError, parameter="part"):
         check_part(given)
+
+
+class Month(str, Enum):  # noqa: UP042  # its words are others than its text
+    MARCH = "2024-03"
+
+
+class Odd(float):
+    def __float__(self):
+        raise ZeroDivisionError
+
+
+def test_what_a_class_makes_of_a_part_does_not_matter():
+    assert [check_part(Month.MARCH), check_part(Odd(47))] == ["2024-03", "47"]
+    assert type(check_part(Month.MARCH)) is str
+
+
+@pytest.mark.full
+def test_a_status_is_read_in_another_process_however_many_parts_were_charged():
+    ledger = Ledger(budget=PURE, part="week")
+    for part in range(1500):
+        ledger.charge(of(part, pure(Fraction(part % 7, 10))))
+    read = pickle.dumps(ledger.status(part=6))
+    show = "import pickle, sys; print(*pickle.load(sys.stdin.buffer).parts.iloc[0])"
+    done = subprocess.run([sys.executable, "-c", show], input=read, capture_output=True, check=True)
+    assert done.stdout.split()[:2] == [b"0.6", b"0.6"]
+    assert ledger.status().used == 0.6
+    again = pickle.loads(pickle.dumps(ledger.status()))  # noqa: S301
+    assert again.used == 0.6
+    assert again.parts.equals(ledger.status().parts)
 
 
 def test_parts_that_are_equal_have_one_form():
@@ -245,7 +317,8 @@ def written(part: object, column: object = "week") -> list[Row]:
 
 @pytest.mark.parametrize("part", [47, True, ["47"], {}, "", "a\n", "\ud800", "7" * 1000])
 def test_rows_of_parts_that_no_ledger_writes_are_refused(part):
-    assert Chain.of_rows(written("47"), "x").parts.get("47") is not None
+    for known in ("47", "\U0003fffd"):  # which another Python may print
+        assert Chain.of_rows(written(known), "x").parts.get(known) is not None
     with raises(LedgerError, "entry 1"):
         Chain.of_rows(written(part), "x")
 
@@ -265,6 +338,12 @@ def test_status_shows_a_part_and_all():
     assert "for week='1'" in repr(ledger.status(part=1))
     assert "'second'" not in repr(ledger.status(part=1))
     assert "for every week" in repr(ledger.status())
+    kept = Ledger(budget=Budget(epsilon=1, delta=1e-6, discovery=1e-7), part="week")
+    assert "(1e-07 of it for extra deltas) for every week;" in repr(kept.status())
+    with raises(BudgetExceededError, "for every week; .parts of the status shows the fullest."):
+        ledger.charge(of(None, pure(0.5)))
+    assert "for every week; below" in ledger.status()._repr_html_()
+    assert "for week=" in ledger.status(part=1)._repr_html_()
     assert list(ledger.status().parts.index) == ["2", "1"]
     assert len(Ledger(budget=PURE).status().parts) == 0
 

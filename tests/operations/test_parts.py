@@ -139,6 +139,7 @@ def test_each_call_spends_of_its_part_alone():
     assert "Released last: count by zone where week == 1, 20" in str(caught.value)
     with raises(BudgetExceededError):
         frame.dp.count(epsilon=0.6)
+    assert "for every week" in repr(frame.dp.declaration)
     certificate = frame.dp.count(part=9, epsilon=0.25, mechanism="laplace").dp.certificate
     assert certificate.ledger.used == 0.25
 

@@ -109,7 +109,7 @@ def test_certificate_and_ledger_say_one_aircraft_in_one_week():
     assert certificate.privacy_unit.columns == ("aircraft", "week")
     said = "all rows of one 'aircraft' in one 'week'"
     for shown in (str(certificate), repr(frame.dp.declaration)):
-        assert f"{said}, max_rows=2, a person in k of them is protected as k units" in shown
+        assert f"{said}, max_rows=2, a person in k such units is protected as k units" in shown
     assert said in unescape(certificate._repr_html_())
     assert frame.dp.ledger.protected.unit == "aircraft in one week"
     assert frame.dp.ledger.entries[0].unit == "aircraft in one week"

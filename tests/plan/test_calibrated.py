@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, counting, row_of, workload
 
+from dpframe.plan import calibrated
 from dpframe.plan.calibrated import _calibrate_anew, calibrate_designs
 from dpframe.privacy.neighbors import Caps
 from dpframe.strategies import MECHANISMS
@@ -76,3 +77,19 @@ def test_what_is_kept_is_what_would_be_made(name):
                 assert mine.design.predict(mine.deviations) == theirs.design.predict(
                     theirs.deviations
                 )
+
+
+def test_the_last_plans_are_kept_up_to_a_number_of_cells(monkeypatch):
+    monkeypatch.setattr(calibrated, "KEPT", calibrated.Kept())
+    monkeypatch.setattr(calibrated, "_MOST_KEPT", 4_500)
+
+    def kept(part, cells=4):
+        return calibrate_designs(HOW, [replace(WORK, domain=row_of(cells))], ALLOWED / part)
+
+    made = {part: kept(part) for part in (1, 2, 3, 4)}  # 1,024 cells each
+    assert all(kept(part) is one for part, one in made.items())
+    fifth = kept(5)  # with it, they are too many: half of the cells stay
+    assert kept(4) is made[4] and kept(5) is fifth
+    assert all(kept(part) is not made[part] for part in (1, 2))
+    large = kept(1, 9_000)  # the last one stays, however large
+    assert kept(1, 9_000) is large and kept(5) is not fifth

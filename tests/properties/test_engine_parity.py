@@ -19,6 +19,7 @@ import dpframe as dpf
 from dpframe.declaration.facts import Declaration, keep_declaration
 from dpframe.engines import engine_for, parquet, units
 from dpframe.engines import pandas as engine
+from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.pandas import totals_of
 from dpframe.operations.tables import plan_tables
@@ -35,6 +36,10 @@ dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("dpframe.dask")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+ds = pytest.importorskip("pyarrow.dataset")
+feather = pytest.importorskip("pyarrow.feather")
+pl = pytest.importorskip("polars")
+duckdb = pytest.importorskip("duckdb")
 
 COLUMNS = ["k", "h", "x", "y", "b", "c", "d", "u"]
 ROWS = 23
@@ -298,3 +303,51 @@ def test_parquet(frame, everything, tmp_path):
     if frame.attrs["kind"].startswith(CHANGED):
         pytest.skip("Parquet keeps these as other values")
     compare(frame, dpf.scan_parquet(path, batch_rows=4), everything)
+
+
+def in_a_feather_file(table, folder):
+    feather.write_feather(table, folder / "rows.feather")
+    return ds.dataset(folder / "rows.feather", format="feather")
+
+
+def in_polars(table):
+    return pl.from_arrow(table.combine_chunks())
+
+
+DUCKDB = duckdb.connect()
+SOURCES = {
+    "table": lambda table, _: table,
+    "function": lambda table, _: lambda: table.to_reader(max_chunksize=5),
+    "feather": in_a_feather_file,
+    "polars": lambda table, _: in_polars(table),
+    "lazy": lambda table, _: in_polars(table).lazy(),
+    "duckdb": lambda table, _: DUCKDB.from_arrow(table),
+}
+
+
+def of_stream(source, labels):
+    """View what a library holds as pandas; it may hold other values than it was given."""
+    table = pa.table(source.collect() if isinstance(source, pl.LazyFrame) else source)
+    plain = [plain_type(kind) for kind in table.schema.types]
+    columns = [
+        pa.chunked_array([plain_array(part, kind) for part in column.chunks], kind)
+        for column, kind in zip(table.columns, plain, strict=True)
+    ]
+    return pd.DataFrame(dict(zip(labels, map(pd.arrays.ArrowExtensionArray, columns), strict=True)))
+
+
+@pytest.mark.parametrize("form", SOURCES)
+@pytest.mark.sampled(every=85, full=41)
+def test_scans(form, frame, everything, tmp_path):
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        check_times(frame, table)
+        source = SOURCES[form](table, tmp_path)
+        foreign = form in ("polars", "lazy", "duckdb")
+        held = of_stream(source, COLUMNS) if foreign else frame
+    except (*NO_FILE, pl.exceptions.PolarsError, pl.exceptions.PanicException, duckdb.Error):
+        pytest.skip("the source cannot hold such values")
+    if not foreign and frame.attrs["kind"].startswith(CHANGED):
+        pytest.skip("Arrow keeps these as other values")
+    held.attrs["kind"] = frame.attrs["kind"]
+    compare(held, dpf.scan(source, batch_rows=4), everything)

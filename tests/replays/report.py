@@ -41,13 +41,13 @@ python tests/replays/report.py
 
 ## What is replayed
 
-{cases:,} cases: {calls} calls, with Parquet files that fit in memory or are split, frames of
-pandas and Dask; units added or replaced; every row a unit, or units with one of four sets of
-caps; every mechanism. The library refuses some of them in `preview`, such as selection of a
-count; they are counted. Each case has six to eight pairs of neighbors. The unit that differs is a
-plain one, one that fills all cells beyond its caps, one with hostile cells (NaN, infinities,
-missing or undeclared keys, numbers beyond 64 bits, odd identifiers), rows of nobody, or all there
-is.
+{cases:,} cases: {calls} calls, with Parquet files that fit in memory or are split, scans of readers
+and of Polars, frames of pandas and Dask; units added or replaced; every row a unit, or units with
+one of four sets of caps; every mechanism. The library refuses some of them in `preview`, such as
+selection of a count; they are counted. Each case has six to eight pairs of neighbors. The unit that
+differs is a plain one, one that fills all cells beyond its caps, one with hostile cells (NaN,
+infinities, missing or undeclared keys, numbers beyond 64 bits, odd identifiers), rows of nobody, or
+all there is.
 
 ## Rules
 

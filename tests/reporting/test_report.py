@@ -230,8 +230,8 @@ def test_units_of_several_columns_are_said_to_be_combinations(visits):
     visits.dp.declare(privacy_unit=["person", "day"], max_rows=2, keys={"ward": ["north"]})
     page = Page(dpf.report(visits.dp.count("ward", epsilon=1))).text
     for said in (
-        "all rows of one 'person' in one 'day'; a person in k of them is protected as k",
-        "It is enough to protect one 'person' in one 'day'; a person in k of them is protected as k",
+        "all rows of one 'person' in one 'day'; a person in k such units is protected as k",
+        "It is enough to protect one 'person' in one 'day'; a person in k such units is protected",
         "person is missing",
         "day is missing",
     ):

@@ -12,6 +12,7 @@ from dpframe.certificates.json_records import unpack
 from dpframe.certificates.verify import ATTRIBUTE, attach
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
+from dpframe.privacy.laws import LAPLACE
 
 GROUPS = range(40)
 MANY = range(400)  # of which all means are near a bound, so that it is clear what is gained
@@ -53,6 +54,9 @@ def recomputed(released, name, bounds):
         sum(of**2 for of in of_rows.values()),
         sum(of * of_rows.get(block, 0) for block, of in of_sum.items()),
         bounds,
+        laplace=len(of_rows)
+        if released.dp.certificate.releases[0].noise.distribution is LAPLACE
+        else 0,
     )
     return noisy
 

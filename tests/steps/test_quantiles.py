@@ -163,7 +163,7 @@ def test_intervals_are_those_beside_the_values():
         found.dp.interval(0.9, simultaneous=True)
     with pytest.raises(QueryError, match="are beside them, 'fare_low' to 'fare_high'"):
         _ = found.dp.std_error
-    with pytest.raises(QueryError, match="before quantile"):
+    with pytest.raises(QueryError, match="not for quantiles"):
         _ = found.dp.covariance
     with pytest.raises(QueryError, match="are beside them"):
         found.dp.suppress(relative_error=0.1)

@@ -106,6 +106,24 @@ def test_the_movement_is_that_of_the_farthest_neighbor(planner, law, neighboring
         assert claimed <= found * Fraction(11, 10)
 
 
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    ("planner", "law"), [(pair.plan_bernstein, LAPLACE), (independent.design, GAUSSIAN)]
+)
+def test_a_sampled_mean_moves_as_its_variance_does(planner, law, neighboring):
+    sampled = replace(MEAN, sampled=True)
+    made, apart = (
+        planner(workload(column(-1, 3), outputs, neighboring=neighboring), law)
+        for outputs in ((sampled,), (MEAN, VARIANCE))
+    )
+    assert {*made.blocks} == {*apart.blocks}
+    own = [Fraction(float(scale)) for scale in made.scales]
+    claimed, found = made.movement(own, law), farthest(made, own, law, ROW_CAPS)
+    assert found <= claimed <= found * Fraction(11, 10)
+    narrow = [Fraction(4, 5) * scale for scale in own]  # less noise is seen
+    assert farthest(made, narrow, law, ROW_CAPS) > claimed
+
+
 @pytest.mark.parametrize(("a0", "a1", "a2"), [(1, 1, 4), (1, 0.1, 1), (0.2, 2, 1), (1, 0.01, 3)])
 def test_replaced_rows_move_hardly_less_than_is_claimed(a0, a1, a2):
     # precisions of N, S1 and S2 - N / 2; the exact maximum is over all pairs of values

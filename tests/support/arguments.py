@@ -37,7 +37,7 @@ MARKED = {
     "column of a collection",
 }
 ARRAYS = {"index", "array", "array of texts", "Arrow array", "extension array", "categorical"}
-FRAMES = {"self", "frame"}
+FRAMES = {"self", "frame", "source"}
 """Arguments that take a private frame."""
 
 
@@ -167,6 +167,7 @@ AFTER = {
     "plot_map": {"coords": {"A": (0, 1), "B": (1, 1)}, "column": "n"},
     "denoise": {"columns": "n"},
     "suppress": {"below": 3},
+    "scan": {"source": pa.table({"zone": ["A"]})},
 }
 EXTRA = {"aggregate": "output", "margins": "output", "denoise": "seed"}
 """A keyword for those that take any."""

@@ -18,6 +18,7 @@ from support.replay_frames import (
     ZONES,
     Crowd,
     in_a_file,
+    in_batches,
     in_memory,
     in_partitions,
     pairs_of,
@@ -133,7 +134,7 @@ CALLS = {
 NO_RELEASES = {"declare", "declaration", "ledger", "budget", "preview", "diagnose"}
 """What looks at no row, and the one door that releases nothing and is marked private."""
 
-ENGINES = ["pandas", "parquet", "spilled", "dask"]
+ENGINES = ["pandas", "parquet", "spilled", "dask", "scan"]
 MECHANISM_NAMES = ["auto", *MECHANISMS, "select"]
 SPENDS = [{"epsilon": 0.9, "delta": 1e-3}, {"mu": 1}, {"rho": 0.25}, {"share": 0.2}, {"epsilon": 3}]
 
@@ -156,8 +157,8 @@ class Case(NamedTuple):
 
     @property
     def filed(self):
-        """Whether rows stand in files, whose columns have types."""
-        return self.engine in ("parquet", "spilled")
+        """Whether columns have types of Arrow, as in files."""
+        return self.engine in ("parquet", "spilled", "scan")
 
     def crowd(self):
         """Draw what the rows are made from."""
@@ -169,6 +170,8 @@ class Case(NamedTuple):
 
     def frame(self, rows, path):
         """Make a frame of rows, not declared yet."""
+        if self.engine == "scan":
+            return in_batches(rows, lazy=self.place % 2 == 0)
         if self.filed:
             return in_a_file(rows, path)
         make = in_memory if self.engine == "pandas" else in_partitions
@@ -212,7 +215,8 @@ class Case(NamedTuple):
         frame = self.declared(self.frame(rows, path))
         small = mock.patch.multiple(parquet, _BUCKET_ROWS=8, _SLICE_ROWS=1)
         in_turn = dask.config.set({"scheduler": "sync"} if self.place % 3 else {})
-        with in_turn, small if self.engine == "spilled" else nullcontext():
+        spilled = self.engine == "spilled" or (self.engine == "scan" and self.place % 4 > 1)
+        with in_turn, small if spilled else nullcontext():
             return CALLS[self.call].release(frame, {**self.spend(), **self.options()})
 
     def is_refused(self, path):

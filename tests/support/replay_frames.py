@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from support.dasking import dask, of_parts
 from support.hostile import HostileInt, HostileText
 
@@ -240,11 +241,22 @@ SCHEMA = pa.schema(
 )
 
 
+def as_table(rows):
+    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(SCHEMA)]
+    return pa.table(columns, schema=SCHEMA)
+
+
 def in_a_file(rows, path):
     """Write a file of several row groups, and scan it in small batches."""
-    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(SCHEMA)]
-    pq.write_table(pa.table(columns, schema=SCHEMA), path, row_group_size=11)
+    pq.write_table(as_table(rows), path, row_group_size=11)
     return dpf.scan_parquet(path, batch_rows=13, progress=False)
+
+
+def in_batches(rows, *, lazy):
+    """Scan what makes readers of small batches, or a lazy frame of Polars."""
+    table, pl = as_table(rows), pytest.importorskip("polars")
+    source = pl.from_arrow(table).lazy() if lazy else lambda: table.to_reader(max_chunksize=11)
+    return dpf.scan(source, batch_rows=13, progress=False)
 
 
 def in_partitions(rows, *, inferred):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import page_better, page_real, words
+from peers.forms_dpframe import APART, LEAST, WIDTHS
 from peers.picture import draw
 
 Record = dict[str, Any]
@@ -32,6 +33,7 @@ SECTIONS = {
     "memory": "In memory",
     "files": "From files",
     "accuracy": "Accuracy at equal privacy",
+    "forms": "The same question in another form",
     "looks": "After a first look",
     "unknown": "Groups that are not known",
     "margins": "Tables that agree",
@@ -240,6 +242,36 @@ def drawn(results: Results, libraries: Sequence[str]) -> Lines:
     return lines
 
 
+def forms(results: Results) -> Lines:
+    """Compare errors with closed forms and peers, and intervals with exact laws."""
+    libraries = [name for name in results.libraries("forms") if name != "dpframe"]
+    errors, bars = [], []
+    for form, least in LEAST.items():
+        ours = results.one(part="forms", statistic=form, library="dpframe")
+        if "error" not in ours:
+            continue
+        cells = []
+        for library in libraries:
+            record = results.one(part="forms", statistic=form, library=library)
+            error = record.get("error", 0.0) * APART[form][2] if form in APART else 0.0
+            cells.append(f"{number(error)} ({times(error / ours['error'])})" if error else "")
+        drawn = f"{number(ours['drawn'])} +- {number(ours['drawn'] * ours['relative'])}"
+        errors.append([form, number(least), number(ours["error"]), drawn, *cells])
+    for name, level in WIDTHS.items():
+        ours = results.one(part="forms", statistic=name)
+        if "width" in ours:
+            held = f"{100 * ours['covered']:.1f} %"
+            widths = number(ours["least"]), number(ours["width"])
+            ratio = times(ours["width"] / ours["least"])
+            bars.append([name, f"{100 * level:.0f} %", *widths, ratio, held])
+    if not errors:
+        return ["", "Not measured in this run."]
+    head = ["standard error of", "closed form", "dpframe", "drawn", *(TITLES[n] for n in libraries)]
+    lines = table(head, errors)
+    head = ["interval of", "level", "least half-width", "dpframe", "ratio", "held"]
+    return [*lines, "", *words.WIDTHS, *table(head, bars)]
+
+
 def looks(results: Results) -> Lines:
     """Say how much larger errors are after a first look."""
     made = [record for record in results.of(part="looks") if "ratios" in record]
@@ -379,7 +411,9 @@ def write(records: Sequence[Record], path: Path) -> None:
         lines += ["", "### Memory", "", *words.MEMORY, *memory(results)]
     lines += ["", "## From files", "", *words.FILES, *from_files(results)]
     lines += ["", "## Accuracy at equal privacy", "", *words.ACCURACY, *accuracy(results)]
+    lines += ["", f"## {SECTIONS['forms']}", "", *words.FORMS, *forms(results)]
     lines += ["", "## After a first look", "", *words.LOOKS, *looks(results)]
+    lines += ["", "## Caps from a look, and denoised means", "", *words.PREDICTIONS]
     lines += ["", "## Groups that are not known", "", *words.UNKNOWN, *unknown(results)]
     lines += ["", "## Tables that agree", "", *page_real.margins(records)]
     lines += ["", "## Quantiles", "", *page_real.quantiles(records)]

@@ -144,6 +144,33 @@ them say less.
 
 """.splitlines()
 
+FORMS = """\
+Pure epsilon 1, each row its own unit, one row added or removed. Sums are of values in [0, 1], and
+errors of means are multiplied by the number of rows. Ten tables and all tables of two columns: the
+root mean square over their cells. The closed form is the least error that is known without knowing
+the data: of noise in one box of equal scales on sums of signs (Hardt and Talwar 2010), of geometric
+noise (Ghosh, Roughgarden and Sundararajan 2009), of Laplace noise on the distances from both
+bounds. `auto` may take other scales than equal ones: tables of two columns and the number of rows
+then have less error, and the tables by one column slightly more. The root mean square of draws
+stands beside the law, with its standard error.
+
+Peers ask for each table, count or sum with an equal part of epsilon; of two columns, for the 45
+tables of pairs, whose means are the smaller tables. For two conditions that exclude each other, a
+histogram is the better question to them, too. Their means depend on the data, and stand above. An
+empty place was not measured.
+
+What a look costs, and what real data decide, have tables of their own:
+[after a first look](#after-a-first-look), and
+[caps from a look, and denoised means](#caps-from-a-look-and-denoised-means).
+""".splitlines()
+
+WIDTHS = """\
+Mean half-widths of intervals, beside the least ones that the exact law of the noise allows:
+symmetric tests on its lattice, inverted. "Held" is how often intervals of draws hold the truth:
+more than the level where the lattice is coarse. No peer has such intervals.
+
+""".splitlines()
+
 LOOKS = """\
 Errors after a look that spent a share of 0.05 or 0.1, over those of the same later share without a
 look, by budget; the larger of both looks, and of a later share of 0.45 and of all that is left.
@@ -152,6 +179,42 @@ hardly costs later noise of either kind. `discover` keeps Gaussian noise, which 
 and costs later pure noise more. At epsilon = 8 the standard error of a total is far below 1, and a
 larger ratio is one of small numbers: 0.03 and 0.06, or 0.04 and 0.08 of a row. Where caps let a
 unit into many bins, `suggest_bounds` keeps Gaussian noise, too.
+""".splitlines()
+
+PREDICTIONS = """\
+Caps that `suggest_caps` finds, for counts at epsilon 1, a part of which is spent on asking. Numbers
+are ratios: the mean absolute error of a group over that with the best fixed cap, which has the
+whole epsilon. Ten real tables, [one by one](caps-and-bounds.md#how-good-it-is), 40 suggestions
+each. The optimum known is a range. Its lower end is a rule that is told each table but for its last
+bins, which are one of up to 49 variants, all as likely: the tail ends earlier, has half or twice as
+many people, or larger sizes. Its upper end is what no rule can be below on the worst variant: the
+ratio of the best answer to a prior that is unfavorable to all rules.
+
+| asking | optimum known, median | median | worst | real error at most `error_high` |
+|---|---|---|---|---|
+| 10 % | 1.11 to 1.28 | 1.22 | 1.58 | 98 % (78 % on one table) |
+| 5 % | 1.08 to 1.51 | 1.24 | 2.37 | 99 % |
+
+On made-up tables, asking 10 %, of 500 to 50,000 people, whose numbers of rows come from one family
+with unknown parameters; the optimum is the best rule that knows the family. 12 tables each:
+
+| rows of a person | optimum known, median (mean) | median (mean) |
+|---|---|---|
+| geometric | 1.11 (1.12) | 1.11 (1.14) |
+| lognormal | 1.11 (1.11) | 1.11 (1.13) |
+| Weibull | 1.10 (1.16) | 1.34 (1.97) |
+| power law that ends | 1.37 (1.47) | 1.42 (1.84) |
+| all | 1.11 (1.21) | 1.12 (1.52) |
+
+Squared errors of denoised means over those of released ones, and what the certificate expects, on
+22 real tables, [one by one](denoising-measured.md#real-tables-of-means), 8 releases each:
+
+| epsilon | median | worst | expected over real, middle half | least | largest |
+|---|---|---|---|---|---|
+| 10 | 1.00 | 1.00 | 1.00 to 1.00 | 1.00 | 1.06 |
+| 3 | 0.98 | 1.05 | 0.91 to 1.00 | 0.41 | 1.23 |
+| 1 | 0.68 | 1.00 | 0.88 to 1.01 | 0.33 | 1.23 |
+| .1 | 0.24 | 1.00 | 0.93 to 1.37 | 0.39 | 4.33 |
 """.splitlines()
 
 UNKNOWN = """\

@@ -102,7 +102,7 @@ def test_the_ledger_is_charged_before_rows_are_read(scan):
         spent.append(scan.dp.budget.remaining_epsilon)
         raise MemoryError
 
-    charged = mock.patch.object(parquet_files.ParquetFiles, "tables", tables)
+    charged = mock.patch.object(parquet.ScannedFrame, "tables", tables)
     with charged, pytest.raises(ReleaseError):
         scan.dp.count("zone", epsilon=0.25)
     assert spent == [pytest.approx(0.75)]
@@ -134,7 +134,7 @@ def test_declarations_name_columns_of_the_files(scan):
 
 def test_a_scan_shows_path_and_columns_alone(scan, tmp_path):
     columns = ["zone", "fare", "rider", "late", "early"]
-    assert repr(scan) == f"ParquetScan({str(tmp_path)!r}, columns={columns})"
+    assert repr(scan) == f"Scan({str(tmp_path)!r}, columns={columns})"
     assert scan.columns == columns
 
 
@@ -142,7 +142,7 @@ def test_a_scan_shows_path_and_columns_alone(scan, tmp_path):
 def test_copies_are_not_declared(copied, scan):
     scan.dp.declare(keys={"zone": ["A", "B"]}, budget=dpf.Budget(epsilon=1))
     other = copied(scan)
-    assert isinstance(other, dpf.ParquetScan)
+    assert isinstance(other, dpf.Scan)
     assert other.dp.declaration.ledger is None
     assert not other.dp.declaration.columns
     assert other.columns == scan.columns

@@ -1,0 +1,224 @@
+"""Errors of rows that are a random sample, beside those of noise.
+
+Each row is taken for a draw of its own from a population, and each privacy unit for one row.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from dpframe.certificates import column_parts
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.json_records import unpack
+from dpframe.certificates.parts import MarginsPart, SignsPart, ThresholdPart
+from dpframe.errors import QueryError, quote
+from dpframe.privacy.laws import GAUSSIAN, IndependentSum
+from dpframe.privacy.noise_sum import Value, norm
+from dpframe.strategies.dispersion import variances
+
+VarianceAt: TypeAlias = Callable[[np.ndarray], np.ndarray]
+"""From a rate r, one per row, to the variance that sampling gives the sum of `x_i - r`."""
+
+
+def check_sampled(
+    release: Release, columns: list[column_parts.ReleasedColumn], *, across: bool = False
+) -> None:
+    """Check that rows can be a sample of independent ones, and that their error is known.
+
+    Parameters
+    ----------
+    release
+        What is said about the table.
+    columns
+        The columns whose errors are wanted.
+    across
+        Whether several cells are put together, in all of which a unit may then have one row.
+
+    Raises
+    ------
+    QueryError
+        If a unit may have several rows there, groups were published for their size, or what a
+        sampling error takes was not measured.
+    """
+    if isinstance(release.mechanism, ThresholdPart):
+        why = "is for groups that were known, and these were published for their size"
+        way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
+        raise QueryError.about("sampling", why, True, way_out)
+    _check_independent(release, across=across)
+    for column in columns:
+        way_out = _WAYS_OUT.get(column.kind, "")
+        if not way_out or (isinstance(column, column_parts.MeanPart) and column.moments):
+            continue
+        rule = f"takes what was not measured for {column.kind} {quote(column.name)}"
+        choose = "Leave sampling out, or choose other columns with dpf.select(..., columns=[...])."
+        raise QueryError.about("sampling", rule, True, f"{way_out} {choose}")
+
+
+_WAYS_OUT = {
+    "mean": "Release it as dpf.mean(..., sampling=True).",
+    "sum": "Release the mean, as dpf.mean(..., sampling=True), and the count.",
+    "var": "It is known of counts, rates and means.",
+    "std": "It is known of counts, rates and means.",
+    "quantile": "It is known of counts, rates and means.",
+}
+"""What to do for a sampling error, by the kinds of columns that may have none."""
+
+
+def _check_independent(release: Release, *, across: bool) -> None:
+    """Refuse rows of which one unit may have several: these are not drawn independently."""
+    caps = release.privacy_unit.caps
+    in_group = caps.max_rows_per_group == 1
+    once = caps.max_rows == 1 or (in_group and caps.max_groups == 1)
+    whole = across or isinstance(release.mechanism, MarginsPart | SignsPart)
+    if once or (in_group and not whole):
+        return
+    unit = ", ".join(release.privacy_unit.columns)
+    rule = "takes each row for a draw of its own"
+    why = f"{rule}, and a unit ({unit}) may have several{'' if whole else ' in a group'}"
+    cap = "max_rows=1" if whole else "max_rows_per_group=1"
+    way_out = f"Release it with {cap}, so that each unit counts with one row at random."
+    raise QueryError.about("sampling", why, True, way_out)
+
+
+def widen(width: Value, deviation: Value, variance: Value, level: float) -> np.ndarray:
+    """Return the half-width for noise and an independent normal error together.
+
+    With s the deviation of the noise, v the variance of the normal error, z the normal quantile and
+    `h = w / s` the half-width of the noise in its deviations, it is `f sqrt(s^2 + v)` with `f = z +
+    (h - z) (s^2 / (s^2 + v))^2`: to first order in the excess kurtosis, which sums have by these
+    squares (Cornish and Fisher 1938). Of Laplace and normal errors it holds, at every ratio of
+    them, within .005 of the levels .8, .9 and .95, and within .0015 of .99.
+
+    Parameters
+    ----------
+    width, deviation
+        Half-width and standard deviation of the noise alone.
+    variance
+        Variance of the normal error; below 0 it counts as 0.
+    level
+        Confidence level.
+
+    References
+    ----------
+    E. A. Cornish and R. A. Fisher, "Moments and cumulants in the specification of distributions",
+    Revue de l'Institut International de Statistique 5(4), 1938.
+
+    Examples
+    --------
+    >>> widen(3.0, 1.0, 0.0, 0.95).item(), widen(3.0, 1.0, 1e4, 0.95).round(1).item()
+    (3.0, 196.0)
+    """
+    noise = np.square(np.asarray(deviation, np.float64))
+    both = noise + np.maximum(variance, 0)
+    z = GAUSSIAN.quantile(level)
+    shape = np.broadcast_shapes(np.shape(width), np.shape(both))
+    share = np.divide(noise, both, out=np.ones(np.shape(both)), where=both > 0)
+    wide = np.broadcast_to(np.asarray(deviation, np.float64), shape)
+    alone = np.divide(width, wide, out=np.full(shape, z), where=wide > 0)
+    widened: np.ndarray = (z + (alone - z) * share**2) * np.sqrt(both)
+    return np.asarray(np.maximum(widened, width))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WithSampling:
+    """The error of a sum of two released numbers, in every row: of noise, and of sampled rows.
+
+    Parameters
+    ----------
+    noise
+        The noise of the sum.
+    variance
+        The variance that sampling gives it.
+    """
+
+    noise: IndependentSum
+    variance: np.ndarray
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of the sum."""
+        return np.asarray(np.hypot(self.noise.deviation, np.sqrt(np.maximum(self.variance, 0))))
+
+    def half_width(self, level: float) -> np.ndarray:
+        """Return the half-width for the sum."""
+        return widen(self.noise.half_width(level), self.noise.deviation, self.variance, level)
+
+    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
+        """Tell where the sum may be that far off: a test of the level."""
+        return np.asarray(distance <= self.half_width(level))
+
+
+def count_ends(
+    values: tuple[np.ndarray, np.ndarray], width: Value, deviation: Value, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of intervals for expected counts, by which rows are drawn.
+
+    With X the noisy count, they are those of the counts m, the mean and variance of a Poisson law,
+    with `|X - m| <= f sqrt(s^2 + m)`, where f is as for `widen` and X; and of the noise alone.
+
+    Parameters
+    ----------
+    values
+        The noisy counts; smaller and larger ones where they were rounded.
+    width, deviation
+        Half-width and standard deviation of their noise.
+    level
+        Confidence level.
+    """
+    low, high = (value - width if at == 0 else value + width for at, value in enumerate(values))
+    ends = []
+    for value, sign in zip(values, (-1, 1), strict=True):
+        rows = np.maximum(value, 1.0)
+        both = np.square(deviation) + rows
+        wide = widen(width, deviation, rows, level)
+        factor = wide / np.sqrt(both)
+        root = np.sqrt(np.maximum(np.square(deviation) + value + factor**2 / 4, 0))
+        ends.append(value + factor**2 / 2 + sign * factor * root)
+    return np.where(low > 0, np.clip(ends[0], 0, low), low), np.maximum(ends[1], high)
+
+
+def rate_variance(rows: np.ndarray) -> VarianceAt:
+    """Return the variance of shares r of so many rows, `n r (1 - r)`."""
+    some = np.maximum(rows, 0.0)
+    return lambda rate: some * rate * (1 - rate)
+
+
+def mean_variance(moments: column_parts.MomentsPart) -> VarianceAt:
+    """Return the variance of sums of values less r, in widths of the bounds: `sum (x_i - r)^2`.
+
+    It is that about r, which gives intervals nearly those of Student in small groups. It counts as
+    half of its own standard error at least: what is less cannot be told from 0.
+    """
+    numbers = moments.numbers
+    moved = numbers.of_rest, numbers.of_first, numbers.of_rows
+    blocks = {block for of in moved for block in of}
+
+    def at(rate: np.ndarray) -> np.ndarray:
+        y = 2 * rate - 1
+        weights = 1.0, -2 * y, y * y + 0.5
+        found = numbers.rest - 2 * y * numbers.first + weights[2] * numbers.rows
+        error = norm(
+            sum(weight * of.get(block, 0.0) for weight, of in zip(weights, moved, strict=True))
+            for block in blocks
+        )
+        return np.asarray(np.maximum(found, error / 2) / 4)
+
+    return at
+
+
+def variance_of_cells(column: column_parts.ReleasedColumn, values: np.ndarray) -> np.ndarray:
+    """Return the variance that sampling gives the values of a column, to first order.
+
+    It is n for a count, `r (1 - r) / n` for a rate, and `V / (n - 1)` for a mean of values with
+    variance V. For counts it may be below 0, as their noise is, so that it is right on average.
+    """
+    if isinstance(column, column_parts.RatePart):
+        rows = np.maximum(unpack(column.ratio.rows), 1.0)
+        return np.asarray(values * (1 - values) / rows)
+    if isinstance(column, column_parts.MeanPart) and column.moments:
+        some, _, apart = variances(column.moments.numbers)
+        squared = column.moments.half_width**2
+        return np.asarray(squared * apart / np.maximum(some - 1, 1.0))
+    return np.asarray(values, np.float64)

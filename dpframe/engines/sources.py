@@ -1,0 +1,478 @@
+"""Sources of batches of Arrow that can be read again: datasets, tables, streams, lazy frames."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from dpframe.columns.arrow import compute, pa
+from dpframe.engines.batches import common_type, fitted_tables, is_kept, plain_array, plain_type
+from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
+from dpframe.queries.where import Condition
+
+_FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
+
+
+class RowSource(Protocol):
+    """Where the rows of a scan come from; it gives them anew whenever it is asked."""
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """Columns that names of folders say: a number or a text, value by value."""
+
+    @property
+    def schema(self) -> Any:
+        """Labels and Arrow types of the columns, in order."""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What pandas kept about the frames that the rows were written from."""
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known; private, it decides on ways of reading."""
+
+    def refresh(self) -> None:
+        """Look again what columns there are. Raise a DeclarationError where it cannot be read."""
+
+    def check(self, labels: Sequence[str]) -> None:
+        """Check that every part of the source has some columns, in types that can be joined."""
+
+    def where(self, conditions: Sequence[Condition | None]) -> "RowSource":
+        """Leave out what is known to have no row that satisfies any of some conditions."""
+
+    def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
+        """Read some columns, as `pyarrow.Table`s of no more than some rows, or bytes."""
+
+
+def source_of(given: Any) -> RowSource:
+    """Return what reads an object that a scan was made of.
+
+    Raises
+    ------
+    DeclarationError
+        If it cannot be read, or only once.
+    DPFrameError
+        If pyarrow is not installed.
+    """
+    if pa is None:
+        raise DPFrameError("dpf.scan needs pyarrow: pip install 'dpframe[parquet]'.")
+    import pyarrow.dataset as ds  # slow to import, and not always needed
+
+    _refuse_others(given)
+    if isinstance(given, ds.Dataset):
+        return _Dataset(given)
+    if isinstance(given, pa.Table | pa.RecordBatch):
+        return _Stream(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
+    if _is_of(given, "polars", "LazyFrame"):
+        return _Stream(given, lambda: _lazy_schema(given), _lazy_batches(given))
+    if _is_of(given, "duckdb", "DuckDBPyRelation"):
+        return _Stream(given, lambda: _relation_schema(given), _relation_batches(given))
+    if hasattr(given, "__arrow_c_stream__"):
+        return _readers(given, lambda: pa.RecordBatchReader.from_stream(given))
+    if callable(given):
+        return _readers(given, lambda: _reader(given()))
+    raise _refusal(given)
+
+
+def _refuse_others(given: object) -> None:
+    """Refuse what has a better way to be read, and what can be read once only."""
+    if isinstance(given, str | os.PathLike):
+        rule = "must hold rows, not name them"
+        way = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
+    elif isinstance(given, pd.DataFrame):
+        rule, way = "must be no frame of pandas", "It has .dp of its own."
+    elif hasattr(type(given), "__dask_graph__"):
+        rule = "must be no collection of Dask"
+        way = "It has .dp of its own, after `import dpframe.dask`."
+    elif _is_read_once(given):
+        rule = "must give its rows again for every release"
+        way = "It can be read only once: pass a function that makes one, such as lambda: reader()."
+    else:
+        return
+    raise _refusal(given, rule, way)
+
+
+def _is_read_once(given: object) -> bool:
+    return isinstance(given, pa.RecordBatchReader) or hasattr(type(given), "__next__")
+
+
+_KINDS = (
+    "must be a pyarrow dataset or table, a frame of Polars, a relation of DuckDB, a function that "
+    "makes a RecordBatchReader, or have __arrow_c_stream__"
+)
+
+
+def _refusal(given: object, rule: str = _KINDS, way: str = "") -> DeclarationError:
+    text = f"source {rule}, got {a_type(given)}. {way}".rstrip()
+    return DeclarationError(text, parameter="source")
+
+
+def _is_of(given: object, package: str, name: str) -> bool:
+    """Whether an object is of a class of a package, which is imported where that is so."""
+    kind = getattr(sys.modules.get(package), name, None)
+    return isinstance(kind, type) and isinstance(given, kind)
+
+
+def attrs_of(metadata: Any) -> dict[str, Any]:
+    """Return the attrs that pandas or pyarrow wrote into a schema; a ValueError if damaged."""
+    metadata = metadata or {}
+    try:
+        attrs = json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))
+        written = json.loads(metadata.get(b"pandas", b"{}"))
+    except RecursionError:
+        raise ValueError("attrs are nested too deeply") from None
+    more = written.get("attributes") if isinstance(written, dict) else None
+    if not isinstance(attrs, dict):
+        raise ValueError("attrs are not an object")  # noqa: TRY004  # of a file, not an argument
+    return {**(more if isinstance(more, dict) else {}), **attrs}
+
+
+def check_readable(read: Callable[[], Any], given: object) -> Any:
+    """Look at a source before anything is charged; what it raises is the cause of a refusal."""
+    try:
+        return read()
+    except (*STOPS, DPFrameError):
+        raise
+    except BaseException as error:  # Rust's panics are no exceptions
+        raise _refusal(given, "must be readable", "Its own error is above.") from error
+
+
+def folder_values(column: Any) -> pd.Categorical:
+    """View the values in names of folders as numbers where they are, and else as texts."""
+    encoded = column.combine_chunks().dictionary_encode()
+    found = [_number_or_text(text) for text in encoded.dictionary.to_pylist()]
+    places = {value: place for place, value in enumerate(dict.fromkeys(found))}
+    table = np.array([*map(places.__getitem__, found), -1])
+    codes = table[encoded.indices.fill_null(len(found)).to_numpy()]
+    return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+
+# Streams --------------------------------------------------------------------------------------
+
+
+class _Stream:
+    """An object of which every reading gives the same columns.
+
+    Parameters
+    ----------
+    given
+        The object.
+    look
+        Returns the schema.
+    read
+        Reads some columns, as batches of about some rows.
+    """
+
+    folders: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        given: Any,
+        look: Callable[[], Any],
+        read: Callable[[Sequence[str], int], Iterable[Any]],
+    ) -> None:
+        self._given, self._look, self._read = given, look, read
+
+    def refresh(self) -> None:
+        """Look at the schema."""
+        found = check_readable(self._look, self._given)
+        self.attrs = check_readable(lambda: attrs_of(found.metadata), self._given)
+        self.schema = pa.schema([(field.name, plain_type(field.type)) for field in found])
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows a table has; of other streams it is not known before the end."""
+        known = isinstance(self._given, pa.Table | pa.RecordBatch)
+        return self._given.num_rows if known else None
+
+    def check(self, labels: Sequence[str]) -> None:
+        """Every batch of a stream has the columns of its schema."""
+
+    def where(self, conditions: Sequence[Condition | None]) -> "_Stream":
+        """Every batch may have a row of any kind."""
+        return self
+
+    def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
+        """Read some columns; of none, the first, so that rows are counted."""
+        labels = labels or self.schema.names[:1]
+        wanted = pa.schema([self.schema.field(label) for label in labels])
+        yield from fitted_tables(self._read(labels, rows), wanted, rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was asked for."""
+        return source_of, (self._given,)
+
+    def __repr__(self) -> str:
+        """Show of what kind it is; neither rows nor how many there are."""
+        return f"{type(self._given).__module__}.{type(self._given).__qualname__}"
+
+
+def _columns_of(table: Any, labels: Sequence[str]) -> Iterable[Any]:
+    """Take columns of a table, or of a batch."""
+    selected = table.select(labels)
+    return [selected] if isinstance(selected, pa.RecordBatch) else selected.to_batches()
+
+
+def _readers(given: object, make: Callable[[], Any]) -> _Stream:
+    """Read by a new reader each time; two are made to see that they are."""
+    first, second = (check_readable(make, given) for _ in range(2))
+    if first is second or first.schema != second.schema:
+        raise _refusal(given, "must give a new reader of the same columns at each call")
+    first.close()
+    second.close()
+
+    def look() -> Any:
+        with closing(make()) as reader:
+            return reader.schema
+
+    def read(labels: Sequence[str], _: int) -> Iterator[Any]:
+        with closing(make()) as reader:
+            for batch in reader:
+                yield batch.select(labels)
+
+    return _Stream(given, look, read)
+
+
+def _reader(made: Any) -> Any:
+    """Return a reader of what a function has made."""
+    if isinstance(made, pa.RecordBatchReader):
+        return made
+    if hasattr(made, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(made)
+    raise _refusal(made, "must be a function that returns a pyarrow.RecordBatchReader")
+
+
+def _lazy_schema(frame: Any) -> Any:
+    """Return the columns of a lazy frame of Polars; no row is computed."""
+    polars: Any = sys.modules["polars"]  # it has made the frame
+    return polars.DataFrame(schema=frame.collect_schema()).to_arrow().schema
+
+
+def _lazy_batches(frame: Any) -> Callable[[Sequence[str], int], Iterator[Any]]:
+    """Read a lazy frame by the streaming engine of Polars."""
+
+    def read(labels: Sequence[str], rows: int) -> Iterator[Any]:
+        polars: Any = sys.modules["polars"]
+        wanted = frame.select(polars.selectors.by_name(*labels))
+        for batch in wanted.collect_batches(chunk_size=rows, engine="streaming"):
+            yield from batch.to_arrow().to_batches()
+
+    return read
+
+
+def _relation_schema(relation: Any) -> Any:
+    """Return the columns of a relation of DuckDB."""
+    with closing(pa.RecordBatchReader.from_stream(relation.limit(0))) as reader:
+        return reader.schema
+
+
+def _relation_batches(relation: Any) -> Callable[[Sequence[str], int], Iterator[Any]]:
+    """Read a relation of DuckDB, which runs its query anew."""
+
+    def read(labels: Sequence[str], _: int) -> Iterator[Any]:
+        quoted = (label.replace('"', '""') for label in labels)
+        wanted = relation.project(", ".join(f'"{label}"' for label in quoted))
+        with closing(pa.RecordBatchReader.from_stream(wanted)) as reader:
+            yield from reader
+
+    return read
+
+
+# Datasets -------------------------------------------------------------------------------------
+
+_TYPED = frozenset({"arrow", "feather", "orc", "parquet"})  # formats whose files hold their types
+
+
+class _Dataset:
+    """A dataset of pyarrow, read by its scanner, several files ahead."""
+
+    folders: frozenset[str] = frozenset()
+
+    def __init__(self, given: Any) -> None:
+        self._given = self._read = given
+        try:
+            fragments = list(given.get_fragments())
+        except ValueError:  # pyarrow lists none of a filtered dataset
+            way = "Scan the whole dataset, and pass where= to the queries."
+            raise _refusal(given, "must be no filtered dataset", way) from None
+        self._cells: Callable[[Any, Any], Any] = plain_array
+        formats = {part.format.default_extname for part in fragments if _is_file(part)}
+        if formats - _TYPED:
+            self._read, self._cells = _csv_as_bytes(given, fragments)
+            fragments = list(self._read.get_fragments())
+        self._fragments = fragments
+
+    def refresh(self) -> None:
+        """Look at the schema, which is that of the dataset as it was made."""
+        found = self._given.schema
+        self.attrs = check_readable(lambda: attrs_of(found.metadata), self._given)
+        self.schema = pa.schema([(field.name, plain_type(field.type)) for field in found])
+
+    @property
+    def rows(self) -> int | None:
+        """Not known: to count them, all files would be opened."""
+        return None
+
+    def check(self, labels: Sequence[str]) -> None:
+        """Check that every file has some columns, in types of which every value is kept."""
+        import pyarrow.dataset as ds  # slow to import, and not always needed
+
+        for fragment in self._fragments:
+            inside = check_readable(partial(getattr, fragment, "physical_schema"), self._given)
+            folders = ds.get_partition_keys(fragment.partition_expression)
+            path = getattr(fragment, "path", "a part of the dataset")
+            for label in labels:
+                places = inside.get_all_field_indices(label)
+                if label in folders:
+                    continue
+                if not places:
+                    raise missing_column(path, label)
+                held, wanted = (
+                    plain_type(inside.field(places[0]).type),
+                    self.schema.field(label).type,
+                )
+                if self._cells is plain_array and not is_kept(held, wanted):
+                    raise other_type(path, label, held, f"{wanted} in the schema of the dataset")
+
+    def where(self, conditions: Sequence[Condition | None]) -> "_Dataset":
+        """Read all files."""
+        return self
+
+    def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
+        """Read some columns of all files, in their order."""
+        labels = labels or self.schema.names[:1]
+        wanted = pa.schema([self.schema.field(label) for label in labels])
+        scanner = self._read.scanner(
+            columns=labels, batch_size=rows, fragment_readahead=_FRAGMENTS_AHEAD, batch_readahead=4
+        )
+        with closing(scanner.to_reader()) as reader:
+            yield from fitted_tables(reader, wanted, rows, self._cells)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was asked for."""
+        return source_of, (self._given,)
+
+    def __repr__(self) -> str:
+        """Show of what kind it is; neither rows nor how many there are."""
+        return f"pyarrow.dataset.{type(self._given).__name__}"
+
+
+def _is_file(fragment: Any) -> bool:
+    return hasattr(fragment, "format")
+
+
+def missing_column(path: str, label: str) -> UnknownColumnError:
+    """Refuse a file that has not all columns that are needed."""
+    return UnknownColumnError(
+        f"{path} has no column {label!r}, which other files have: its rows would be lost. Write "
+        "the column there (null where it is not known), or leave the file out.",
+        label=label,
+    )
+
+
+def other_type(path: str, label: str, held: Any, others: str) -> DeclarationError:
+    """Refuse a file that has a column in a type that cannot be joined with that of others."""
+    return DeclarationError(
+        f"all files must have the same types of columns: {label!r} is {held} in {path}, and "
+        f"{others}. Write them with one schema.",
+        label=label,
+    )
+
+
+def _csv_as_bytes(given: Any, fragments: list[Any]) -> tuple[Any, Callable[[Any, Any], Any]]:
+    """Read CSV files as bytes, with what reads a cell as its type, whatever is in other cells.
+
+    pyarrow would end the scan at the first cell that is none of its column's type.
+    """
+    import pyarrow.csv as pa_csv  # slow to import, and not always needed
+    import pyarrow.dataset as ds
+
+    plain = isinstance(given, ds.FileSystemDataset)
+    if not plain or not isinstance(given.format, ds.CsvFileFormat):
+        rule = (
+            "Of its files, some have types that are guessed from cells, or a format not known here"
+        )
+        raise _refusal(given, f"{rule}: make a dataset of Parquet, Feather, ORC or CSV files.")
+    options = given.format.default_fragment_scan_options.convert_options
+    parts = [part.partition_expression for part in fragments]
+    folders = {name for part in parts for name in ds.get_partition_keys(part)}
+    types = options.column_types
+    kinds = {name: types.get(name) for name in given.schema.names if name not in folders}
+    for name, kind in kinds.items():
+        if kind is None or not _can_be_read(plain_type(kind)):
+            why = "has none" if kind is None else f"is {kind}, which is not read from text"
+            way = "CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions(column_types={...}))"
+            raise _refusal(
+                given,
+                "must have a type for every column of CSV files, or one cell decides on others",
+                f"{name!r} {why}. Make the dataset with schema= and format=pyarrow.dataset.{way}.",
+            )
+    if options.timestamp_parsers or options.decimal_point != ".":
+        rule = "must be CSV without timestamp_parsers and decimal_point"
+        raise _refusal(given, rule, "Read such columns as texts.")
+    form = ds.CsvFileFormat(
+        given.format.parse_options,
+        ds.CsvFragmentScanOptions(
+            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(kinds, pa.binary())),
+            read_options=given.format.default_fragment_scan_options.read_options,
+        ),
+    )
+    fields = [pa.field(one.name, pa.binary()) if one.name in kinds else one for one in given.schema]
+    files = [
+        form.make_fragment(path, given.filesystem, part)
+        for path, part in zip(given.files, parts, strict=True)
+    ]
+    read = ds.FileSystemDataset(files, pa.schema(fields), form, given.filesystem)
+    missing = pa.array(options.null_values, pa.binary())
+
+    def parse(cells: Any, kind: Any) -> Any:
+        if cells.type != pa.binary():  # of folders
+            return plain_array(cells, kind)
+        if options.strings_can_be_null or not _is_of_letters(kind):
+            absent = compute.is_in(cells, missing)
+            # not if_else, which reads other cells of a slice in pyarrow 22
+            cells = compute.replace_with_mask(cells, absent, pa.scalar(None, pa.binary()))
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            return plain_array(cells, kind)
+        texts = _cast_cells(cells, pa.string())
+        if _is_of_letters(kind):
+            return plain_array(texts, kind)
+        return _cast_cells(compute.utf8_trim_whitespace(texts), kind)
+
+    return read, parse
+
+
+def _is_of_letters(kind: Any) -> bool:
+    return common_type(kind, pa.string()) is not None or common_type(kind, pa.binary()) is not None
+
+
+def _can_be_read(kind: Any) -> bool:
+    """Whether a text can be read as a type, cell by cell."""
+    try:
+        pa.array([], pa.string()).cast(kind)
+    except pa.ArrowException:
+        return False
+    return not pa.types.is_dictionary(kind)
+
+
+def _cast_cells(cells: Any, kind: Any) -> Any:
+    """Cast cells one by one: one that cannot be cast is missing, and changes no other."""
+    try:
+        return cells.cast(kind)
+    except pa.ArrowInvalid:
+        if len(cells) == 1:
+            return pa.nulls(1, kind)
+        half = len(cells) // 2
+        return pa.concat_arrays([_cast_cells(cells[:half], kind), _cast_cells(cells[half:], kind)])
