@@ -120,7 +120,11 @@ register(SparkEngine(), accessor=DataFrame)
 
 def main():
     """Release from a frame of Spark, then compare the engine with the one of pandas."""
-    settings = {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
+    settings = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",  # times without a zone stay so
+        "spark.ui.enabled": "false",
+    }
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     rows = spark.range(10_000).selectExpr(
         "id % 700 as rider", "element_at(array('A', 'B', 'C'), int(id % 3) + 1) as zone"

@@ -196,7 +196,8 @@ def _expressions(frame: Frame) -> list[str]:
 
 def _compute_graphs(graphs: Sequence[Any]) -> Any:
     """Compute graphs, in silence where the threads are Dask's: the user's functions run there."""
-    threaded = get_scheduler(collections=graphs) is dask.threaded.get
+    delayed_ones = [one for some in graphs for one in (some if isinstance(some, list) else [some])]
+    threaded = get_scheduler(collections=delayed_ones) is dask.threaded.get
     if not threaded or dask.config.get("pool", None) is not None:
         return dask.compute(*graphs)
     threads = dask.config.get("num_workers", None) or CPU_COUNT

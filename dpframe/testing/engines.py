@@ -273,7 +273,9 @@ def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
         tasks[f"{words}, margins"] = replace(tasks["margins"], unit=("unit",), caps=caps)
     most = Caps(rows=_ROWS * _TIMES)
     tasks["pairs"] = Task(Cells((own,)), of_unit, unit=("unit", "o"), caps=Caps(rows=2))
-    tasks["odd units"] = Task(Cells((keys,)), of_unit, unit=("o",), caps=most)
+    # a unit is counted with one of its rows, and it is open in which cell
+    tasks["odd units"] = Task(Cells(), of_unit, unit=("o",), caps=most)
+    tasks["odd units by keys"] = replace(tasks["keys"], unit=("o",), caps=most)
     tasks["dropped, odd units"] = replace(tasks["dropped"], unit=("o",), caps=most)
     for kind in ("rows", "groups", "rows_per_group"):
         sizes = Sizes(Cells((keys,)), kind, KeyAxis(kind, candidate_caps(kind, 6)))

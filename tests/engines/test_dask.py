@@ -224,6 +224,15 @@ def test_tasks_are_a_few_for_each_partition(partitions, monkeypatch):
     assert totals(collection, task)[0].ravel().tolist() == [min(2, partitions) * 3, 3]
 
 
+@pytest.mark.parametrize("partitions", [3, 70])
+def test_no_scheduler_need_be_chosen(partitions):
+    task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=1))
+    rows = pd.DataFrame({"u": np.arange(3)})
+    collection = of_parts([rows] * partitions)
+    with dask.config.set({"scheduler": None}):
+        assert totals(collection, task, Task(Cells(), (Term("rows"),)))[0].tolist() == [[3], [3]]
+
+
 def test_rows_that_fail_the_condition_take_no_room():
     collection = split(crowd(), 4)
     asked = Task(Cells(), (Term("sum", "x", DIGITS),), unit=("u",), caps=Caps(rows=2))
