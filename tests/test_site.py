@@ -5,10 +5,12 @@ import inspect
 import re
 from collections import Counter
 from pathlib import Path
+from pydoc import locate
 
 import pytest
 
 import dpframe as dpf
+import dpframe.engines
 import dpframe.testing as dpt
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.jobs.commands import COMMANDS
@@ -59,7 +61,10 @@ def test_every_public_name_has_one_place_in_the_reference():
     assert {name for name, times in found.items() if times > 1} == set()
     tests = {*dpt.__all__, "dpframe.testing.draws.Draw", "dpframe.testing.recorder.Run"}
     public = set(dpf.__all__) - {"errors"} | {"round", "sum"} | tests - {"PrivacyTestError"}
-    assert set(found) == public
+    engines = set(dpframe.engines.__all__) - {"ENGINES", "Frame", "engine_for"}
+    answered = {name for name in found if re.match(r"dpframe\.(queries|privacy|engines)\.", name)}
+    assert answered and all(isinstance(locate(name), type) for name in answered)
+    assert set(found) == public | engines | answered
 
 
 def test_every_method_and_property_of_the_accessor_has_one_place():

@@ -331,6 +331,7 @@ class DPAccessor(PrivateAccessor):
         level: float = 0.95,
         per: Hashable | None = None,
         percent: bool = False,
+        sampling: bool = False,
         subplots: bool = True,
         panels: bool | None = None,
         ax: Any = None,

@@ -11,6 +11,7 @@ from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, deviati
 from dpframe.accuracy.intervals import intervals_of
 from dpframe.accuracy.quotients import percent_of, ratio_of
 from dpframe.accuracy.ranges import Distribution, distribution_of
+from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.certificates.certificate import Certificate, check_before
@@ -24,6 +25,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.queries.timescale import in_seconds
 
 _ENDS = ["value", "low", "high"]
+_SAMPLED = ["sampled_low", "sampled_high"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,8 @@ class Drawn:
         What is written beside the axis of its values.
     parts
         On the index of the release, the columns `value`, `low` and `high`, and where there are such
-        `denoised`, and `below` and `above`, the places of arrows at ends that are infinite.
+        `sampled_low` and `sampled_high`, the ends with the error of sampled rows, `denoised`, and
+        `below` and `above`, the places of arrows at ends that are infinite.
     scale
         What the numbers stand for.
     caption
@@ -88,20 +91,30 @@ def _instead(
 
 
 def gather(
-    released: pd.DataFrame, certificate: Certificate, columns: list[Hashable], level: float
+    released: pd.DataFrame,
+    certificate: Certificate,
+    columns: list[Hashable],
+    level: float,
+    *,
+    sampling: bool = False,
 ) -> list[Drawn]:
     """Gather released columns, with their intervals and denoised values."""
     places = [locate(released, certificate, column) for column in columns]
-    bars = intervals_of(released, certificate, check_level(level))
+    about = released, certificate, check_level(level)
+    bars = {"": intervals_of(*about)}
+    if sampling:
+        bars["sampled_"] = intervals_of(*about, sampling=True)
     return [_of_column(released, bars, certificate, place) for place in places]
 
 
 def _of_column(
-    released: pd.DataFrame, bars: pd.DataFrame, certificate: Certificate, places: _Places
+    released: pd.DataFrame, bars: dict[str, pd.DataFrame], certificate: Certificate, places: _Places
 ) -> Drawn:
     place, partner = places
-    found = [released.iloc[:, place], bars.iloc[:, 2 * place], bars.iloc[:, 2 * place + 1]]
-    parts = dict(zip(_ENDS, found, strict=True))
+    parts = {"value": released.iloc[:, place]}
+    for which, table in bars.items():
+        parts[f"{which}low"] = table.iloc[:, 2 * place]
+        parts[f"{which}high"] = table.iloc[:, 2 * place + 1]
     if partner is not None:
         parts["denoised"] = released.iloc[:, partner]
     origin = certificate.releases[0].columns[place].origin
@@ -110,36 +123,62 @@ def _of_column(
     if origin is not None:
         numbers = {name: seconds_along(one, origin, scale) for name, one in numbers.items()}
     label = released.columns[place]
-    name, caption = scale.with_unit(text(label)), caption_of(certificate, [place])
+    name = scale.with_unit(text(label))
+    caption = caption_of(certificate, [place], sampling=len(bars) > 1)
     return Drawn(label, name, _drawable(numbers, released.index), scale, caption)
 
 
 def gather_ratio(
-    released: pd.DataFrame, certificate: Certificate, column: Hashable, per: Hashable, level: float
+    released: pd.DataFrame,
+    certificate: Certificate,
+    column: Hashable,
+    per: Hashable,
+    level: float,
+    *,
+    sampling: bool,
 ) -> list[Drawn]:
     """Gather the quotients of two released columns."""
     label = released.columns[locate(released, certificate, column)[0]]
+    about = released, certificate, label, per, check_level(level)
     names = "column", "per"
-    table = ratio_of(released, certificate, label, per, check_level(level), called=names)
+    tables = [
+        ratio_of(*about, called=names, sampling=one) for one in _without_and_with(sampling=sampling)
+    ]
     both = [locate(released, certificate, one)[0] for one in (label, per)]
-    return [_of_table(table, label, f"{text(label)} / {text(per)}", caption_of(certificate, both))]
+    caption = caption_of(certificate, both, sampling=sampling)
+    return [_of_tables(tables, label, f"{text(label)} / {text(per)}", caption)]
 
 
 def gather_percent(
-    released: pd.DataFrame, certificate: Certificate, column: Hashable | None, level: float
+    released: pd.DataFrame,
+    certificate: Certificate,
+    column: Hashable | None,
+    level: float,
+    *,
+    sampling: bool,
 ) -> list[Drawn]:
     """Gather percentages of the total of a released column."""
-    table = percent_of(released, certificate, column, check_level(level))
+    about = released, certificate, column, check_level(level)
+    tables = [percent_of(*about, sampling=one) for one in _without_and_with(sampling=sampling)]
     place = locate(released, certificate, column)[0]
     label = released.columns[place]
-    caption = caption_of(certificate, [place])
-    return [_of_table(table, label, f"{text(label)} (% of the total)", caption)]
+    caption = caption_of(certificate, [place], sampling=sampling)
+    return [_of_tables(tables, label, f"{text(label)} (% of the total)", caption)]
 
 
-def _of_table(table: pd.DataFrame, label: Hashable, name: str, caption: str) -> Drawn:
+def _without_and_with(*, sampling: bool) -> list[bool]:
+    return [False, True] if sampling else [False]
+
+
+def _of_tables(tables: list[pd.DataFrame], label: Hashable, name: str, caption: str) -> Drawn:
+    """Draw estimates, with ends for the noise and perhaps those of a second table outside them."""
+    first = tables[0]
     columns = zip(_ENDS, ("estimate", "low", "high"), strict=True)
-    numbers = {part: table[column].to_numpy(np.float64) for part, column in columns}
-    return Drawn(label, name, _drawable(numbers, table.index), NUMBERS, caption)
+    numbers = {part: first[column].to_numpy(np.float64) for part, column in columns}
+    for table in tables[1:]:
+        numbers["sampled_low"] = np.minimum(table["low"].to_numpy(np.float64), numbers["low"])
+        numbers["sampled_high"] = np.maximum(table["high"].to_numpy(np.float64), numbers["high"])
+    return Drawn(label, name, _drawable(numbers, first.index), NUMBERS, caption)
 
 
 def together(drawn: list[Drawn]) -> Drawn:
@@ -176,7 +215,8 @@ def _scale(column: pd.Series, numbers: dict[str, np.ndarray]) -> Scale:
 def _drawable(numbers: dict[str, np.ndarray], index: pd.Index) -> pd.DataFrame:
     """Put parts in a frame; where an interval has no end, it gets one beyond all, and an arrow."""
     table = pd.DataFrame(numbers, index=index)
-    ends = table[_ENDS].to_numpy(np.float64)
+    shown = [*_ENDS, *(name for name in _SAMPLED if name in table)]
+    ends = table[shown].to_numpy(np.float64)
     if not np.isinf(ends).any():
         return table
     finite = ends[np.isfinite(ends)]
@@ -186,21 +226,29 @@ def _drawable(numbers: dict[str, np.ndarray], index: pd.Index) -> pd.DataFrame:
         ("low", "below", -np.inf, first - beyond),
         ("high", "above", np.inf, last + beyond),
     ):
-        endless = table[end] == infinite
-        table[arrow] = np.where(endless, place, np.nan)
-        table.loc[endless, end] = place
+        tones = [name for name in (end, f"sampled_{end}") if name in table]
+        table[arrow] = np.where(table[tones[-1]] == infinite, place, np.nan)
+        table[tones] = table[tones].replace(infinite, place)
     return table
 
 
-def caption_of(certificate: Certificate, places: list[int]) -> str:
+def caption_of(certificate: Certificate, places: list[int], *, sampling: bool = False) -> str:
     """Say what intervals are about, and what they leave out."""
     releases = certificate.releases
     columns = [one.columns[place] for one in releases for place in places]
     clipped = any(isinstance(column, ValuePart) for column in columns)
     capped = any(one.privacy_unit.columns for one in releases)
-    left_out = ["sampling", *["clipping"] * clipped, *["rows beyond caps"] * capped]
+    left_out = [
+        *["sampling"] * (not sampling),
+        *["clipping"] * clipped,
+        *["rows beyond caps"] * capped,
+    ]
     found = any(isinstance(one.mechanism, ThresholdPart) for one in releases)
     about = "noise of groups that were found" if found else "noise only"
+    if sampling:
+        about = "noise, and lighter noise with sampling"
+    if not left_out:
+        return about
     listed = ", ".join(left_out[:-1]) + " or " * (len(left_out) > 1) + left_out[-1]
     return f"{about}, not {listed}"
 
@@ -213,7 +261,9 @@ def is_distribution(certificate: Certificate) -> bool:
     return isinstance(first.mechanism, TreePart) and untouched and alone
 
 
-def gather_distribution(released: pd.DataFrame, certificate: Certificate, level: float) -> Drawn:
+def gather_distribution(
+    released: pd.DataFrame, certificate: Certificate, level: float, *, sampling: bool
+) -> Drawn:
     """Gather the numbers of rows below the edges, made increasing, with intervals of each."""
     level = check_level(level)
     release = check_before(certificate, "kind='distribution'", allowed=ADDED_OR_RENAMED)
@@ -223,9 +273,14 @@ def gather_distribution(released: pd.DataFrame, certificate: Certificate, level:
     width = release.noise.distribution.quantile(level) * errors + ENDS_OF_ROUNDING
     low, high = np.minimum(below - width, rising), np.maximum(below + width, rising)
     numbers = dict(zip(_ENDS, map(np.ravel, (rising, low, high)), strict=True))
+    if sampling:
+        check_sampled(release, list(release.columns))
+        wide = widen(width, errors, below, level)
+        numbers["sampled_low"] = np.minimum(np.maximum(below - wide, 0), low).ravel()
+        numbers["sampled_high"] = np.maximum(below + wide, high).ravel()
     parts = pd.DataFrame(numbers, index=_index(found, released.index.names))
     label: Hashable = released.columns[0]
-    caption = caption_of(certificate, [0])
+    caption = caption_of(certificate, [0], sampling=sampling)
     return Drawn(label, f"{text(label)} below", parts, NUMBERS, caption)
 
 

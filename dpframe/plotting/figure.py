@@ -13,6 +13,7 @@ _CROWDED = 40
 _MOST_BARS = 1000  # that are drawn as such
 _MOST_RIMS = 100
 _DOTS = {"color": "w", "lw": 1, "zorder": 4}
+_LIGHT = {"alpha": 0.12}  # of bands with the error of sampled rows
 _SPREAD = 0.5  # of the room of a key, for the points of several series
 
 
@@ -28,7 +29,8 @@ class Series:
         How it is drawn.
     parts
         By name, a number per place, missing where there is none: `value`, `low` and `high`, perhaps
-        `denoised`, and `below` and `above`, where an interval has no end.
+        `sampled_low` and `sampled_high`, `denoised`, and `below` and `above`, where an interval has
+        no end.
     """
 
     label: str
@@ -84,6 +86,8 @@ def draw_lines(axes: Any, places: Places, series: list[Series]) -> None:
         axes.plot(at, parts["value"], lw=1.5, ms=4, zorder=3, **style)
         band = {"color": one.look.color, "alpha": 0.25, "lw": 0}
         axes.fill_between(at, parts["low"], parts["high"], **band)
+        if "sampled_low" in parts:
+            axes.fill_between(at, parts["sampled_low"], parts["sampled_high"], **band | _LIGHT)
         alone = _alone(parts["value"])
         if alone.any():  # a band needs two
             some = {name: part[alone] for name, part in parts.items()}
@@ -107,6 +111,9 @@ def draw_steps(axes: Any, places: Places, series: list[Series], edges: np.ndarra
         axes.stairs(parts["value"], edges, lw=1.5, **style)
         band = {"baseline": parts["low"], "fill": True, "color": color, "alpha": 0.25, "lw": 0}
         axes.stairs(parts["high"], edges, **band).sticky_edges.y.clear()  # leave a margin below
+        if "sampled_low" in parts:
+            band |= {"baseline": parts["sampled_low"]} | _LIGHT
+            axes.stairs(parts["sampled_high"], edges, **band).sticky_edges.y.clear()
         shift = (position + 1) / (len(series) + 1)
         middles = edges[:-1] + shift * np.diff(edges)
         if "denoised" in parts:
@@ -144,11 +151,15 @@ def _draw_whiskers(
     halo: bool = True,
 ) -> None:
     """Draw error bars: in the color of their points, or dark with a light rim over bars."""
-    middle, half = _bar(one.parts["low"], one.parts["high"])
     width = float(np.clip(400 / max(len(at), 1), 0.1, 1)) if crowded else 1.5
-    where = {"x": middle, "y": at, "xerr": half} if across else {"x": at, "y": middle, "yerr": half}
     color, cap = INK if halo else one.look.color, 0 if crowded else 2
-    drawn = axes.errorbar(**where, fmt="none", ecolor=color, lw=width, capsize=cap, zorder=2.5)
+    style = {"fmt": "none", "ecolor": color, "capsize": cap}
+    if "sampled_low" in one.parts:
+        outer = _along(at, one.parts["sampled_low"], one.parts["sampled_high"], across=across)
+        axes.errorbar(**outer, **style, lw=0.7 * width, alpha=0.45, zorder=2.4)
+        width *= 1.6
+    where = _along(at, one.parts["low"], one.parts["high"], across=across)
+    drawn = axes.errorbar(**where, **style, lw=width, zorder=2.5)
     if halo and len(at) <= _MOST_RIMS:
         from matplotlib.patheffects import withStroke  # optional, and slow to import
 
@@ -156,6 +167,14 @@ def _draw_whiskers(
         for line in [*drawn.lines[1], *drawn.lines[2]]:
             line.set_path_effects(rim)
     _draw_endless(axes, at, one.parts, across=across)
+
+
+def _along(
+    at: np.ndarray, low: np.ndarray, high: np.ndarray, *, across: bool
+) -> dict[str, np.ndarray]:
+    """Say where error bars are, for `errorbar`."""
+    middle, half = _bar(low, high)
+    return {"x": middle, "y": at, "xerr": half} if across else {"x": at, "y": middle, "yerr": half}
 
 
 def _draw_endless(

@@ -110,6 +110,7 @@ def plot(
     level: float = 0.95,
     per: Hashable | None = None,
     percent: bool = False,
+    sampling: bool = False,
     subplots: bool = True,
     panels: bool | None = None,
     ax: Any = None,
@@ -154,6 +155,9 @@ def plot(
         A released column by which the one drawn is divided, as `ratio` does.
     percent
         Whether percentages of the total of the column are drawn, as `percent` makes them.
+    sampling
+        Whether a lighter, longer bar or band shows noise and the error of sampled rows together,
+        for rows that are a sample of a population; see `interval`.
     subplots
         Whether several columns have a panel each, below each other; else they are series.
     panels
@@ -208,7 +212,8 @@ def plot(
     if not is_one_of(kind, kinds):
         hint = did_you_mean(kind, kinds)
         raise QueryError.about("kind", f"must be one of {', '.join(kinds)}", kind, hint.strip())
-    for name, flag in (("percent", percent), ("subplots", subplots), ("legend", legend)):
+    flags = {"percent": percent, "sampling": sampling, "subplots": subplots, "legend": legend}
+    for name, flag in flags.items():
         check_flag(name, flag)
     check_figsize(figsize)
     alone = column is None and per is None and not percent
@@ -229,9 +234,11 @@ def plot(
         check_flag("panels", panels)
     whole = alone and subplots and cells.is_distribution(certificate)
     if kind == "distribution" or (kind == "auto" and whole and _has_panels(released.index)):
-        drawn, kind = [cells.gather_distribution(released, certificate, level)], "line"
+        whole_range = cells.gather_distribution(released, certificate, level, sampling=sampling)
+        drawn, kind = [whole_range], "line"
     else:
-        drawn = _gather(*in_rows(released, certificate), column, level, per, percent=percent)
+        about = (*in_rows(released, certificate), column, level, per)
+        drawn = _gather(*about, percent=percent, sampling=sampling)
     pyplot()  # nothing is known of dates without it
     if len(drawn) > 1 and not subplots:
         drawn = [cells.together(drawn)]
@@ -264,6 +271,7 @@ def _gather(
     per: Hashable | None,
     *,
     percent: bool,
+    sampling: bool,
 ) -> list[cells.Drawn]:
     """Gather what is asked for: columns, a quotient of two of them, or percentages."""
     if per is None and not percent:
@@ -272,15 +280,15 @@ def _gather(
         if not 0 < len(several) <= _MOST_PANELS:
             rule = f"must be 1 to {_MOST_PANELS} columns"
             raise QueryError.about("column", rule, column, "Choose some with column=[...].")
-        return cells.gather(released, certificate, several, level)
+        return cells.gather(released, certificate, several, level, sampling=sampling)
     if per is not None and percent:
         way_out = "These are two kinds of quotients: give one of them."
         raise QueryError.about("per", "does not go with percent=True", per, way_out)
     if isinstance(column, list):
         raise QueryError.about("column", "must be a single one beside per= or percent=True", column)
     if percent:
-        return cells.gather_percent(released, certificate, column, level)
-    return cells.gather_ratio(released, certificate, column, per, level)
+        return cells.gather_percent(released, certificate, column, level, sampling=sampling)
+    return cells.gather_ratio(released, certificate, column, per, level, sampling=sampling)
 
 
 def _arrange(one: cells.Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:

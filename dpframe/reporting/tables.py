@@ -136,13 +136,20 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
         step = shares.get(str(released.columns[at]))
         if there.keys() >= {*wanted} and step is not None:
             within = "" if step.by is None else f" by {', '.join(step.by)}"
-            said = f"of the total{within}", f"{100 * step.level:g} %"
+            said = f"of the total{within}", f"{100 * step.level:g} %{_sampled(step)}"
             percent[at] = [there[suffix] for suffix in wanted], said
     found = next((step for step in certificate.steps if isinstance(step, _WITH_ENDS)), None)
     if found is None:
         return Beside({}, "", percent)
     at_once = ", all at once," if found.simultaneous else ""
-    return Beside(ends, f"{100 * found.level:g} %{at_once}", percent)
+    return Beside(ends, f"{100 * found.level:g} %{at_once}{_sampled(found)}", percent)
+
+
+def _sampled(step: object) -> str:
+    """Say that intervals of a step hold the error of a sample, if they do."""
+    if isinstance(step, steps.IntervalsStep | steps.PercentStep) and step.sampling:
+        return ", sample included,"
+    return ""
 
 
 def _percent_steps(certificate: Certificate) -> dict[str, steps.PercentStep]:
@@ -378,6 +385,11 @@ class TableView:
     def record(self) -> str:
         """The certificate as JSON, in ASCII."""
         return json.dumps(self.carried.to_dict(), indent=1)
+
+    @property
+    def has_sampled(self) -> bool:
+        """Whether intervals in the table hold the error of a sample."""
+        return any(map(_sampled, (*self.release.steps, *self.carried.steps)))
 
     @property
     def has_drowned(self) -> bool:

@@ -463,3 +463,14 @@ def test_tables_that_cannot_be_compared_say_why(visits):
         dpf.report(now, changes=True)
     with raises(QueryError, "True or False", parameter="changes"):
         dpf.report([before, now], changes=1)
+
+
+def test_intervals_that_hold_the_error_of_a_sample_say_so(declared):
+    visits, _ = declared
+    counts = visits.dp.count("ward", max_rows=1, epsilon=1)
+    table = counts.dp.interval(sampling=True, join=True).dp.percent(sampling=True, join=True)
+    page, alone = dpf.report(table), dpf.report(counts.dp.interval(join=True))
+    assert page.count("95 %, sample included, interval") == 2
+    assert "about the sample" in page
+    assert "sample included" not in alone
+    assert "and the error of a sample" in alone

@@ -69,6 +69,7 @@ CALLS = {
     "sum of flags": _call("sum", ["flag", "paid"], "zone", n_weight=0.5, objective="worst"),
     "mean": _call("mean", "fare", "day", where="size > 0 or fare + size * 2 <= 3"),
     "mean of times": _call("mean", "when", "zone"),
+    "sampled mean": _call("mean", "fare", "zone", sampling=True),
     "var": _call("var", "fare", "zone"),
     "std": _call("std", "size", where=WHERE),
     "histogram": _call("histogram", "fare", [-np.inf, 0, 5, np.inf], "zone"),

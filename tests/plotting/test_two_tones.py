@@ -1,0 +1,100 @@
+"""Noise and the error of sampled rows, in two tones: where bars and bands end, and what is said."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from support.pictures import caption, trips
+from support.raising import raises
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt  # the backend comes first
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+KEYS = {"zone": ["A", "B"], "day": [0, 1, 2]}
+SPEND = {"epsilon": 1.0}
+
+
+def bars_of(axes):
+    """The ends of error bars by tone: the light ones, then the dark ones."""
+    found = [
+        np.sort(np.array([path.vertices[:, 1] for path in one.get_paths()]), axis=1)
+        for one in sorted(axes.collections, key=lambda one: one.get_zorder())
+        if type(one).__name__ == "LineCollection"
+    ]
+    return found
+
+
+def bands_of(axes):
+    """The lowest and highest places of bands, by their tone."""
+    return {
+        one.get_alpha(): (
+            one.get_paths()[0].vertices[:, 1].min(),
+            one.get_paths()[0].vertices[:, 1].max(),
+        )
+        for one in axes.collections
+    }
+
+
+def test_bars_end_where_intervals_do():
+    made = trips().dp.count("zone", keys=KEYS["zone"], **SPEND)
+    light, dark = bars_of(made.dp.plot(sampling=True))
+    assert light == pytest.approx(made.dp.interval(sampling=True).to_numpy(float))
+    assert dark == pytest.approx(made.dp.interval().to_numpy(float))
+    (alone,) = bars_of(made.dp.plot())
+    assert alone == pytest.approx(dark)
+
+
+def test_shares_have_both():
+    frame = trips()
+    query = dpf.aggregate("zone", some=dpf.count(where="day > 0"), n=dpf.count())
+    made = frame.dp.release(query_with_keys(query), **SPEND)
+    light, dark = bars_of(made.dp.plot(column="some", per="n", sampling=True))
+    both = made.dp.ratio("some", "n", sampling=True)
+    assert (light[:, 0] <= dark[:, 0]).all()
+    assert (light[:, 1] >= both["high"].to_numpy() - 1e-12).all()
+    counts = frame.dp.count("zone", keys=KEYS["zone"], **SPEND)
+    light, dark = bars_of(counts.dp.plot(percent=True, sampling=True))
+    assert (light[:, 1] - light[:, 0] >= dark[:, 1] - dark[:, 0]).all()
+
+
+def query_with_keys(query):
+    return dpf.aggregate(by=list(query.by), keys=KEYS["zone"], **query.queries)
+
+
+def test_bands_have_two_tones():
+    made = trips().dp.count("day", keys=KEYS["day"], **SPEND)
+    noise, both = made.dp.interval(), made.dp.interval(sampling=True)
+    found = bands_of(made.dp.plot(kind="line", sampling=True))
+    assert found[0.25] == pytest.approx((noise["count_low"].min(), noise["count_high"].max()))
+    assert found[0.12] == pytest.approx((both["count_low"].min(), both["count_high"].max()))
+    assert set(bands_of(made.dp.plot(kind="line"))) == {0.25}
+
+
+def test_a_distribution_has_bands_of_expected_numbers_of_rows():
+    made = trips().dp.ranges("fare", bounds=(0, 60), bins=8, **SPEND)
+    axes = made.dp.plot(sampling=True)
+    found = bands_of(axes)
+    assert found[0.12][1] > found[0.25][1]
+    assert "95% bands: noise, and lighter noise with sampling" in caption(axes)
+
+
+def test_the_caption_says_both_and_what_is_left_out():
+    made = trips().dp.mean(
+        "fare", "zone", keys=KEYS["zone"], bounds=(0, 60), sampling=True, **SPEND
+    )
+    said = "95% error bars: noise, and lighter noise with sampling, not clipping"
+    assert caption(made.dp.plot(sampling=True)) == said
+    plain = trips().dp.mean("fare", "zone", keys=KEYS["zone"], bounds=(0, 60), **SPEND)
+    with raises(QueryError, "mean", parameter="sampling", value=True):
+        plain.dp.plot(sampling=True)
+    with raises(QueryError, "True or False", parameter="sampling", value=3):
+        plain.dp.plot(sampling=3)
