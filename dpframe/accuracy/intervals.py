@@ -188,9 +188,9 @@ def _sampled_mean(
     """Return the ends of intervals of means of a population, which hold those of noise alone."""
     low, high = alone
     first, last = mean.span
-    if mean.moments is None or first == last:
-        return low, high
     width = last - first
+    if mean.moments is None or width == 0:
+        return low, high
     # in widths of the bounds it is a rate
     ratio = column_parts.RatioPart(
         pack(np.divide(unpack(mean.ratio.centered), width)),

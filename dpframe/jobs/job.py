@@ -402,7 +402,7 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "n": _rows,
     "q": lambda section, key: section.get(key, int, float, list),
     **dict.fromkeys(("level", "n_weight"), lambda section, key: section.get(key, int, float)),
-    "simultaneous": lambda section, key: section.get(key, bool),
+    **dict.fromkeys(("simultaneous", "sampling"), lambda section, key: section.get(key, bool)),
     **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true", "ways")},
 }
 

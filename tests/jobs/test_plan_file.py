@@ -261,6 +261,12 @@ kind = "std"
 columns = "fare"
 bounds = [0, 10]
 
+[queries.typical]
+kind = "mean"
+columns = "fare"
+bounds = [0, 10]
+sampling = true
+
 [queries.hours]
 kind = "histogram"
 column = "at"
@@ -275,6 +281,7 @@ files = ["a.csv", "b.parquet"]
     assert list(job.queries["units"].keys["hour"]) == list(range(24))
     assert job.queries["units"].limits.groups == 2
     assert job.queries["spread"].bounds == (0, 10)
+    assert job.queries["typical"].sampling is True
     assert len(job.queries["hours"].bins) == 2
     assert [path.name for path in job.files["hours"]] == ["a.csv", "b.parquet"]
 
