@@ -65,7 +65,7 @@ def register(engine: Engine, *, accessor: type | None = None) -> None:
     --------
     >>> import pandas as pd
     >>> import dpframe as dpf
-    >>> from dpframe.engines import Engine, label_counts, register, totals_of
+    >>> from dpframe.engines import ENGINES, Engine, label_counts, register, totals_of
     >>> class Rows:
     ...     def __init__(self, **columns):
     ...         self.columns = columns
@@ -82,6 +82,7 @@ def register(engine: Engine, *, accessor: type | None = None) -> None:
     >>> released = Rows(zone=["A", "B", "A"]).dp.count(epsilon=1, privacy_unit=dpf.EACH_ROW)
     >>> list(released.columns)
     ['count']
+    >>> engine = ENGINES.pop()  # no longer known
     """
     missing = [name for name in _MEMBERS if not callable(getattr(engine, name, None))]
     if missing or isinstance(engine, type):

@@ -18,7 +18,7 @@ from dpframe.privacy import noise
 
 PRIVATE = public_names(PrivateAccessor)
 RELEASED = public_names(dpf.DPAccessor) - PRIVATE | {"quantile"}
-OF_SOME = {"best", "between", "quantile", "ratio", "unstack"}
+OF_SOME = {"best", "between", "independence", "quantile", "ratio", "unstack"}
 SECRET = "987654321"  # noqa: S105
 
 
