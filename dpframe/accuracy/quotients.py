@@ -1,8 +1,8 @@
 """Quotients of released cells: of two columns, and of each row in a total."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,8 @@ from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds
 
 Parts: TypeAlias = dict[str, float | np.ndarray]
-Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Parts, Parts | None]]
+Rows: TypeAlias = slice | np.ndarray
+Noise: TypeAlias = Callable[[np.ndarray, np.ndarray, Rows], tuple[Parts, Parts | None]]
 
 # where a quotient is looked for between what fits best and an end: close to it, then evenly
 _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8)])
@@ -44,9 +45,12 @@ class Quotients:
     unit
         About how large they are.
     noise
-        From a and b to what the noise of the blocks does to `a x - b y`, and the largest parts.
+        From a and b to what the noise of the blocks does to `a x - b y`, and the largest parts, in
+        some rows: in all, unless `by_row`.
     shares
         From a and b to the sum of cells that this is, if it is known.
+    by_row
+        Whether the noise in a row depends on a and b of the row alone.
     """
 
     top: np.ndarray
@@ -56,6 +60,7 @@ class Quotients:
     unit: float
     noise: Noise
     shares: Callable[[np.ndarray, np.ndarray], Shares] | None = None
+    by_row: bool = False
 
 
 def estimate_quotients(
@@ -87,7 +92,7 @@ def estimate_quotients(
         bottom = np.maximum(bottom, least) if first > -np.inf else bottom
         estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
         one = np.ones(len(estimate))
-        parts, _ = quotient.noise(one, estimate)
+        parts, _ = quotient.noise(one, estimate, slice(None))
         error = _kept_error(estimate, norm(parts.values()) / np.abs(bottom), quotient.span)
     columns = {"estimate": estimate, "std_error": error, "low": low, "high": high}
     return pd.DataFrame(columns, index=released.index)
@@ -122,22 +127,23 @@ def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.n
     They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
     and an end of what is possible, those not rejected are nearly always those up to some r: half-
     widths are convex, or nearly so. They are looked for at some places, from the ends inwards, and
-    their border is then halved in.
+    their border is then found between two of these.
     """
-    accepts = _test(release, quotient, level)
+    excess = _test(release, quotient, level)
     first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
     best = np.arctan(quotient.top / (quotient.unit * quotient.bottom))
     best = np.clip(np.where(np.isnan(best), first, best), first, last)
     low = best + (first - best) * _BETWEEN[::-1, None]
     high = best + (last - best) * _BETWEEN[:, None]
     places = np.concatenate([low, best[None], high])
-    accepted = np.array([accepts(t) for t in places])
+    accepted = np.array([excess(t, slice(None)) <= 0 for t in places])
     none = ~accepted.any(axis=0)
     columns, final = np.arange(len(best)), len(places) - 1
     start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
     below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
-    lowest = border(accepts, places[below, columns], places[start, columns])
-    highest = border(accepts, places[above, columns], places[end, columns])
+    about = {"by_row": quotient.by_row}
+    lowest = narrow(excess, places[below, columns], places[start, columns], **about)
+    highest = narrow(excess, places[above, columns], places[end, columns], **about)
     low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(lowest))
     high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(highest))
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
@@ -145,20 +151,20 @@ def _interval(release: Release, quotient: Quotients, level: float) -> tuple[np.n
 
 def _test(
     release: Release, quotient: Quotients, level: float
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the test of quotients, given as angles."""
+) -> Callable[[np.ndarray, Rows], np.ndarray]:
+    """Return the test of quotients, given as angles: those up to 0 are not rejected."""
     groups, scales = release.noise.drawn_together(release.query.cells), release.noise.scale_by_block
     law = release.noise.distribution
 
-    def accepts(t: np.ndarray) -> np.ndarray:
+    def excess(t: np.ndarray, rows: Rows) -> np.ndarray:
         a, b = np.cos(t), quotient.unit * np.sin(t)
-        parts, largest = quotient.noise(a, b)
-        off = np.abs(a * quotient.top - b * quotient.bottom)
+        parts, largest = quotient.noise(a, b, rows)
+        off = np.abs(a * quotient.top[rows] - b * quotient.bottom[rows])
         shares = None if quotient.shares is None else quotient.shares(a, b)
         noise = NoiseSum(parts, scales, groups, largest, shares=shares)
-        return law.sum_holds(off, noise, level)
+        return law.sum_excess(off, noise, level)
 
-    return accepts
+    return excess
 
 
 _HALVINGS = 40  # so that an end is off by no more than 1 part in 10^12
@@ -188,6 +194,77 @@ def border(
         within = holds(middle)
         rejected, kept = np.where(within, rejected, middle), np.where(within, middle, kept)
     return rejected
+
+
+def narrow(
+    excess: Callable[[np.ndarray, Rows], np.ndarray],
+    rejected: np.ndarray,
+    kept: np.ndarray,
+    *,
+    by_row: bool = False,
+) -> np.ndarray:
+    """Return the last place that is rejected on the way to one that is kept, as `border`, faster.
+
+    Where a line through both ends is 0, moved a little to the middle, is tried in place of the
+    middle, so that both ends come closer (Oliveira and Takahashi 2020). The way is as short as if
+    it were halved 40 times, after 41 tries at most; for most it takes ten.
+
+    Parameters
+    ----------
+    excess
+        How far places are from being kept, in some rows: those up to 0 are kept.
+    rejected, kept
+        Where the ways begin and end, one of each for every interval.
+    by_row
+        Whether rows can be tried without others.
+
+    References
+    ----------
+    I. F. D. Oliveira and R. H. C. Takahashi, "An enhancement of the bisection method average
+    performance preserving minmax optimality", ACM Transactions on Mathematical Software 47(1),
+    2020.
+
+    Examples
+    --------
+    >>> round(float(narrow(lambda x, _: 0.0625 - x**2, np.zeros(1), np.ones(1))[0]), 11)
+    0.25
+    """
+    found, rows = rejected.copy(), np.arange(len(rejected))
+    some: Rows = slice(None)
+    ulps = 4 * np.spacing(np.maximum(np.abs(rejected), np.abs(kept)))
+    whole = np.abs(kept - rejected)
+    enough = np.maximum(whole * 2.0**-_HALVINGS, ulps)
+    ends = np.stack([rejected, kept, excess(rejected, some), excess(kept, some), whole, enough])
+    for tried in range(_HALVINGS + 1):
+        rejected, kept, far, near, whole, enough = ends
+        apart = (far > 0) & (near <= 0) & (np.abs(kept - rejected) > enough)
+        if not apart.any():
+            break
+        if by_row and 2 * np.count_nonzero(apart) < len(rows):
+            found[rows] = rejected
+            some = rows = rows[apart]
+            rejected, kept, far, near, whole, enough = ends = ends[:, apart]
+        middle = _between(ends, tried)
+        value = excess(middle, some)
+        within = value <= 0
+        rejected, far = np.where(within, rejected, middle), np.where(within, far, value)
+        kept, near = np.where(within, middle, kept), np.where(within, value, near)
+        ends = np.stack([rejected, kept, far, near, whole, enough])
+    found[rows] = ends[0]
+    return found
+
+
+def _between(ends: np.ndarray, tried: int) -> np.ndarray:
+    """Return the next place to try: near where a line is 0, but further inwards."""
+    rejected, kept, far, near, whole, enough = ends
+    way, part = kept - rejected, far / (far - near)
+    left = np.abs(way)
+    at = np.where(np.isfinite(part), part, 0.5) - 0.5  # from the middle
+    inwards = np.maximum(0.2 * left / whole, 0.7 * enough / left)
+    at -= np.copysign(np.minimum(np.abs(at), inwards), at)
+    most = np.maximum(whole * 2.0**-tried / left - 0.5, 0)  # so that no try is lost
+    middle: np.ndarray = rejected + (np.clip(at, -most, most) + 0.5) * way
+    return middle
 
 
 @with_keywords
@@ -265,9 +342,9 @@ def ratio_of(
     x, y = release.columns[above], release.columns[below]
     upper, lower = x.deviations, y.deviations
 
-    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
+    def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> tuple[Parts, None]:
         return {
-            block: np.abs(a * upper.get(block, 0.0) - b * lower.get(block, 0.0))
+            block: np.abs(a * _part(upper, block, rows) - b * _part(lower, block, rows))
             for block in {**upper, **lower}
         }, None
 
@@ -275,9 +352,15 @@ def ratio_of(
     own = [norm(one.deviations.values()) for one in (x, y)]
     least = 1.0 if isinstance(y, CountPart) else float(np.max(own[1])) or 1.0
     top, bottom = (_numbers(released, release, place) for place in (above, below))
-    quotient = Quotients(top, bottom, least, span, _unit(span, *own), noise)
+    quotient = Quotients(top, bottom, least, span, _unit(span, *own), noise, by_row=True)
     estimates = estimate_quotients(released, release, quotient, level)
     return mark_diagnosis(estimates, [release], "ratio")
+
+
+def _part(loadings: Mapping[str, float | np.ndarray], block: str, rows: Rows) -> Any:
+    """Return what the noise of a block does to some rows."""
+    part = loadings.get(block, 0.0)
+    return part[rows] if isinstance(part, np.ndarray) and part.ndim else part
 
 
 def percent_of(
@@ -290,7 +373,7 @@ def percent_of(
     described = release.columns[place]
     values = _numbers(released, release, place)
     noise = _noise_of_shares(release, described, together, levels)
-    errors = norm(noise(np.zeros(len(values)), np.ones(len(values)))[0].values())
+    errors = norm(noise(np.zeros(len(values)), np.ones(len(values)), slice(None))[0].values())
     least = 1.0 if isinstance(described, CountPart) else np.where(errors > 0, errors, 1.0)
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
@@ -372,7 +455,7 @@ def _noise_of_shares(
     """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells of a group."""
     source = release.noise
     if isinstance(source, LayersPart):
-        return lambda a, b: (errors_of_shares(column, source, a, b, levels), None)
+        return lambda a, b, _: (errors_of_shares(column, source, a, b, levels), None)
     common = set(source.shared_blocks)
     cells = {
         block: np.broadcast_to(np.abs(loading), together.shape)
@@ -381,14 +464,19 @@ def _noise_of_shares(
     }
     shared = {block: part for block, part in column.deviations.items() if block in common}
 
-    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, Parts]:
+    squares = {block: np.square(own) for block, own in cells.items()}
+    others = {
+        block: np.sqrt(np.maximum(_in_all(one, together) - one, 0))
+        for block, one in squares.items()
+    }
+    most = {block: _most(own, together) for block, own in cells.items()}
+
+    def noise(a: np.ndarray, b: np.ndarray, _: Rows) -> tuple[Parts, Parts]:
         parts: Parts = {}
         largest: Parts = {}
         for block, own in cells.items():
-            squares = np.square(own)
-            others = np.sqrt(np.maximum(_in_all(squares, together) - squares, 0))
-            parts[block] = np.hypot((a - b) * own, b * others)
-            largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * _most(own, together))
+            parts[block] = np.hypot((a - b) * own, b * others[block])
+            largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * most[block])
         for block, loading in shared.items():
             parts[block] = largest[block] = np.abs(a * loading - b * _in_all(loading, together))
         return parts, largest

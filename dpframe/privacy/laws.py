@@ -22,10 +22,10 @@ import numpy as np
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box
 from dpframe.privacy.accuracy import (
+    integer_pair_excess,
     integer_pair_half_width,
-    integer_pair_holds,
+    laplace_sum_excess,
     laplace_sum_half_width,
-    laplace_sum_holds,
     pair_half_width,
 )
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
@@ -249,9 +249,12 @@ class Law(ABC):
         only where the noise is said to be smooth, that does not count.
         """
 
-    def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
-        """Tell where a sum of noises may be that far off: a test of the level."""
-        return distance <= self.sum_half_width(noise, level)
+    def sum_excess(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
+        """Say how far it is beyond the level that a sum of noises is that far off.
+
+        At most 0 where it may be so, as a test of the level; in units that differ from law to law.
+        """
+        return np.asarray(distance - self.sum_half_width(noise, level))
 
     def level_of_each(self, level: float, cells: int) -> float:
         """Return the level of single intervals that hold together with the level given.
@@ -469,19 +472,19 @@ class _Laplace(Law):
         exact = laplace_half_width(np.concatenate(steps), np.concatenate(scales), level)
         return None if exact is None else exact + _rounded(roundings, level)
 
-    def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
-        """Tell where a distance is at most the half-width: of two noises, by their tails alone."""
+    def sum_excess(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
+        """Compare a distance with the half-width: of a few noises, by their tails alone."""
         held = self._shares_hold(distance, noise, level)
         if held is not None:
-            return held
+            return np.where(held, -1.0, 1.0)
         two = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if two is not None:
-            return integer_pair_holds(distance, *two, level)
+            return integer_pair_excess(distance, *two, level)
         by_row = any(np.ndim(part) for part in noise.loadings.values())
         if by_row and not noise.drawn_together() and self._is_summed(noise, level):
             off = distance - _half_step(noise, self.standard_deviation)
-            return laplace_sum_holds(off, self._continuous(noise), level)
-        return super().sum_holds(distance, noise, level)
+            return laplace_sum_excess(off, self._continuous(noise), level)
+        return super().sum_excess(distance, noise, level)
 
     def _shares_hold(
         self, distance: np.ndarray, noise: NoiseSum, level: float
