@@ -391,7 +391,7 @@ def test_one_tail_decides_as_the_half_width_does():
         noise = NoiseSum(loadings, named)
         width = LAPLACE.sum_half_width(noise, 0.95)
         for factor, holds in ((1 - 1e-7, True), (1 + 1e-7, False)):
-            found = LAPLACE.sum_holds(width * factor, noise, 0.95)
+            found = LAPLACE.sum_excess(width * factor, noise, 0.95) <= 0
             assert (found == holds).mean() > (0.999 if holds else 0.7)
 
 
@@ -415,8 +415,8 @@ def test_of_two_noises_of_one_scale_no_distance_is_held_that_need_not_be(scale, 
     own = LAPLACE.standard_deviation(scale)
     noise = NoiseSum({"0": steps[0] * own, "1": steps[1] * own}, {"0": scale, "1": scale})
     least = np.array([width_of(tails((scale, scale), pair), pair, level) for pair in steps.T])
-    assert LAPLACE.sum_holds(least * (1 - 1e-6), noise, level).all()
-    assert not LAPLACE.sum_holds(least * 1.02 + 1e-6, noise, level).any()
+    assert (LAPLACE.sum_excess(least * (1 - 1e-6), noise, level) <= 0).all()
+    assert (LAPLACE.sum_excess(least * 1.02 + 1e-6, noise, level) > 0).all()
 
 
 def width_of(beyond, steps, level):
