@@ -276,7 +276,8 @@ def narrow(
             found[rows] = rejected
             some = rows = rows[apart]
             rejected, kept, far, near, whole, enough = ends = ends[:, apart]
-        middle = _between(ends, tried)
+            apart = apart[apart]
+        middle = np.where(apart, _between(ends, tried), rejected)
         value = excess(middle, some)
         within = value <= 0
         rejected, far = np.where(within, rejected, middle), np.where(within, far, value)

@@ -49,3 +49,12 @@ def test_places_that_are_not_apart_stay_where_they_are():
     for value in (1.0, -1.0):
         found = narrow(lambda x, _, value=value: np.full(2, value), place, place + 1)
         assert (found == place).all()
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_places_that_are_not_apart_stay_where_they_are_beside_others(by_row):
+    rejected, kept = np.array([0.0, 0.3, 0.0, 0.0]), np.array([1.0, 0.3, 1.0, 0.0])
+    at = np.array([0.4, 0.3, -1.0, 0.5])
+    with np.errstate(all="ignore"):  # as where quotients are estimated
+        found = narrow(lambda x, rows: at[rows] - x, rejected, kept, by_row=by_row)
+    assert found == pytest.approx([0.4, 0.3, 0.0, 0.0], abs=1e-11)
