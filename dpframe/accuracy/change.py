@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import check_not_selected, intervals_of
 from dpframe.accuracy.joint_errors import check_no_given_rows, shared_noise
-from dpframe.accuracy.quotients import Quotients, estimate_quotients, span_of_signs
+from dpframe.accuracy.quotients import Quotients, Rows, estimate_quotients, part_of, span_of_signs
 from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_cells
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
@@ -30,6 +30,7 @@ from dpframe.queries.timescale import in_seconds
 
 _Side: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Distances added as squares, as they are, and whether an end is that of what is possible."""
+_ALL = slice(None)
 _COLUMNS = ["estimate", "std_error", "low", "high"]
 
 
@@ -174,10 +175,11 @@ class _Cells:
     ends: tuple[np.ndarray, np.ndarray] | None
     variance: np.ndarray | None = None
 
-    def noise(self, weight: Value) -> tuple[Law, NoiseSum]:
-        """Return the noise of so many times the cells, and its law."""
+    def noise(self, weight: Value, rows: Rows = _ALL) -> tuple[Law, NoiseSum]:
+        """Return the noise of so many times some cells, and its law."""
         source = self.release.noise
-        parts = {block: np.abs(weight * own) for block, own in self.deviations.items()}
+        own = {block: part_of(self.deviations, block, rows) for block in self.deviations}
+        parts = {block: np.abs(weight * part) for block, part in own.items()}
         scales, groups = source.scale_by_block, source.drawn_together(self.release.query.cells)
         if isinstance(source, LayersPart):  # its noise is itself a sum
             return source.distribution, NoiseSum(parts, scales, groups, largest=parts)
@@ -296,9 +298,9 @@ class _Both:
             for noise, variance in sums
         ]
 
-    def error(self, a: Value, b: Value) -> "_ErrorOfBoth":
-        """Return the error of `a y - b x`, with y now and x before."""
-        return _ErrorOfBoth(self, a, b)
+    def error(self, a: Value, b: Value, rows: Rows = _ALL) -> "_ErrorOfBoth":
+        """Return the error of `a y - b x`, with y now and x before; in some rows of noise alone."""
+        return _ErrorOfBoth(self, a, b, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,15 +310,18 @@ class _ErrorOfBoth:
     both: _Both
     a: Value
     b: Value
+    rows: Rows
 
     @property
     def noise(self) -> IndependentSum | WithSampling:
         """The errors of both, to first order."""
         now, then = self.both.now, self.both.then
-        noise = IndependentSum.of([now.noise(self.a), then.noise(self.b)])
+        sums = [now.noise(self.a, self.rows), then.noise(self.b, self.rows)]
+        noise = IndependentSum.of(sums)
         if now.variance is None or then.variance is None:
             return noise
-        variance = np.square(self.a) * now.variance + np.square(self.b) * then.variance
+        variances = now.variance[self.rows], then.variance[self.rows]
+        variance = np.square(self.a) * variances[0] + np.square(self.b) * variances[1]
         return WithSampling(noise, variance)
 
     @property
@@ -353,18 +358,17 @@ class _ErrorOfBoth:
         below, above = (np.where(ends, full, factor * part) for part, full, ends in self._sides())
         return below, above
 
-    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
-        """Tell where the sum may be that far off: a test of the level."""
+    def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
+        """Say how far it is beyond the level that the sum is that far off."""
         if self.both.now.ends is None:
-            return self.noise.holds(distance, level)
+            return self.noise.excess(distance, level, rows)
         high = self.a * self.both.now.values > self.b * self.both.then.values
         sides = zip(*self._sides(), strict=True)
         part, full, ends = (np.where(high, below, above) for below, above in sides)
         # how far off it is where errors are those of the noise alone
         far = np.where(distance > 0, np.inf, 0.0)
         off = np.divide(distance * self._alike, part, out=far, where=part > 0)
-        held: np.ndarray = np.where(ends, distance <= full, self.noise.holds(off, level))
-        return held
+        return np.where(ends, distance - full, self.noise.excess(off, level, rows))
 
 
 def _difference(both: _Both) -> np.ndarray:
@@ -396,7 +400,8 @@ def _percent(both: _Both) -> np.ndarray:
         least = np.minimum(least, min(half, abs(low + high) / 2) or half or 1.0)
     size = [float(np.max(one, initial=0.0)) for one in errors]
     unit = size[0] / size[1] if all(size) else 1.0
-    quotient = Quotients(now.values, then.values, least, span, unit, both.error)
+    alone = now.ends is None
+    quotient = Quotients(now.values, then.values, least, span, unit, both.error, by_row=alone)
     found = estimate_quotients(pd.RangeIndex(len(now.values)), quotient, both.level)
     return 100 * (found.to_numpy() - [1.0, 0.0, 1.0, 1.0])
 

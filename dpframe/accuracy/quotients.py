@@ -1,8 +1,8 @@
 """Quotients of released cells: of two columns, and of each row in a total."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -25,22 +25,26 @@ from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds
 
 Parts: TypeAlias = dict[str, float | np.ndarray]
-_Sums: TypeAlias = Callable[[np.ndarray, np.ndarray], tuple[Parts, Parts | None]]
+Rows: TypeAlias = slice | np.ndarray
+_Sums: TypeAlias = Callable[[np.ndarray, np.ndarray, Rows], tuple[Parts, Parts | None]]
 
 
 class ErrorOfSum(Protocol):
-    """The error of a sum of two released numbers, in every row."""
+    """The error of a sum of two released numbers, in some rows."""
 
     @property
     def deviation(self) -> np.ndarray:
         """The standard deviation of the sum."""
 
-    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
-        """Tell where the sum may be that far off: a test of the level."""
+    def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
+        """Say how far it is beyond the level that the sum is that far off: at most 0 if it may be.
+
+        Where these are some rows of a table, `rows` is how many it has.
+        """
 
 
-Noise: TypeAlias = Callable[[np.ndarray, np.ndarray], ErrorOfSum]
-_NoiseOfOne: TypeAlias = Callable[[np.ndarray, np.ndarray], IndependentSum]
+Noise: TypeAlias = Callable[[np.ndarray, np.ndarray, Rows], ErrorOfSum]
+_NoiseOfOne: TypeAlias = Callable[[np.ndarray, np.ndarray, Rows], IndependentSum]
 
 # where a quotient is looked for between what fits best and an end: close to it, then evenly
 _BETWEEN = np.concatenate([0.25 ** np.arange(14, 1, -1), np.linspace(0.125, 1, 8)])
@@ -61,7 +65,9 @@ class Quotients:
     unit
         About how large they are.
     noise
-        From a and b to the error of `a x - b y`.
+        From a and b to the error of `a x - b y` in some rows: in all, unless `by_row`.
+    by_row
+        Whether the noise in a row depends on a and b of the row alone.
     """
 
     top: np.ndarray
@@ -70,6 +76,7 @@ class Quotients:
     span: tuple[float, float]
     unit: float
     noise: Noise
+    by_row: bool = False
 
 
 def estimate_quotients(index: pd.Index, quotient: Quotients, level: float) -> pd.DataFrame:
@@ -97,7 +104,7 @@ def estimate_quotients(index: pd.Index, quotient: Quotients, level: float) -> pd
         bottom = np.maximum(bottom, least) if first > -np.inf else bottom
         estimate = np.clip(np.clip(quotient.top / bottom, first, last), low, high)
         one = np.ones(len(estimate))
-        error = quotient.noise(one, estimate).deviation / np.abs(bottom)
+        error = quotient.noise(one, estimate, slice(None)).deviation / np.abs(bottom)
         error = _kept_error(estimate, error, quotient.span)
     columns = {"estimate": estimate, "std_error": error, "low": low, "high": high}
     return pd.DataFrame(columns, index=index)
@@ -132,36 +139,38 @@ def _interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray
     They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
     and an end of what is possible, those not rejected are nearly always those up to some r: half-
     widths are convex, or nearly so. They are looked for at some places, from the ends inwards, and
-    their border is then halved in.
+    their border is then found between two of these.
     """
-    accepts = _test(quotient, level)
+    excess = _test(quotient, level)
     first, last = (np.arctan(end / quotient.unit) for end in quotient.span)
     best = np.arctan(quotient.top / (quotient.unit * quotient.bottom))
     best = np.clip(np.where(np.isnan(best), first, best), first, last)
     low = best + (first - best) * _BETWEEN[::-1, None]
     high = best + (last - best) * _BETWEEN[:, None]
     places = np.concatenate([low, best[None], high])
-    accepted = np.array([accepts(t) for t in places])
+    accepted = np.array([excess(t, slice(None)) <= 0 for t in places])
     none = ~accepted.any(axis=0)
     columns, final = np.arange(len(best)), len(places) - 1
     start, end = accepted.argmax(axis=0), final - accepted[::-1].argmax(axis=0)
     below, above = np.maximum(start - 1, 0), np.minimum(end + 1, final)
-    lowest = border(accepts, places[below, columns], places[start, columns])
-    highest = border(accepts, places[above, columns], places[end, columns])
+    about = {"by_row": quotient.by_row}
+    lowest = narrow(excess, places[below, columns], places[start, columns], **about)
+    highest = narrow(excess, places[above, columns], places[end, columns], **about)
     low = np.where(none | (start == 0), quotient.span[0], quotient.unit * np.tan(lowest))
     high = np.where(none | (end == final), quotient.span[1], quotient.unit * np.tan(highest))
     return np.maximum(low, quotient.span[0]), np.minimum(high, quotient.span[1])
 
 
-def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the test of quotients, given as angles."""
+def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray, Rows], np.ndarray]:
+    """Return the test of quotients, given as angles: those up to 0 are not rejected."""
 
-    def accepts(t: np.ndarray) -> np.ndarray:
+    def excess(t: np.ndarray, rows: Rows) -> np.ndarray:
         a, b = np.cos(t), quotient.unit * np.sin(t)
-        off = np.abs(a * quotient.top - b * quotient.bottom)
-        return quotient.noise(a, b).holds(off, level)
+        off = np.abs(a * quotient.top[rows] - b * quotient.bottom[rows])
+        beyond = quotient.noise(a, b, rows).excess(off, level, len(quotient.top))
+        return np.where(np.isnan(beyond), np.inf, beyond)
 
-    return accepts
+    return excess
 
 
 def _within(
@@ -174,15 +183,15 @@ def _within(
     release
         Where the noise comes from.
     sums
-        From a and b to what the noise of the blocks does, and the largest parts.
+        From a and b to what the noise of the blocks does in some rows, and the largest parts.
     shares
         From a and b to the sum of cells that this is, if it is known.
     """
     source = release.noise
     groups, scales = source.drawn_together(release.query.cells), source.scale_by_block
 
-    def noise(a: np.ndarray, b: np.ndarray) -> IndependentSum:
-        parts, largest = sums(a, b)
+    def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> IndependentSum:
+        parts, largest = sums(a, b, rows)
         own = None if shares is None else shares(a, b)
         total = NoiseSum(parts, scales, groups, largest, shares=own)
         return IndependentSum([(source.distribution, total)])
@@ -217,6 +226,78 @@ def border(
         within = holds(middle)
         rejected, kept = np.where(within, rejected, middle), np.where(within, middle, kept)
     return rejected
+
+
+def narrow(
+    excess: Callable[[np.ndarray, Rows], np.ndarray],
+    rejected: np.ndarray,
+    kept: np.ndarray,
+    *,
+    by_row: bool = False,
+) -> np.ndarray:
+    """Return the last place that is rejected on the way to one that is kept, as `border`, faster.
+
+    Where a line through both ends is 0, moved a little to the middle, is tried in place of the
+    middle, so that both ends come closer (Oliveira and Takahashi 2020). The way is as short as if
+    it were halved 40 times, after 41 tries at most; for most it takes ten.
+
+    Parameters
+    ----------
+    excess
+        How far places are from being kept, in some rows: those up to 0 are kept.
+    rejected, kept
+        Where the ways begin and end, one of each for every interval.
+    by_row
+        Whether rows can be tried without others.
+
+    References
+    ----------
+    I. F. D. Oliveira and R. H. C. Takahashi, "An enhancement of the bisection method average
+    performance preserving minmax optimality", ACM Transactions on Mathematical Software 47(1),
+    2020.
+
+    Examples
+    --------
+    >>> round(float(narrow(lambda x, _: 0.0625 - x**2, np.zeros(1), np.ones(1))[0]), 11)
+    0.25
+    """
+    found, rows = rejected.copy(), np.arange(len(rejected))
+    some: Rows = slice(None)
+    ulps = 4 * np.spacing(np.maximum(np.abs(rejected), np.abs(kept)))
+    whole = np.abs(kept - rejected)
+    enough = np.maximum(whole * 2.0**-_HALVINGS, ulps)
+    ends = np.stack([rejected, kept, excess(rejected, some), excess(kept, some), whole, enough])
+    for tried in range(_HALVINGS + 1):
+        rejected, kept, far, near, whole, enough = ends
+        apart = (far > 0) & (near <= 0) & (np.abs(kept - rejected) > enough)
+        if not apart.any():
+            break
+        if by_row and 2 * np.count_nonzero(apart) < len(rows):
+            found[rows] = rejected
+            some = rows = rows[apart]
+            rejected, kept, far, near, whole, enough = ends = ends[:, apart]
+            apart = apart[apart]
+        middle = np.where(apart, _between(ends, tried), rejected)
+        value = excess(middle, some)
+        within = value <= 0
+        rejected, far = np.where(within, rejected, middle), np.where(within, far, value)
+        kept, near = np.where(within, middle, kept), np.where(within, value, near)
+        ends = np.stack([rejected, kept, far, near, whole, enough])
+    found[rows] = ends[0]
+    return found
+
+
+def _between(ends: np.ndarray, tried: int) -> np.ndarray:
+    """Return the next place to try: near where a line is 0, but further inwards."""
+    rejected, kept, far, near, whole, enough = ends
+    way, part = kept - rejected, far / (far - near)
+    left = np.abs(way)
+    at = np.where(np.isfinite(part), part, 0.5) - 0.5  # from the middle
+    inwards = np.maximum(0.2 * left / whole, 0.7 * enough / left)
+    at -= np.copysign(np.minimum(np.abs(at), inwards), at)
+    most = np.maximum(whole * 2.0**-tried / left - 0.5, 0)  # so that no try is lost
+    middle: np.ndarray = rejected + (np.clip(at, -most, most) + 0.5) * way
+    return middle
 
 
 @with_keywords
@@ -313,9 +394,9 @@ def ratio_of(
             raise QueryError.about("sampling", rule, True, way_out)
     upper, lower = x.deviations, y.deviations
 
-    def sums(a: np.ndarray, b: np.ndarray) -> tuple[Parts, None]:
+    def sums(a: np.ndarray, b: np.ndarray, rows: Rows) -> tuple[Parts, None]:
         return {
-            block: np.abs(a * upper.get(block, 0.0) - b * lower.get(block, 0.0))
+            block: np.abs(a * part_of(upper, block, rows) - b * part_of(lower, block, rows))
             for block in {**upper, **lower}
         }, None
 
@@ -325,19 +406,25 @@ def ratio_of(
     top, bottom = (_numbers(released, release, place) for place in (above, below))
     alone = _within(release, sums)
     noise = _sampled(alone, bottom) if sampling else alone
-    quotient = Quotients(top, bottom, least, span, unit_of(span, *own), noise)
+    quotient = Quotients(top, bottom, least, span, unit_of(span, *own), noise, by_row=True)
     estimates = estimate_quotients(released.index, quotient, level)
     return mark_diagnosis(estimates, [release], "ratio")
 
 
-def _sampled(alone: _NoiseOfOne, rows: np.ndarray) -> Noise:
+def _sampled(alone: _NoiseOfOne, sampled: np.ndarray) -> Noise:
     """Add to the noise of `a x - b n` the error of x, of n sampled rows: `n b (a - b)`."""
-    some = np.maximum(rows, 0.0)
+    some = np.maximum(sampled, 0.0)
 
-    def noise(a: np.ndarray, b: np.ndarray) -> WithSampling:
-        return WithSampling(alone(a, b), some * np.maximum(b * (a - b), 0))
+    def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> WithSampling:
+        return WithSampling(alone(a, b, rows), some[rows] * np.maximum(b * (a - b), 0))
 
     return noise
+
+
+def part_of(loadings: Mapping[str, float | np.ndarray], block: str, rows: Rows) -> Any:
+    """Return what the noise of a block does to some rows."""
+    part = loadings.get(block, 0.0)
+    return part[rows] if isinstance(part, np.ndarray) and part.ndim else part
 
 
 def percent_of(
@@ -356,7 +443,8 @@ def percent_of(
     described = release.columns[place]
     values = _numbers(released, release, place)
     sums = _noise_of_shares(release, described, together, levels)
-    errors = norm(sums(np.zeros(len(values)), np.ones(len(values)))[0].values())
+    every = np.ones(len(values))
+    errors = norm(sums(0 * every, every, slice(None))[0].values())
     least = 1.0 if isinstance(described, CountPart) else np.where(errors > 0, errors, 1.0)
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
@@ -449,7 +537,7 @@ def _noise_of_shares(
     """Return what noise does to `a x_i - b sum_j x_j`, from that of the cells of a group."""
     source = release.noise
     if isinstance(source, LayersPart):
-        return lambda a, b: (errors_of_shares(column, source, a, b, levels), None)
+        return lambda a, b, _: (errors_of_shares(column, source, a, b, levels), None)
     common = set(source.shared_blocks)
     cells = {
         block: np.broadcast_to(np.abs(loading), together.shape)
@@ -458,19 +546,24 @@ def _noise_of_shares(
     }
     shared = {block: part for block, part in column.deviations.items() if block in common}
 
-    def noise(a: np.ndarray, b: np.ndarray) -> tuple[Parts, Parts]:
+    squares = {block: np.square(own) for block, own in cells.items()}
+    others = {
+        block: np.sqrt(np.maximum(_in_all(one, together) - one, 0))
+        for block, one in squares.items()
+    }
+    most = {block: _most(own, together) for block, own in cells.items()}
+
+    def sums(a: np.ndarray, b: np.ndarray, _: Rows) -> tuple[Parts, Parts]:
         parts: Parts = {}
         largest: Parts = {}
         for block, own in cells.items():
-            squares = np.square(own)
-            others = np.sqrt(np.maximum(_in_all(squares, together) - squares, 0))
-            parts[block] = np.hypot((a - b) * own, b * others)
-            largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * _most(own, together))
+            parts[block] = np.hypot((a - b) * own, b * others[block])
+            largest[block] = np.maximum(np.abs(a - b) * own, np.abs(b) * most[block])
         for block, loading in shared.items():
             parts[block] = largest[block] = np.abs(a * loading - b * _in_all(loading, together))
         return parts, largest
 
-    return noise
+    return sums
 
 
 def _shares(

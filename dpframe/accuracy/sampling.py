@@ -145,9 +145,9 @@ class WithSampling:
         """Return the half-width for the sum."""
         return widen(self.noise.half_width(level), self.noise.deviation, self.variance, level)
 
-    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
-        """Tell where the sum may be that far off: a test of the level."""
-        return np.asarray(distance <= self.half_width(level))
+    def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
+        """Say by how much distances are larger than the half-width."""
+        return np.asarray(distance - self.half_width(level))
 
 
 def count_ends(

@@ -93,20 +93,20 @@ def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) ->
     return width
 
 
-def laplace_sum_holds(
+def laplace_sum_excess(
     distance: np.ndarray, parts: Sequence[float | np.ndarray], level: float
 ) -> np.ndarray:
-    """Tell where a distance is at most `laplace_sum_half_width`, by one tail.
+    """Say by how much a tail is too small: at most 0 up to `laplace_sum_half_width`.
 
     Examples
     --------
-    >>> laplace_sum_holds(np.array([4.71, 4.73]), [2.0, 1.0, 0.5], 0.95)
+    >>> laplace_sum_excess(np.array([4.71, 4.73]), [2.0, 1.0, 0.5], 0.95) <= 0
     array([ True, False])
     """
     unit, tails = _sum_tails(parts)
     t = np.divide(distance, unit, out=np.zeros(np.shape(distance)), where=unit > 0)
-    holds: np.ndarray = (distance <= 0) | ((unit > 0) & (tails(t) > 1 - level))
-    return holds
+    beyond = 1 - level - tails(np.maximum(t, 0))
+    return np.asarray(np.where(unit > 0, np.where(distance <= 0, -level, beyond), distance))
 
 
 _LOST = 2e-9  # what differences of products of floats may lose
@@ -186,22 +186,21 @@ def integer_pair_half_width(steps: _Steps, scales: tuple[float, float], level: f
     return width
 
 
-def integer_pair_holds(
+def integer_pair_excess(
     distance: np.ndarray, steps: _Steps, scales: tuple[float, float], level: float
 ) -> np.ndarray:
-    """Tell where a distance is at most `integer_pair_half_width`, but for rounding: one tail.
+    """Say by how much a tail is too small: at most 0 up to `integer_pair_half_width`.
 
     Examples
     --------
     >>> steps, scales = (np.array([0.4]), np.array([0.6])), (1.0, 3.0)
     >>> width = integer_pair_half_width(steps, scales, 0.95)
-    >>> [bool(integer_pair_holds(off * width, steps, scales, 0.95)[0]) for off in (0.999, 1.001)]
-    [True, False]
+    >>> [integer_pair_excess(off * width, steps, scales, 0.95)[0] <= 0 for off in (0.999, 1.001)]
+    [np.True_, np.False_]
     """
     fine, unit, tails = _integer_pair(steps, scales)
     t = (distance - fine / 2) / unit - _NARROWEST
-    holds: np.ndarray = (t <= 0) | (tails(np.maximum(t, 0)) > 1 - level)
-    return holds
+    return np.asarray(np.where(t <= 0, -level, 1 - level - tails(np.maximum(t, 0))))
 
 
 def _integer_pair(

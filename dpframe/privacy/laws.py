@@ -22,10 +22,10 @@ import numpy as np
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box
 from dpframe.privacy.accuracy import (
+    integer_pair_excess,
     integer_pair_half_width,
-    integer_pair_holds,
+    laplace_sum_excess,
     laplace_sum_half_width,
-    laplace_sum_holds,
     pair_half_width,
 )
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
@@ -251,9 +251,15 @@ class Law(ABC):
         only where the noise is said to be smooth, that does not count.
         """
 
-    def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
-        """Tell where a sum of noises may be that far off: a test of the level."""
-        return distance <= self.sum_half_width(noise, level)
+    def sum_excess(
+        self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
+    ) -> np.ndarray:
+        """Say how far it is beyond the level that a sum of noises is that far off.
+
+        At most 0 where it may be so, as a test of the level; in units that differ from law to law.
+        Where distances are those of some rows of a table, `rows` is how many it has.
+        """
+        return np.asarray(distance - self.sum_half_width(noise, level))
 
     def level_of_each(self, level: float, cells: int) -> float:
         """Return the level of single intervals that hold together with the level given.
@@ -471,27 +477,30 @@ class _Laplace(Law):
         exact = laplace_half_width(np.concatenate(steps), np.concatenate(scales), level)
         return None if exact is None else exact + _rounded(roundings, level)
 
-    def sum_holds(self, distance: np.ndarray, noise: NoiseSum, level: float) -> np.ndarray:
-        """Tell where a distance is at most the half-width: of two noises, by their tails alone.
+    def sum_excess(
+        self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
+    ) -> np.ndarray:
+        """Compare a distance with the half-width: of a few noises, by their tails alone.
 
         In few rows, all integers of two noises of one scale are added up.
         """
         held = self._shares_hold(distance, noise, level)
         if held is not None:
-            return held
+            return np.where(held, -1.0, 1.0)
         two = None if noise.drawn_together() else noise.pair(self.standard_deviation)
         if two is not None:
             (one, other), (scale, its) = two
-            rows = np.size(distance)
-            if scale == its <= _WIDEST_ADDED and rows * scale <= _MOST_ADDED:
+            if scale == its <= _WIDEST_ADDED and (rows or np.size(distance)) * scale <= _MOST_ADDED:
                 steps = np.maximum(one, other), np.minimum(one, other)
                 held = share_holds(distance, steps, 1, scale, level)
-            return integer_pair_holds(distance, *two, level) if held is None else held
+            if held is None:
+                return integer_pair_excess(distance, *two, level)
+            return np.where(held, -1.0, 1.0)
         by_row = any(np.ndim(part) for part in noise.loadings.values())
         if by_row and not noise.drawn_together() and self._is_summed(noise, level):
             off = distance - _half_step(noise, self.standard_deviation)
-            return laplace_sum_holds(off, self._continuous(noise), level)
-        return super().sum_holds(distance, noise, level)
+            return laplace_sum_excess(off, self._continuous(noise), level)
+        return super().sum_excess(distance, noise, level)
 
     def _shares_hold(
         self, distance: np.ndarray, noise: NoiseSum, level: float
@@ -829,9 +838,9 @@ class IndependentSum:
         width: np.ndarray = factor * raised * self.deviation
         return width
 
-    def holds(self, distance: np.ndarray, level: float) -> np.ndarray:
-        """Tell where the sum may be that far off: a test of the level."""
+    def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
+        """Say how far it is beyond the level that the sum is that far off, as a law does."""
         if len(self.parts) == 1:
             ((law, noise),) = self.parts
-            return law.sum_holds(distance, noise, level)
-        return np.asarray(distance <= self.half_width(level))
+            return law.sum_excess(distance, noise, level, rows)
+        return np.asarray(distance - self.half_width(level))

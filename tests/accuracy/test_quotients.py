@@ -12,9 +12,10 @@ from support.quotients import DISJOINT, nothing, replaced, shifted
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.quotients import _kept_error
+from dpframe.accuracy import quotients
+from dpframe.accuracy.quotients import _kept_error, narrow
 from dpframe.errors import CertificateError, QueryError
-from dpframe.privacy.laws import LAPLACE
+from dpframe.privacy.laws import LAPLACE, IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum
 
 SPENDS = {
@@ -391,7 +392,7 @@ def test_one_tail_decides_as_the_half_width_does():
         noise = NoiseSum(loadings, named)
         width = LAPLACE.sum_half_width(noise, 0.95)
         for factor, holds in ((1 - 1e-7, True), (1 + 1e-7, False)):
-            found = LAPLACE.sum_holds(width * factor, noise, 0.95)
+            found = LAPLACE.sum_excess(width * factor, noise, 0.95) <= 0
             assert (found == holds).mean() > (0.999 if holds else 0.7)
 
 
@@ -415,8 +416,8 @@ def test_of_two_noises_of_one_scale_no_distance_is_held_that_need_not_be(scale, 
     own = LAPLACE.standard_deviation(scale)
     noise = NoiseSum({"0": steps[0] * own, "1": steps[1] * own}, {"0": scale, "1": scale})
     least = np.array([width_of(tails((scale, scale), pair), pair, level) for pair in steps.T])
-    assert LAPLACE.sum_holds(least * (1 - 1e-6), noise, level).all()
-    assert not LAPLACE.sum_holds(least * 1.02 + 1e-6, noise, level).any()
+    assert (LAPLACE.sum_excess(least * (1 - 1e-6), noise, level) <= 0).all()
+    assert (LAPLACE.sum_excess(least * 1.02 + 1e-6, noise, level) > 0).all()
 
 
 def width_of(beyond, steps, level):
@@ -442,3 +443,32 @@ def test_an_error_that_is_cut_off_is_its_integral():
         0.5,
         0.0,
     ]
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_ends_do_not_depend_on_rows_that_are_left_out_once_they_are_found(law, monkeypatch):
+    # of 400 rows, noises of scale 4 are not added up one by one; of half of them they would be
+    spend = {"epsilon": 0.25} if law == "laplace" else {"epsilon": 1, "delta": 1e-6}
+    noise = [nothing(400, DISJOINT, mechanism=law, **spend) for _ in range(2)]
+    now, then = (shifted(one, 3, 5) for one in noise)
+
+    def ask():
+        yield now.dp.ratio("late", "rest")
+        yield now.dp.change(then, percent=True, sampling=law == "gaussian")
+
+    found = list(ask())
+    monkeypatch.setattr(quotients, "narrow", lambda *given, by_row: narrow(*given, by_row=False))
+    for one, other in zip(found, ask(), strict=True):
+        assert not one[["low", "high"]].isna().to_numpy().any()
+        angles = [np.arctan(ends[["low", "high"]].to_numpy() / 100) for ends in (one, other)]
+        assert angles[0] == pytest.approx(angles[1], abs=1e-9)
+
+
+def test_how_two_noises_are_added_up_follows_from_the_whole_table():
+    own = LAPLACE.standard_deviation(4.0)
+    noise = NoiseSum({"0": np.full(3, own), "1": np.full(3, own)}, {"0": 4.0, "1": 4.0})
+    at = np.array([1.0, 10.0, 40.0])
+    alone, of_many = (LAPLACE.sum_excess(at, noise, 0.95, rows) for rows in (0, 10_000))
+    assert set(alone.tolist()) == {-1.0, 1.0}
+    assert not np.isin(of_many, alone).any()
+    assert (IndependentSum([(LAPLACE, noise)]).excess(at, 0.95, 10_000) == of_many).all()

@@ -1,9 +1,12 @@
-"""Time a whole release of a small frame, a plan of many groups, and what importing dpframe adds.
+"""Time a whole release of a small frame, plans of many kinds, and what importing dpframe adds.
 
-Run with `python tests/benchmarks/bench_release.py`. All numbers are medians of one run.
+Run with `python tests/benchmarks/bench_release.py`. All numbers are medians of one run; with
+`--beside TREE`, plans are also made by the package in another directory, in turn, and compared.
 """
 
 import compileall
+import itertools
+import os
 import statistics
 import subprocess
 import sys
@@ -108,6 +111,63 @@ def plans() -> None:
         print(f"  {name:10} anew {milliseconds(anew):6.2f} ms, kept {milliseconds(plan):6.2f} ms")
 
 
+def kinds_of_plans() -> dict[str, Callable[[], object]]:
+    """Make calls that plan, each time with another epsilon, so that nothing kept fits."""
+    columns = {f"b{k}": list(range(2 + k)) for k in range(10)}
+    frame = pd.DataFrame({"x": [1.0], **{name: keys[:1] for name, keys in columns.items()}})
+    frame.dp.declare(keys=columns, bounds={"x": (0, 100)}, privacy_unit=dpf.EACH_ROW)
+    names = list(columns)
+    conditions = {f"n{k}": dpf.count(where=f"x > {k}") for k in range(100)}
+    queries = {
+        "count": dpf.count(by="b6"),
+        "margins": dpf.margins(names[:6], 2),
+        "of three": dpf.margins(names[:6], 3),
+        "tables": {name: dpf.count(by=name) for name in names},
+        "conditions": dpf.aggregate("b6", **conditions),
+    }
+    epsilons = (0.5 + k / 2**30 for k in itertools.count())
+
+    def preview(query: object) -> Callable[[], object]:
+        return lambda: frame.dp.preview(query, epsilon=next(epsilons), delta=1e-6)
+
+    return {name: preview(query) for name, query in queries.items()}
+
+
+def serve() -> None:
+    """Answer on standard output how long a plan takes that standard input names."""
+    calls = kinds_of_plans()
+    for line in sys.stdin:
+        call = calls[line.strip()]
+        start = time.process_time()
+        for _ in range(10):
+            call()
+        print(100 * (time.process_time() - start), flush=True)
+
+
+def compare_plans(tree: str) -> None:
+    """Print the times of previews here and by another package, and the median of their ratios."""
+    run = [sys.executable, __file__, "--serve"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    roots = (str(Path(dpf.__file__).parents[1]), tree)
+    sides = [
+        subprocess.Popen(run, env={**os.environ, "PYTHONPATH": root}, cwd=root, **pipes)
+        for root in roots
+    ]
+
+    def ask(side: subprocess.Popen[str], name: str) -> float:
+        print(name, file=side.stdin, flush=True)
+        return float(side.stdout.readline())
+
+    print(f"previews here and in {tree} (bar: 1.05)")
+    for name in kinds_of_plans():
+        pairs = [[ask(side, name) for side in sides] for _ in range(ROUNDS)][1:]
+        mine, theirs = (statistics.median(one) for one in zip(*pairs, strict=True))
+        part = statistics.median(one / other for one, other in pairs)
+        print(f"  {name:10} {mine:6.2f} ms and {theirs:6.2f} ms, {part:.2f}")
+    for side in sides:
+        side.communicate()
+
+
 def imports() -> None:
     """Print what importing dpframe adds, interleaved with importing pandas alone.
 
@@ -126,6 +186,12 @@ def imports() -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+        raise SystemExit
+    if sys.argv[1:2] == ["--beside"]:
+        compare_plans(sys.argv[2])
+        raise SystemExit
     releases()
     plans()
     imports()

@@ -195,7 +195,7 @@ def test_a_sum_of_noises_of_two_laws_is_covered_at_least_as_often_as_it_says(sca
     off = np.abs(np.arange(-2 * size, 2 * size + 1))
     assert level <= both[off <= width].sum() < 1
     assert both[off <= 0.6 * width].sum() < level
-    held = total.holds(np.array([width, width * 1.001]), level)
+    held = total.excess(np.array([width, width * 1.001]), level) <= 0
     assert held.tolist() == [True, False]
 
 
