@@ -206,14 +206,15 @@ class Chain:
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
         for part, own in charged.items():
             assert part is not None  # noqa: S101  # it was taken out
-            had, key = self.parts.get(part), frozenset(own.items())
-            if had is None and key in alike:
-                changed[part] = alike[key]
+            had = self.parts.get(part)
+            if had is not None:
+                had = had.with_common(pots)
+                changed[part] = Filled(*_fill(had.pots, had.shares, own), pots)
                 continue
-            start = Filled(pots, Fraction(0), pots) if had is None else had.with_common(pots)
-            changed[part] = Filled(*_fill(start.pots, start.shares, own), pots)
-            if had is None:
-                alike[key] = changed[part]
+            key = frozenset(own.items())
+            if key not in alike:
+                alike[key] = Filled(*_fill(pots, Fraction(0), own), pots)
+            changed[part] = alike[key]
         return replace(
             self,
             log=log,
