@@ -6,14 +6,14 @@ others are entries. The hash of a row is SHA-256 of the hash before it and the b
 canonical JSON with exact fractions as text.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from hashlib import sha256
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
 from dpframe.ledger.log import Entry, Log
@@ -147,21 +147,26 @@ class Chain:
             If one does not.
         """
         seen, head, entries, hashes = self, self.log.head, [], []
-        for number, row in enumerate(rows, start=self.log.rows):
-            if row.number != number or row.hash != _hash(head, row.body):
+        by_part = self.part is not None
+        for number, (given, body, own) in enumerate(rows, start=self.log.rows):
+            if given != number or own != _hash(head, body):
                 raise LedgerAlteredError(broken(where, number))
-            try:
-                read, end = _decode(row.body)
-                if end != len(row.body):
-                    raise ValueError
-                protected = Protected.in_row(read)
-                if protected is None:
-                    entries.append(_entry_of(read, by_part=self.part is not None))
-                else:
-                    seen = seen._protecting(protected, number)
-            except _MISREAD as error:
-                raise LedgerError(_unreadable(where, number)) from error
-            head = row.hash
+            entry = _entry_by_pieces(body, by_part=by_part)
+            if entry is None:
+                try:
+                    read, end = _decode(body)
+                    if end != len(body):
+                        raise ValueError
+                    protected = Protected.in_row(read)
+                    if protected is None:
+                        entry = _entry_of(read, by_part=by_part)
+                    else:
+                        seen = seen._protecting(protected, number)
+                except _MISREAD as error:
+                    raise LedgerError(_unreadable(where, number)) from error
+            if entry is not None:
+                entries.append(entry)
+            head = own
             hashes.append(head)
         return seen._grown(hashes, entries) if hashes else self
 
@@ -201,14 +206,15 @@ class Chain:
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
         for part, own in charged.items():
             assert part is not None  # noqa: S101  # it was taken out
-            had, key = self.parts.get(part), frozenset(own.items())
-            if had is None and key in alike:
-                changed[part] = alike[key]
+            had = self.parts.get(part)
+            if had is not None:
+                had = had.with_common(pots)
+                changed[part] = Filled(*_fill(had.pots, had.shares, own), pots)
                 continue
-            start = Filled(pots, Fraction(0), pots) if had is None else had.with_common(pots)
-            changed[part] = Filled(*_fill(start.pots, start.shares, own), pots)
-            if had is None:
-                alike[key] = changed[part]
+            key = frozenset(own.items())
+            if key not in alike:
+                alike[key] = Filled(*_fill(pots, Fraction(0), own), pots)
+            changed[part] = alike[key]
         return replace(
             self,
             log=log,
@@ -290,7 +296,7 @@ def _unreadable(where: str, number: int) -> str:
 
 
 def _hash(before: str, body: str) -> str:
-    return hashlib.sha256(f"{before}\n{body}".encode()).hexdigest()
+    return sha256(f"{before}\n{body}".encode()).hexdigest()
 
 
 def _canonical(value: object) -> str:
@@ -325,19 +331,85 @@ def _json_of(entry: Entry) -> dict[str, Any]:
 
 
 def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
-    needed, others = _needed_of(read), _others_of(read)
-    columns, given = tuple(read["columns"]), read["spend"]
-    if not (set(map(type, others)) <= _TEXT_OR_NONE and set(map(type, needed + columns)) <= _TEXT):
+    return _entry(_first_of(read), _own_of(read), _last_of(read), by_part=by_part)
+
+
+def _entry_by_pieces(body: str, *, by_part: bool) -> Entry | None:
+    """Read an entry that is as it is written here; `None`: it is to be read as a whole.
+
+    Most entries begin and end as others do, so what was read of these pieces is kept. Within a text
+    of JSON the quotes of the marks would be escaped: they part the keys of the entry, or a piece is
+    no JSON. Pieces that have each their own keys are what they are together.
+    """
+    if len(body) > _LONG:
+        return None
+    first, _, rest = body.partition(',"name":')
+    own, _, last = rest.partition(',"spend":')
+    try:
+        read = _own_of(_piece('{"name":' + own + "}", _OWN))
+        return _entry(_first_piece(first), read, _last_piece(last), by_part=by_part)
+    except _MISREAD:
+        return None
+
+
+def _entry(first: "_First", own: Sequence[Any], last: "_Last", *, by_part: bool) -> Entry:
+    columns, frame, loss, mechanism = first
+    name, note, part, release_id, released_at = own
+    spend, unit, user, what = last
+    if not (
+        type(release_id) is type(released_at) is str
+        and (name is None or type(name) is str)
+        and (note is None or type(note) is str)
+    ):
         raise TypeError
-    part = read["part"]
     if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
-    spend = _spend_of(given["kind"], given["amount"], given["delta"])
-    return Entry(*needed, spend, _loss_of(**read["loss"]), *others, columns, part)  # type: ignore[call-arg]  # in order
+    texts = release_id, released_at, what, mechanism
+    return Entry(*texts, spend, loss, name, note, user, frame, unit, columns, part)
 
 
-_needed_of, _others_of = itemgetter(*_NEEDED), itemgetter(*_OPTIONAL)
-_TEXT, _TEXT_OR_NONE = {str}, {str, type(None)}
+_First: TypeAlias = tuple[tuple[str, ...], str | None, PrivacyLoss, str]
+_Last: TypeAlias = tuple[Spend, str | None, str | None, str]
+_FIRST = frozenset(("columns", "frame", "loss", "mechanism"))
+_OWN = frozenset(("name", "note", "part", "release_id", "released_at"))
+_LAST = frozenset(("spend", "unit", "user", "what"))
+_own_of = itemgetter(*sorted(_OWN))
+
+
+def _first_of(read: dict[str, Any]) -> _First:
+    columns, frame, mechanism = tuple(read["columns"]), read["frame"], read["mechanism"]
+    if not all(type(text) is str for text in (*columns, mechanism)) or not _is_text(frame):
+        raise TypeError
+    return columns, frame, _loss_of(**read["loss"]), mechanism
+
+
+def _last_of(read: dict[str, Any]) -> _Last:
+    given, unit, user, what = read["spend"], read["unit"], read["user"], read["what"]
+    if not (_is_text(unit) and _is_text(user) and type(what) is str):
+        raise TypeError
+    return _spend_of(given["kind"], given["amount"], given["delta"]), unit, user, what
+
+
+def _is_text(value: object) -> bool:
+    return value is None or type(value) is str
+
+
+@lru_cache(maxsize=1024)
+def _first_piece(text: str) -> _First:
+    return _first_of(_piece(text + "}", _FIRST))
+
+
+@lru_cache(maxsize=1024)
+def _last_piece(text: str) -> _Last:
+    return _last_of(_piece('{"spend":' + text, _LAST))
+
+
+def _piece(text: str, keys: frozenset[str]) -> dict[str, Any]:
+    """Read a dict of these keys alone."""
+    read, end = _decode(text)
+    if end != len(text) or read.keys() != keys:
+        raise ValueError
+    return cast(dict[str, Any], read)
 
 
 @lru_cache(maxsize=1024, typed=True)

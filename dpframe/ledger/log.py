@@ -147,10 +147,12 @@ class Log:
         first = len(self._entries)
         self._hashes.extend(hashes)
         self._entries.extend(entries)
+        ids, names = self._ids, self._names
         for place, entry in enumerate(entries, start=first):
-            self._ids.setdefault(entry.release_id, place)
-            if entry.name is not None:
-                self._names.setdefault(_compose_accents(entry.name), place)
+            ids.setdefault(entry.release_id, place)
+            name = entry.name
+            if name is not None:
+                names.setdefault(name if name.isascii() else _compose_accents(name), place)
         self._sizes = len(self._hashes), len(self._entries)
 
 

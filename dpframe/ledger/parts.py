@@ -6,11 +6,10 @@ beside the fullest ones, of which there are few.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -92,8 +91,7 @@ def may_be_part(text: str) -> bool:
     return 0 < len(text) <= _LONGEST and is_unicode(text) and min(text) >= " "
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(NamedTuple):
     """What counts against one part.
 
     Parameters
@@ -136,7 +134,7 @@ class PartStates:
 
     __slots__ = ("_buckets",)
 
-    def __init__(self, buckets: tuple[Mapping[Part, Filled], ...] = ({},) * _BUCKETS) -> None:
+    def __init__(self, buckets: tuple[dict[Part, Filled], ...] = ({},) * _BUCKETS) -> None:
         self._buckets = buckets
 
     def __eq__(self, other: object) -> bool:
@@ -155,13 +153,12 @@ class PartStates:
         """Return what was charged to a part alone."""
         return self._buckets[_bucket_of(part)].get(part)
 
-    def plus(self, changed: Mapping[Part, Filled]) -> "PartStates":
+    def plus(self, changed: dict[Part, Filled]) -> "PartStates":
         """Replace what was charged to some parts."""
         buckets = list(self._buckets)
         if len(changed) == 1:
-            ((part, filled),) = changed.items()
-            number = _bucket_of(part)
-            buckets[number] = {**buckets[number], part: filled}
+            number = _bucket_of(*changed)
+            buckets[number] = buckets[number] | changed
             return PartStates(tuple(buckets))
         by_bucket: dict[int, dict[Part, Filled]] = {}
         for part, filled in changed.items():

@@ -1,5 +1,6 @@
 """Files of ledgers that somebody made to do harm: refused soon, in words of our own."""
 
+import json
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -11,9 +12,11 @@ from support.crafting import ledger_of, opened, rewrite
 from support.raising import raises
 
 from dpframe.errors import CalibrationError, LedgerError
+from dpframe.ledger import chain
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.ledger.log import Entry
+from dpframe.privacy.amounts import PrivacyLoss, Spend
 
 SECONDS = 2
 LONG = f"{3 ** (10**6):#x}/{7 ** (10**6):#x}"
@@ -133,3 +136,27 @@ def test_an_amount_that_could_not_be_read_again_is_not_charged():
         ledger.charge(entry(PrivacyLoss(epsilon=Fraction(1, 3**300_000))))
     assert ledger.entries == ()
     ledger.charge(entry(pure(Fraction(1, 3**30_000))))
+
+
+def test_an_entry_read_by_pieces_is_what_it_is_as_a_whole() -> None:
+    entry = chain._json_of(Entry("a", "b", "c", "d", Spend.of(epsilon=1), PrivacyLoss()))
+    body = chain._canonical({**entry, "name": 'x","spend":{', "part": "7"})
+    whole = chain._entry_of(json.loads(body), by_part=True)
+    assert chain._entry_by_pieces(body, by_part=True) == whole
+    assert whole.name == 'x","spend":{'
+    odd = [body.replace(*change) for change in _CHANGES]
+    assert len({body, *odd}) == len(_CHANGES) + 1
+    assert not any(chain._entry_by_pieces(one, by_part=True) for one in odd)
+    assert chain._entry_by_pieces(body, by_part=False) is None
+
+
+_CHANGES = [
+    ('"part":', '"frame":"again","part":'),  # a key of another piece, twice
+    ('"note":', '"protected":{},"note":'),
+    ('"name":', '"name":"y","spend":'),
+    ('{"columns"', '{,"columns"'),
+    ('"user":null', '"user":1'),
+    ('"what":"c"}', '"what":"c"} '),
+    ('"delta":"0"', '"delta":"-1"'),
+    ('"part":"7"', '"part":""'),
+]
