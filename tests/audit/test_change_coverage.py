@@ -97,13 +97,10 @@ def test_changes_are_held_as_often_as_intervals_say(query, spend):
                         key = (column, percent, level)
                         held = seen.setdefault(key, [0.0, 0.0])
                         held[0] += within(rows, truth[0, at]).mean() / PAIRS
-                        held[1] += within(rows, truth[0, at], 0.8).mean() / PAIRS
+                        held[1] += within(rows, truth[0, at], 0.6).mean() / PAIRS
         print(query, spend, sizes, {key: np.round(one, 4) for key, one in seen.items()})
         for (column, percent, level), (held, narrow) in seen.items():
             assert held > level - LEVELS[level], (column, percent, level, sizes)
             if min(sizes) >= 100 and spend in ("laplace", "gaussian"):
-                assert narrow < level - LEVELS[level], (
-                    column,
-                    percent,
-                    level,
-                )  # a fifth too narrow
+                # counts are whole: a fifth narrower, 3 holds what 2.4 does not, but 2 holds nearly .8
+                assert narrow < level - LEVELS[level], (column, percent, level)
