@@ -102,5 +102,5 @@ def test_changes_are_held_as_often_as_intervals_say(query, spend):
         for (column, percent, level), (held, narrow) in seen.items():
             assert held > level - LEVELS[level], (column, percent, level, sizes)
             if min(sizes) >= 100 and spend in ("laplace", "gaussian"):
-                # counts are whole: a fifth narrower, 3 holds what 2.4 does not, but 2 holds nearly .8
+                # counts are whole: a fifth narrower, an interval may hold nearly 80 % still
                 assert narrow < level - LEVELS[level], (column, percent, level)
