@@ -67,6 +67,11 @@ def exact(frame, query, spend):
         return frame.dp.release(query, **spend)
 
 
+def narrower(column, level):
+    """Say by which factor intervals are made too narrow: of counts, a fifth may hold as much."""
+    return 0.6 if column in ("n", "high") and level < 0.9 else 0.8
+
+
 def within(found, truth, factor=1.0):
     """How often intervals hold the truth, if their width is multiplied by a factor."""
     middle, half = (found["high"] + found["low"]) / 2, (found["high"] - found["low"]) / 2
@@ -97,10 +102,10 @@ def test_changes_are_held_as_often_as_intervals_say(query, spend):
                         key = (column, percent, level)
                         held = seen.setdefault(key, [0.0, 0.0])
                         held[0] += within(rows, truth[0, at]).mean() / PAIRS
-                        held[1] += within(rows, truth[0, at], 0.6).mean() / PAIRS
+                        factor = narrower(column, level)
+                        held[1] += within(rows, truth[0, at], factor).mean() / PAIRS
         print(query, spend, sizes, {key: np.round(one, 4) for key, one in seen.items()})
         for (column, percent, level), (held, narrow) in seen.items():
             assert held > level - LEVELS[level], (column, percent, level, sizes)
             if min(sizes) >= 100 and spend in ("laplace", "gaussian"):
-                # counts are whole: a fifth narrower, an interval may hold nearly 80 % still
                 assert narrow < level - LEVELS[level], (column, percent, level)
