@@ -234,21 +234,14 @@ class _Table:
         part = self.release.columns[place]
         ends = None
         if bars is not None and not isinstance(part, TotalPart):
-            sides = (_numbers(bars.iloc[:, 2 * place + side], part) for side in (0, 1))
+            sides = (in_seconds(bars.iloc[:, 2 * place + side], part.origin) for side in (0, 1))
             low, high = (side[rows] for side in sides)
             ends = low, high
-        deviations = {
-            block: own if np.ndim(own) == 0 else np.asarray(own)[rows]
-            for block, own in part.deviations.items()
-        }
-        values = _numbers(self.frame.iloc[:, place], part)
+        loadings = part.deviations
+        deviations = {block: part_of(loadings, block, rows) for block in loadings}
+        values = in_seconds(self.frame.iloc[:, place], part.origin)
         variance = variance_of_cells(part, values)[rows] if sampling else None
         return _Cells(part, self.release, values[rows], deviations, ends, variance)
-
-
-def _numbers(column: pd.Series, part: ColumnPart) -> np.ndarray:
-    numbers: np.ndarray = np.asarray(in_seconds(column, part.origin), np.float64)
-    return numbers
 
 
 def _table(released: pd.DataFrame, certificate: Certificate) -> _Table:

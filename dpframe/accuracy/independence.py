@@ -230,8 +230,7 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     if not isinstance(column, CountPart):
         way = "Release dpf.count(by=[...]) by two columns."
         raise QueryError.about("column", "must be one of counts", column.name, way)
-    caps = release.privacy_unit.caps
-    if not (caps.max_rows == 1 or caps.max_groups == caps.max_rows_per_group == 1):
+    if not release.privacy_unit.caps.single_row:
         rule = "independence takes rows for independent, and a unit may have several here"
         raise QueryError(f"{rule}. Release the table with max_rows=1.", parameter="released")
     noise = column.noise

@@ -69,10 +69,8 @@ _WAYS_OUT = {
 def _check_independent(release: Release, *, across: bool) -> None:
     """Refuse rows of which one unit may have several: these are not drawn independently."""
     caps = release.privacy_unit.caps
-    in_group = caps.max_rows_per_group == 1
-    once = caps.max_rows == 1 or (in_group and caps.max_groups == 1)
     whole = across or isinstance(release.mechanism, MarginsPart | SignsPart)
-    if once or (in_group and not whole):
+    if caps.single_row or (caps.max_rows_per_group == 1 and not whole):
         return
     unit = ", ".join(release.privacy_unit.columns)
     rule = "takes each row for a draw of its own"

@@ -38,6 +38,11 @@ class CapsPart(records.Record):
     max_groups: records.AtLeastOne | None
     max_rows_per_group: records.AtLeastOne | None
 
+    @property
+    def single_row(self) -> bool:
+        """Whether one unit has no more than one row."""
+        return self.max_rows == 1 or self.max_groups == self.max_rows_per_group == 1
+
 
 class UnitPart(records.Record):
     """The unit of privacy: whose data the guarantee is about.
