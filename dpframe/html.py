@@ -21,6 +21,7 @@ _LONG = re.compile(r"[0-9a-f]{32}")  # an identifier, or a digest
 _BREAKS = " overflow-wrap: anywhere; min-width: 9em;"  # so that narrow pages can show it
 _DIGITS = 4
 _MOST_ROWS = 50
+_SEVERAL = "a person in k such units is protected as k units"
 _SHOWN = ["what", "name", "mechanism", "part", "epsilon", "mu", "delta"]
 
 
@@ -163,8 +164,7 @@ def unit_lines(columns: Sequence[object], caps: Mapping[str, int | None]) -> lis
     if not columns:
         return ["one row"]
     limits = [f"{name}={value}" for name, value in caps.items() if value is not None]
-    unit, *several = unit_words(columns).split("; ")
-    return [f"all rows of {unit}", *limits, *several]
+    return [f"all rows of {_one_of(columns)}", *limits, *[_SEVERAL] * (len(columns) > 1)]
 
 
 def unit_words(columns: Sequence[object]) -> str:
@@ -175,8 +175,11 @@ def unit_words(columns: Sequence[object]) -> str:
     >>> unit_words(["aircraft", "week"])
     "one 'aircraft' in one 'week'; a person in k such units is protected as k units"
     """
-    several = "; a person in k such units is protected as k units" * (len(columns) > 1)
-    return f"one {' in one '.join(map(repr, columns))}{several}"
+    return "; ".join([_one_of(columns), *[_SEVERAL] * (len(columns) > 1)])
+
+
+def _one_of(columns: Sequence[object]) -> str:
+    return f"one {' in one '.join(map(repr, columns))}"
 
 
 def bounds_text(bounds: Sequence[object] | None) -> str:

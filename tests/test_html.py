@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.declaration.facts import kept_declaration
-from dpframe.html import budget_html, declaration_html, table_html
+from dpframe.html import budget_html, declaration_html, table_html, unit_lines
 
 HOUR = pd.Timedelta("1h")
 HOSTILE = "<script>alert(\"1\")</script> & 'x' $a_b$ </td>"
@@ -216,6 +216,12 @@ def test_a_declaration_without_anything_is_shown():
     assert pairs(made)["privacy unit"] == "one row"
     assert pairs(made)["budget"] == "none: releases are not added up"
     assert len(tables(made)[1]) == 1
+
+
+def test_a_unit_stands_on_one_line_whatever_its_columns_are_called():
+    assert unit_lines(["a; b"], {"max_rows": 3}) == ["all rows of one 'a; b'", "max_rows=3"]
+    several = "a person in k such units is protected as k units"
+    assert unit_lines(["a; b", "c"], {}) == ["all rows of one 'a; b' in one 'c'", several]
 
 
 def test_a_budget_is_shown_on_the_safe_side():

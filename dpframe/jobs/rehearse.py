@@ -64,10 +64,10 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
             raise _wrong_folder(f"{place} is a link, not a file. Remove it.")
     if page.exists() and not overwrite:
         raise _wrong_folder(f"there is a file {page} already: give --overwrite to replace it.")
-    budget = _budget(job)
-    frame = _rows(job, made)
+    budget, column = _budget(job), _part(job)
+    frame = _rows(job, made, column)
     with temporary_folder("dpframe-rows-") as place, unspent():
-        Ledger.create(place / "made-up.ledger", budget=budget, part=_part(job))
+        Ledger.create(place / "made-up.ledger", budget=budget, part=column)
         elsewhere = replace(
             job,
             data=_stored(job.data, frame, place),
@@ -140,8 +140,8 @@ def _files_in(
     }
 
 
-def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
-    """Make up the rows of a plan from what it declares and asks."""
+def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
+    """Make up the rows of a plan from what it declares and asks, in parts by a column if any."""
     try:
         known = declaration_from(job.declared["schema"], job.declared)
     except DPFrameError as error:
@@ -149,7 +149,7 @@ def _rows(job: Job, made: MadeUp) -> pd.DataFrame:
     queries = job.queries.values()
     cells = cells_of_schema(job.declared["schema"])
     labels = dict.fromkeys(label for query in queries for label in query.labels)
-    column, part = _part(job), job.options["part"]
+    part = job.options["part"]
     if column is not None:
         labels[column] = None
         if part is not None and known.column(column).keys is None:

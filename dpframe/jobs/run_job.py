@@ -83,9 +83,7 @@ def preview_job(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = ledger_now(job, here=with_data)
-        _declare(job, frame, copy_in_memory(ledger), stored.types)
-        declared = kept_declaration(frame)
-        assert declared is not None  # noqa: S101  # it was declared in the line before
+        declared = _declare(job, frame, copy_in_memory(ledger), stored.types)
         _check_agreement(job, stored.types, declared)
         ledger.check_name(job.options["name"])
         try:
@@ -196,7 +194,8 @@ def _named_columns(job: Job) -> list[Hashable]:
     return list(dict.fromkeys([*labels, *facts, *units]))
 
 
-def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -> None:
+def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -> Declaration:
+    """Declare a frame as a plan says, and of which type the column is that tells parts apart."""
     try:
         declare(frame, **job.declared, ledger=ledger)
     except errors.LedgerError:
@@ -204,12 +203,15 @@ def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -
     except errors.DPFrameError as error:
         raise job.plan.section("declare").about(error) from None
     part, declared = ledger.part, kept_declaration(frame)
-    if part is not None and declared is not None:
+    assert declared is not None  # noqa: S101  # it was declared before
+    if part is not None:
         kind = types.get(part) or kind_from_plan(part, declared, job.queries.values())
         if kind is None and job.data.form == "csv" and is_text(job.options["part"]):
             kind = "string"
         columns = {**declared.columns, part: replace(declared.column(part), type=kind)}
-        keep_declaration(frame, replace(declared, columns=columns))
+        declared = replace(declared, columns=columns)
+        keep_declaration(frame, declared)
+    return declared
 
 
 def ledger_now(job: Job, *, here: bool) -> Ledger:

@@ -86,12 +86,12 @@ def compare_tables(
     level
         Confidence level of intervals.
     """
-    view = ChangeView(*names, f"{100 * level:g} %")
+    said = f"{100 * level:g} %"
     ours, theirs = certificate_of(now), certificate_of(before)
     try:
         changes = change_of(now, ours, before, theirs, level, percent=False)
     except QueryError as error:
-        return ChangeView(*names, view.level, note=str(error))
+        return ChangeView(*names, said, note=str(error))
     try:
         percents = change_of(now, ours, before, theirs, level, percent=True)
     except QueryError:  # points in time have none
@@ -100,9 +100,14 @@ def compare_tables(
     index = changes.index[:: len(parts)]
     index = index if len(parts) == 1 else cast(pd.MultiIndex, index).droplevel(-1)
     shown = index[:_MOST_PAIRS]
+    tables = [
+        # pandas copies all attrs for each column
+        (pd.DataFrame(frame), intervals_of(frame, certificate, level))
+        for frame, certificate in ((before, theirs), (now, ours))
+    ]
     columns = []
     for place, part in enumerate(parts):
-        pair = [_column(one, place, shown, level) for one in (before, now)]
+        pair = [_column(*table, place, shown) for table in tables]
         values = pd.concat([value for value, _ in pair], ignore_index=True)
         ends = pd.concat([end for _, end in pair], ignore_index=True)
         cells = cells_of(values, ends, part.origin, None)
@@ -112,7 +117,7 @@ def compare_tables(
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return ChangeView(
         *names,
-        view.level,
+        said,
         ["" if key is None else str(key) for key in shown.names],
         [str(label) for label in now.columns[: len(parts)]],
         [*zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)],
@@ -121,11 +126,10 @@ def compare_tables(
 
 
 def _column(
-    released: pd.DataFrame, place: int, rows: pd.Index, level: float
+    released: pd.DataFrame, ends: pd.DataFrame, place: int, rows: pd.Index
 ) -> tuple[pd.Series, pd.DataFrame]:
     """Return the numbers of some rows and the ends of their intervals, missing where none are."""
-    ends = intervals_of(released, certificate_of(released), level)
-    values = pd.DataFrame(released).iloc[:, place]
+    values = released.iloc[:, place]
     alike = rows.isin(released.index).all()
     values = values if alike or values.dtype.kind != "i" else values.astype("Int64")
     bars = ends.iloc[:, 2 * place : 2 * place + 2].set_axis(["low", "high"], axis=1)

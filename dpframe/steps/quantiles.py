@@ -18,6 +18,7 @@ from dpframe.certificates.steps import ADDED_OR_RENAMED, QuantilesStep
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.laws import Law
 from dpframe.queries.quantiles import (
     LEVEL,
     QUARTILES,
@@ -217,21 +218,30 @@ def _sums(
     outer = math.floor(ends[0]), math.ceil(ends[1])
     estimates, error = _sum(found, ends)
     law = release.noise.distribution
-    limits = []
-    for side, own in ((-1, inner), (1, outer)):
-        middle, wide = _sum(found, own) if own[0] < own[1] else (np.zeros(len(estimates)), 0.0)
-        bins = np.arange(len(found.bins))
-        weights = 1.0 * ((own[0] <= bins) & (bins < own[1]))
-        width = exact_half_width(found.known, weights, law, level) if weights.any() else 0.0
-        bound = law.quantile(level) * wide + ENDS_OF_ROUNDING
-        limits.append(middle + side * (bound if width is None else min(width, bound)))
+    known = {own: _whole_bins(found, own, law, level) for own in {inner, outer}}
+    (inside, below), (touched, above) = known[inner], known[outer]
     columns = {
         "estimate": estimates,
         "std_error": np.full(len(estimates), error),
-        "low": np.minimum(limits[0], estimates),
-        "high": np.maximum(limits[1], estimates),
+        "low": np.minimum(inside - below, estimates),
+        "high": np.maximum(touched + above, estimates),
     }
     return pd.DataFrame(columns, index=found.groups)
+
+
+def _whole_bins(
+    found: Distribution, ends: tuple[int, int], law: Law, level: float
+) -> tuple[np.ndarray, float]:
+    """Return the rows in whole bins by group, and the half-width of their intervals."""
+    first, final = ends
+    if first >= final:
+        return np.zeros(len(found.rows)), 0.0
+    rows, error = _sum(found, ends)
+    weights = np.zeros(len(found.bins))
+    weights[first:final] = 1.0
+    width = exact_half_width(found.known, weights, law, level)
+    bound = law.quantile(level) * error + ENDS_OF_ROUNDING
+    return rows, bound if width is None else min(width, bound)
 
 
 def _sum(found: Distribution, ends: tuple[float, float]) -> tuple[np.ndarray, float]:
