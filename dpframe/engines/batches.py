@@ -97,12 +97,8 @@ def is_kept(held: Any, wanted: Any) -> bool:
 
 
 def _wide_type(kind: Any) -> Any:
-    kind = _value_type(kind)
-    return _WIDE.get(kind, kind)
-
-
-def _value_type(kind: Any) -> Any:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    held = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return _WIDE.get(held, held)
 
 
 def _holds(wide: Any, narrow: Any) -> bool:
@@ -265,7 +261,7 @@ def _decode_dictionary(column: Any) -> Any:
 
 def _decoded_type(kind: Any) -> Any:
     """Return the type of a decoded column."""
-    return _WIDE.get(kind.value_type, kind.value_type) if pa.types.is_dictionary(kind) else kind
+    return _wide_type(kind) if pa.types.is_dictionary(kind) else kind
 
 
 _MOST_BYTES = 1 << 26  # of a batch, about
