@@ -274,7 +274,7 @@ _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
 def batches_of(
-    source: Any, reader: Any, labels: Sequence[str], rows: int, *, distant: bool = False
+    source: Any, metadata: Any, schema: Any, labels: Sequence[str], rows: int, *, distant: bool
 ) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 
@@ -282,8 +282,8 @@ def batches_of(
     ----------
     source
         The file, open.
-    reader
-        A `pyarrow.parquet.ParquetFile` of it.
+    metadata, schema
+        What its footer says, and the Arrow types of its columns.
     labels
         The columns.
     rows
@@ -293,12 +293,10 @@ def batches_of(
     """
     import pyarrow.parquet as pq  # slow to import, and not always needed
 
-    metadata = reader.metadata
     leaves = _leaves(metadata, labels)
-    coded = coded_columns(metadata, reader.schema_arrow, labels)
-    if coded or distant:
-        options = {"pre_buffer": distant, "page_checksum_verification": True}
-        reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
+    coded = coded_columns(metadata, schema, labels)
+    options = {"pre_buffer": distant, "page_checksum_verification": True}
+    reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
     size = _fitting(_row_bytes(metadata, leaves, coded), rows)
     threads = metadata.num_rows > _FEW_ROWS  # else other files are read meanwhile
     for groups in _row_groups(metadata):
