@@ -97,12 +97,8 @@ def is_kept(held: Any, wanted: Any) -> bool:
 
 
 def _wide_type(kind: Any) -> Any:
-    kind = _value_type(kind)
-    return _WIDE.get(kind, kind)
-
-
-def _value_type(kind: Any) -> Any:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    held = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return _WIDE.get(held, held)
 
 
 def _holds(wide: Any, narrow: Any) -> bool:
@@ -265,7 +261,7 @@ def _decode_dictionary(column: Any) -> Any:
 
 def _decoded_type(kind: Any) -> Any:
     """Return the type of a decoded column."""
-    return _WIDE.get(kind.value_type, kind.value_type) if pa.types.is_dictionary(kind) else kind
+    return _wide_type(kind) if pa.types.is_dictionary(kind) else kind
 
 
 _MOST_BYTES = 1 << 26  # of a batch, about
@@ -278,7 +274,7 @@ _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
 def batches_of(
-    source: Any, reader: Any, labels: Sequence[str], rows: int, *, distant: bool = False
+    source: Any, metadata: Any, schema: Any, labels: Sequence[str], rows: int, *, distant: bool
 ) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 
@@ -286,8 +282,8 @@ def batches_of(
     ----------
     source
         The file, open.
-    reader
-        A `pyarrow.parquet.ParquetFile` of it.
+    metadata, schema
+        What its footer says, and the Arrow types of its columns.
     labels
         The columns.
     rows
@@ -297,12 +293,10 @@ def batches_of(
     """
     import pyarrow.parquet as pq  # slow to import, and not always needed
 
-    metadata = reader.metadata
     leaves = _leaves(metadata, labels)
-    coded = coded_columns(metadata, reader.schema_arrow, labels)
-    if coded or distant:
-        options = {"pre_buffer": distant, "page_checksum_verification": True}
-        reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
+    coded = coded_columns(metadata, schema, labels)
+    options = {"pre_buffer": distant, "page_checksum_verification": True}
+    reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
     size = _fitting(_row_bytes(metadata, leaves, coded), rows)
     threads = metadata.num_rows > _FEW_ROWS  # else other files are read meanwhile
     for groups in _row_groups(metadata):

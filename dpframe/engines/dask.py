@@ -332,28 +332,22 @@ def _split_again(split: Sequence[tuple[_Job, list[Any]]]) -> list[list[list[Any]
         size = math.isqrt(len(splits) - 1) + 1
         asked = delayed(job, pure=False, traverse=False)
         layer = _Layer("split")
-        for at in range(job.ranges):
-            for start in range(0, len(splits), size):
-                some = [pieces[at] for pieces in splits[start : start + size]]
-                layer.add(_split_by_bucket, _Pieces(_present(some)), asked.key)
+        for start in range(0, len(splits), size):
+            for own in _regrouped(splits[start : start + size], job.ranges):
+                layer.add(_split_by_bucket, _Pieces(own), asked.key)
         layer.graph[layer.name] = (list, list(layer.graph))
         graphs.append(layer.delay(asked))
     found = []
     computed = _compute_graphs(graphs) if graphs else []
     for (job, _), pieces in zip(split, computed, strict=True):
-        groups = len(pieces) // job.ranges
-        ranges = [pieces[at : at + groups] for at in range(0, len(pieces), groups)]
+        ranges = [pieces[at :: job.ranges] for at in range(job.ranges)]
         found.append([own for some in ranges for own in _regrouped(some, job.buckets_per_range)])
     return found
 
 
 def _regrouped(splits: Sequence[list[Any]], places: int) -> list[list[Any]]:
-    """Put together the pieces of each place of some splits."""
-    return [_present([split[at] for split in splits]) for at in range(places)]
-
-
-def _present(pieces: Sequence[Any]) -> list[Any]:
-    return [piece for piece in pieces if piece is not None]
+    """Put together the pieces, where there are any, of each place of some splits."""
+    return [[split[at] for split in splits if split[at] is not None] for at in range(places)]
 
 
 def _rounds(partitions: int) -> tuple[int, int]:

@@ -31,7 +31,6 @@ _BYTES_TOGETHER = 1 << 20  # of files on this machine, as they are stored
 _BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
 _BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes
 _FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
-_READING = {"pre_buffer": False, "page_checksum_verification": True}
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
 _MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
@@ -98,11 +97,6 @@ def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
     elif not isinstance(filesystem, fs.FileSystem):
         filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
     return filesystem, filesystem.normalize_path(path)
-
-
-def _schema_of(footer: Any) -> Any:
-    """Return names and types of the columns of a file."""
-    return footer.schema_arrow.remove_metadata()  # that of fields is not compared
 
 
 def _place_of(filesystem: Any, path: str) -> Hashable:
@@ -285,7 +279,7 @@ class ParquetFiles:
             text = f"path must name Parquet files, got {path}, which {why}."
             raise DeclarationError(text, parameter="path") from error
         kept = footer if size <= _FOOTER_BYTES else None
-        schema = schema.remove_metadata()
+        schema = schema.remove_metadata()  # that of fields is not compared
         schema = self._schemas.setdefault(schema, schema)  # files with equal columns share it
         return File(path, info.size, place, _folders(path), schema, kept, rows, attrs)
 
@@ -397,12 +391,15 @@ class ParquetFiles:
         names = {*file.schema.names}
         inside = [label for label in wanted.names if label in names]
         with self._filesystem.open_input_file(file.path) as source:
-            reader = pq.ParquetFile(source, metadata=file.footer, **_READING)
+            footer = file.footer
             as_seen = source.size() == file.size
-            if as_seen and file.footer is None:
-                found = _schema_of(reader), reader.metadata.num_rows
-                as_seen = found == (file.schema, file.rows)
+            if footer is None:
+                reader = pq.ParquetFile(source)
+                footer = reader.metadata
+                found = reader.schema_arrow.remove_metadata(), footer.num_rows
+                as_seen = as_seen and found == (file.schema, file.rows)
             if not as_seen:
                 raise ReleaseError("a file changed while it was read")
-            for batch in batches_of(source, reader, inside, rows, distant=self._is_distant):
+            distant = self._is_distant
+            for batch in batches_of(source, footer, file.schema, inside, rows, distant=distant):
                 yield _complete_columns(batch, file, wanted)

@@ -184,6 +184,7 @@ class _Stream:
         read: Callable[[Sequence[str], int], Iterable[Any]],
     ) -> None:
         self._given, self._look, self._read = given, look, read
+        self._cells: Callable[[Any, Any], Any] = plain_array
 
     def refresh(self) -> None:
         """Look at the schema."""
@@ -193,7 +194,7 @@ class _Stream:
 
     @property
     def rows(self) -> int | None:
-        """How many rows a table has; of other streams it is not known before the end."""
+        """How many rows a table has; of others it is not known before all rows are read."""
         known = isinstance(self._given, pa.Table | pa.RecordBatch)
         return self._given.num_rows if known else None
 
@@ -208,7 +209,7 @@ class _Stream:
         """Read some columns; of none, the first, so that rows are counted."""
         labels = labels or self.schema.names[:1]
         wanted = pa.schema([self.schema.field(label) for label in labels])
-        yield from fitted_tables(self._read(labels, rows), wanted, rows)
+        yield from fitted_tables(self._read(labels, rows), wanted, rows, self._cells)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what was asked for."""
@@ -295,35 +296,22 @@ def _relation_batches(relation: Any) -> Callable[[Sequence[str], int], Iterator[
 _TYPED = frozenset({"arrow", "feather", "orc", "parquet"})  # formats whose files hold their types
 
 
-class _Dataset:
-    """A dataset of pyarrow, read by its scanner, several files ahead."""
-
-    folders: frozenset[str] = frozenset()
+class _Dataset(_Stream):
+    """A dataset of pyarrow, read by its scanner, several files ahead; its schema never changes."""
 
     def __init__(self, given: Any) -> None:
-        self._given = self._read = given
+        super().__init__(given, lambda: given.schema, self._scan)
+        self._scanned = given
         try:
             fragments = list(given.get_fragments())
         except ValueError:  # pyarrow lists none of a filtered dataset
             way = "Scan the whole dataset, and pass where= to the queries."
             raise _refusal(given, "must be no filtered dataset", way) from None
-        self._cells: Callable[[Any, Any], Any] = plain_array
         formats = {part.format.default_extname for part in fragments if _is_file(part)}
         if formats - _TYPED:
-            self._read, self._cells = _csv_as_bytes(given, fragments)
-            fragments = list(self._read.get_fragments())
+            self._scanned, self._cells = _csv_as_bytes(given, fragments)
+            fragments = list(self._scanned.get_fragments())
         self._fragments = fragments
-
-    def refresh(self) -> None:
-        """Look at the schema, which is that of the dataset as it was made."""
-        found = self._given.schema
-        self.attrs = check_readable(lambda: attrs_of(found.metadata), self._given)
-        self.schema = pa.schema([(field.name, plain_type(field.type)) for field in found])
-
-    @property
-    def rows(self) -> int | None:
-        """Not known: to count them, all files would be opened."""
-        return None
 
     def check(self, labels: Sequence[str]) -> None:
         """Check that every file has some columns, in types of which every value is kept."""
@@ -339,30 +327,18 @@ class _Dataset:
                     continue
                 if not places:
                     raise missing_column(path, label)
-                held, wanted = (
-                    plain_type(inside.field(places[0]).type),
-                    self.schema.field(label).type,
-                )
+                held = plain_type(inside.field(places[0]).type)
+                wanted = self.schema.field(label).type
                 if self._cells is plain_array and not is_kept(held, wanted):
                     raise other_type(path, label, held, f"{wanted} in the schema of the dataset")
 
-    def where(self, conditions: Sequence[Condition | None]) -> "_Dataset":
-        """Read all files."""
-        return self
-
-    def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
+    def _scan(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns of all files, in their order."""
-        labels = labels or self.schema.names[:1]
-        wanted = pa.schema([self.schema.field(label) for label in labels])
-        scanner = self._read.scanner(
+        scanner = self._scanned.scanner(
             columns=labels, batch_size=rows, fragment_readahead=_FRAGMENTS_AHEAD, batch_readahead=4
         )
         with closing(scanner.to_reader()) as reader:
-            yield from fitted_tables(reader, wanted, rows, self._cells)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was asked for."""
-        return source_of, (self._given,)
+            yield from reader
 
     def __repr__(self) -> str:
         """Show of what kind it is; neither rows nor how many there are."""

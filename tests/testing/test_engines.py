@@ -96,6 +96,14 @@ class SaysNothing(PartsEngine):
         return totals_of([whole.assign(absent=0)], tasks)
 
 
+class LooksUp(PartsEngine):
+    """Lets pandas say which labels are not there."""
+
+    def check(self, frame, columns):
+        (whole,) = self.read(frame)
+        whole[list(columns)]
+
+
 class Floats(PartsEngine):
     """Adds up floats."""
 
@@ -128,6 +136,7 @@ def test_an_engine_with_no_more_than_it_must_have_passes():
         (MissingAsZero, "numbers: rows: term 1 of cell 0 is"),
         (TypeOfCells, "type_of 'k' depends on cells|keys that cells equal would be refused"),
         (SaysNothing, "check of an unknown column must raise"),
+        (LooksUp, "check raised KeyError"),
         (Floats, "int64 of shape"),
         (Fails, "totals raised UnknownColumnError"),
     ],
