@@ -18,7 +18,7 @@ a pot, where amounts were rounded, is not shown as left, and no share is a part 
 """
 
 import math
-from collections import Counter
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -188,9 +188,7 @@ class Pots:
 
     def plus(self, *losses: PrivacyLoss) -> "Pots":
         """Charge losses, whether they fit or not."""
-        distinct = {id(loss): loss for loss in losses}
-        times = Counter(map(id, losses))
-        return self.filled([(self.price(loss), times[key]) for key, loss in distinct.items()])
+        return self.filled([(self.price(loss), 1) for loss in losses])
 
     def filled(self, charged: Sequence[tuple["Priced", int]]) -> "Pots":
         """Charge losses, each some number of times, whether they fit or not."""
@@ -210,16 +208,12 @@ class Pots:
 
     def shifted(self, before: "Pots", now: "Pots") -> "Pots":
         """Charge what made other pots of the same budget grow, from what they were before."""
-        grown = zip(self.pots, self.sums, before.sums, now.sums, strict=True)
-        sums = tuple(
-            None
-            if had is None or less is None or more is None
-            else _fill_pot(pot, had, [(more - less, 1)])
-            for pot, had, less, more in grown
+        prices = tuple(
+            None if less is None or more is None else more - less
+            for less, more in zip(before.sums, now.sums, strict=True)
         )
-        parts = zip(self.spent.parts, before.spent.parts, now.spent.parts, strict=True)
-        spent = PrivacyLoss(*(_total(had, [(more - less, 1)]) for had, less, more in parts))
-        return self._with(sums, spent)
+        loss = PrivacyLoss(*map(operator.sub, now.spent.parts, before.spent.parts))
+        return self.filled([(Priced(loss, prices), 1)])
 
     def _with(self, sums: tuple[Fraction | None, ...], spent: PrivacyLoss) -> "Pots":
         return Pots(self.pots, self.whole, self.discovery, sums, spent)
