@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
 from dpframe.privacy import renyi
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, root_below
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
 
 GAUSSIAN_PART = Fraction(4, 5)
@@ -220,8 +220,8 @@ class Pots:
 
     def is_fuller(self, other: "Pots") -> bool:
         """Whether no pot of the same budget has less in it, nor has less delta been spent."""
-        return _is_at_least(self.spent.delta, other.spent.delta) and all(
-            had is None or (less is not None and _is_at_least(had, less))
+        return not is_above(other.spent.delta, self.spent.delta) and all(
+            had is None or (less is not None and not is_above(less, had))
             for had, less in zip(self.sums, other.sums, strict=True)
         )
 
@@ -416,7 +416,7 @@ def _fill_pot(
             return None
         total.add(price, times)
     filled = total.value
-    return filled if _is_at_least(pot.limit, filled) else None
+    return None if is_above(filled, pot.limit) else filled
 
 
 class _Sum:
@@ -440,11 +440,6 @@ class _Sum:
     def value(self) -> Fraction:
         """The sum, reduced."""
         return Fraction(self._above, self._below)
-
-
-def _is_at_least(large: Fraction, small: Fraction) -> bool:
-    """Compare fractions, without looking whether they are some."""
-    return large.numerator * small.denominator >= small.numerator * large.denominator
 
 
 def _total(total: Fraction, amounts: Iterable[tuple[Fraction, int]]) -> Fraction:
