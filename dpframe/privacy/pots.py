@@ -350,37 +350,37 @@ class PotsOfParts(Pots):
         """Whether a loss fits in the pots of every part."""
         return all(pots.fits(loss) for pots in self.each)
 
-    def _least(self, spare: Callable[[Pots], Spare]) -> Spare:
-        most = [spare(pots) for pots in self.each]
-        return Spare(min(one.mu_squared for one in most), min(one.epsilon for one in most))
-
     @cached_property
     def spare(self) -> Spare:
         """Largest loss of either kind that fits in a pot of every part."""
-        return self._least(lambda pots: pots.spare)
+        return _least(pots.spare for pots in self.each)
 
     @cached_property
     def largest(self) -> Spare:
         """Largest loss of either kind that fits."""
-        return self._least(lambda pots: pots.largest)
+        return _least(pots.largest for pots in self.each)
 
     @property
     def for_shares(self) -> Spare:
         """What shares are parts of."""
-        return self._least(lambda pots: pots.for_shares)
+        return _least(pots.for_shares for pots in self.each)
 
     def for_look(self, part: Fraction) -> Spare | None:
         """Return the losses of a look that leaves enough to every part."""
         looks = [pots.for_look(part) for pots in self.each]
-        least = [look for look in looks if look is not None]
-        if len(least) < len(looks):
-            return None
-        return Spare(min(one.mu_squared for one in least), min(one.epsilon for one in least))
+        spared = [look for look in looks if look is not None]
+        return _least(spared) if len(spared) == len(looks) else None
 
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:
         """The emptiest pot of the part that has least left."""
         return max(self.each, key=lambda pots: pots.used).emptiest
+
+
+def _least(spares: Iterable[Spare]) -> Spare:
+    """Return the losses that fit in each."""
+    mu_squared, epsilon = zip(*spares, strict=True)
+    return Spare(min(mu_squared), min(epsilon))
 
 
 def _in_order(pots: Pots) -> tuple[tuple[bool, Fraction], ...]:
