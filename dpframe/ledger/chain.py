@@ -31,8 +31,6 @@ _decode = json.JSONDecoder().raw_decode
 _MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
 _LONGEST = 100_000  # characters of a fraction: longer ones take seconds to reduce
-_NEEDED = ("release_id", "released_at", "what", "mechanism")  # texts of entries
-_OPTIONAL = ("name", "note", "user", "frame", "unit")
 _LOSSES = ("epsilon", "mu_squared", "delta")
 _MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13
 
@@ -324,7 +322,7 @@ def _fraction(text: str) -> Fraction:
 def _json_of(entry: Entry) -> dict[str, Any]:
     spend, loss = entry.spend, entry.loss
     return {
-        **{name: getattr(entry, name) for name in (*_NEEDED, *_OPTIONAL, "columns", "part")},
+        **{name: getattr(entry, name) for name in _AS_GIVEN},
         "spend": {"kind": spend.kind, "amount": _text(spend.amount), "delta": spend.delta},
         "loss": {name: _text(getattr(loss, name)) for name in _LOSSES},
     }
@@ -373,6 +371,7 @@ _Last: TypeAlias = tuple[Spend, str | None, str | None, str]
 _FIRST = frozenset(("columns", "frame", "loss", "mechanism"))
 _OWN = frozenset(("name", "note", "part", "release_id", "released_at"))
 _LAST = frozenset(("spend", "unit", "user", "what"))
+_AS_GIVEN = (_FIRST | _OWN | _LAST) - {"loss", "spend"}
 _own_of = itemgetter(*sorted(_OWN))
 
 

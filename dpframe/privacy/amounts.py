@@ -89,7 +89,7 @@ def _simplest(number: float) -> Fraction:
 def below(value: Fraction) -> float:
     """Largest float that stands for no more than a fraction."""
     number = float(value)
-    while _is_above(exact(number), value):
+    while is_above(exact(number), value):
         number = math.nextafter(number, -math.inf)
     return number
 
@@ -103,13 +103,13 @@ def float_below(value: Fraction) -> float:
     True
     """
     number = float(value)
-    while _is_above(Fraction(number), value):
+    while is_above(Fraction(number), value):
         number = math.nextafter(number, -math.inf)
     return number
 
 
-def _is_above(one: Fraction, other: Fraction) -> bool:
-    """Compare as fractions do, much faster."""
+def is_above(one: Fraction, other: Fraction) -> bool:
+    """Compare as fractions do, without looking whether they are some: much faster."""
     return one.numerator * other.denominator > other.numerator * one.denominator
 
 

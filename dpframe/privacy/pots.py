@@ -18,7 +18,7 @@ a pot, where amounts were rounded, is not shown as left, and no share is a part 
 """
 
 import math
-from collections import Counter
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple
 
 from dpframe.forks import cached_property
 from dpframe.privacy import renyi
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, root_below
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
 
 GAUSSIAN_PART = Fraction(4, 5)
@@ -188,9 +188,7 @@ class Pots:
 
     def plus(self, *losses: PrivacyLoss) -> "Pots":
         """Charge losses, whether they fit or not."""
-        distinct = {id(loss): loss for loss in losses}
-        times = Counter(map(id, losses))
-        return self.filled([(self.price(loss), times[key]) for key, loss in distinct.items()])
+        return self.filled([(self.price(loss), 1) for loss in losses])
 
     def filled(self, charged: Sequence[tuple["Priced", int]]) -> "Pots":
         """Charge losses, each some number of times, whether they fit or not."""
@@ -210,24 +208,20 @@ class Pots:
 
     def shifted(self, before: "Pots", now: "Pots") -> "Pots":
         """Charge what made other pots of the same budget grow, from what they were before."""
-        grown = zip(self.pots, self.sums, before.sums, now.sums, strict=True)
-        sums = tuple(
-            None
-            if had is None or less is None or more is None
-            else _fill_pot(pot, had, [(more - less, 1)])
-            for pot, had, less, more in grown
+        prices = tuple(
+            None if less is None or more is None else more - less
+            for less, more in zip(before.sums, now.sums, strict=True)
         )
-        parts = zip(self.spent.parts, before.spent.parts, now.spent.parts, strict=True)
-        spent = PrivacyLoss(*(_total(had, [(more - less, 1)]) for had, less, more in parts))
-        return self._with(sums, spent)
+        loss = PrivacyLoss(*map(operator.sub, now.spent.parts, before.spent.parts))
+        return self.filled([(Priced(loss, prices), 1)])
 
     def _with(self, sums: tuple[Fraction | None, ...], spent: PrivacyLoss) -> "Pots":
         return Pots(self.pots, self.whole, self.discovery, sums, spent)
 
     def is_fuller(self, other: "Pots") -> bool:
         """Whether no pot of the same budget has less in it, nor has less delta been spent."""
-        return _is_at_least(self.spent.delta, other.spent.delta) and all(
-            had is None or (less is not None and _is_at_least(had, less))
+        return not is_above(other.spent.delta, self.spent.delta) and all(
+            had is None or (less is not None and not is_above(less, had))
             for had, less in zip(self.sums, other.sums, strict=True)
         )
 
@@ -356,37 +350,37 @@ class PotsOfParts(Pots):
         """Whether a loss fits in the pots of every part."""
         return all(pots.fits(loss) for pots in self.each)
 
-    def _least(self, spare: Callable[[Pots], Spare]) -> Spare:
-        most = [spare(pots) for pots in self.each]
-        return Spare(min(one.mu_squared for one in most), min(one.epsilon for one in most))
-
     @cached_property
     def spare(self) -> Spare:
         """Largest loss of either kind that fits in a pot of every part."""
-        return self._least(lambda pots: pots.spare)
+        return _least(pots.spare for pots in self.each)
 
     @cached_property
     def largest(self) -> Spare:
         """Largest loss of either kind that fits."""
-        return self._least(lambda pots: pots.largest)
+        return _least(pots.largest for pots in self.each)
 
     @property
     def for_shares(self) -> Spare:
         """What shares are parts of."""
-        return self._least(lambda pots: pots.for_shares)
+        return _least(pots.for_shares for pots in self.each)
 
     def for_look(self, part: Fraction) -> Spare | None:
         """Return the losses of a look that leaves enough to every part."""
         looks = [pots.for_look(part) for pots in self.each]
-        least = [look for look in looks if look is not None]
-        if len(least) < len(looks):
-            return None
-        return Spare(min(one.mu_squared for one in least), min(one.epsilon for one in least))
+        spared = [look for look in looks if look is not None]
+        return _least(spared) if len(spared) == len(looks) else None
 
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:
         """The emptiest pot of the part that has least left."""
         return max(self.each, key=lambda pots: pots.used).emptiest
+
+
+def _least(spares: Iterable[Spare]) -> Spare:
+    """Return the losses that fit in each."""
+    mu_squared, epsilon = zip(*spares, strict=True)
+    return Spare(min(mu_squared), min(epsilon))
 
 
 def _in_order(pots: Pots) -> tuple[tuple[bool, Fraction], ...]:
@@ -422,7 +416,7 @@ def _fill_pot(
             return None
         total.add(price, times)
     filled = total.value
-    return filled if _is_at_least(pot.limit, filled) else None
+    return None if is_above(filled, pot.limit) else filled
 
 
 class _Sum:
@@ -446,11 +440,6 @@ class _Sum:
     def value(self) -> Fraction:
         """The sum, reduced."""
         return Fraction(self._above, self._below)
-
-
-def _is_at_least(large: Fraction, small: Fraction) -> bool:
-    """Compare fractions, without looking whether they are some."""
-    return large.numerator * small.denominator >= small.numerator * large.denominator
 
 
 def _total(total: Fraction, amounts: Iterable[tuple[Fraction, int]]) -> Fraction:
