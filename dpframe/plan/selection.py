@@ -243,7 +243,7 @@ def _around(
 def _middles_within(
     bins: pd.IntervalIndex, bounds: tuple[float, float], integers: Grid | None
 ) -> np.ndarray:
-    """Return the middle of each bin that was given, or the bound; of integers, that in the middle."""
+    """Return the middle of each bin, or the bound beside it; of integers, that in the middle."""
     left, right = np.asarray(bins.left), np.asarray(bins.right)
     if integers is None:
         middles = _middles(left.astype(np.float64), right.astype(np.float64))
