@@ -17,7 +17,9 @@ from dpframe.queries.where import Condition
 
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
-Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std", "quantile"]
+Statistic: TypeAlias = Literal[
+    "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
+]
 """What an output says about its rows: their number, something of their values, or a share."""
 
 
@@ -39,6 +41,8 @@ class OutputSpec:
         Bounds that were given in the call, by column: those of this column, or none.
     condition
         For a rate, the condition whose share of the rows is asked for.
+    other
+        The second private column, where it is about a pair of columns; `None` otherwise.
     """
 
     name: Hashable
@@ -47,6 +51,12 @@ class OutputSpec:
     where: Condition | None = None
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
     condition: Condition | None = None
+    other: Hashable = None
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether it is about the values of two columns together."""
+        return self.statistic in ("cov", "corr", "slope")
 
     @property
     def of_column(self) -> bool:
@@ -239,6 +249,8 @@ class Query(ABC):
                 named.append(
                     (asked.column, "column" if asked.statistic == "quantile" else "columns")
                 )
+            if asked.of_pair:
+                named.append((asked.other, "columns"))
             conditions += [(asked.where, "where"), (asked.condition, "condition")]
         named += [(label, "column") for label in self.binned]
         named += [(label, name) for one, name in conditions if one for label in one.columns]
