@@ -24,6 +24,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.laws import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around
+from dpframe.strategies.association import center, read, unit_of
 from dpframe.strategies.dispersion import loadings_at, variances
 from dpframe.strategies.dispersion import ratio as mean_of
 
@@ -261,6 +262,43 @@ def dispersion_interval(
     return low * moments.half_width, high * moments.half_width
 
 
+def association_interval(
+    column: column_parts.AssociationPart, mechanism: NoiseRecord, groups: Groups, level: float
+) -> Ends:
+    """Return the ends of the intervals of covariances, correlations or slopes.
+
+    They are those of the first-order error. Where a variance that is divided by may be 0 at this
+    level, nothing is known: the interval is all that is possible.
+
+    Parameters
+    ----------
+    column
+        What is said about them.
+    mechanism
+        Where the noise comes from.
+    groups
+        Blocks that are drawn together.
+    level
+        Confidence level.
+    """
+    at = center(column.joint.numbers)
+
+    def width(loadings: Mapping[int, np.ndarray]) -> np.ndarray:
+        by_block = {str(block): part for block, part in loadings.items()}
+        noise = NoiseSum(by_block, mechanism.scale_by_block, groups)
+        return np.asarray(mechanism.distribution.sum_half_width(noise, level))
+
+    value, loadings = read(column.measure, at)
+    unit, (first, last) = unit_of(column.measure, column.joint.half_widths), column.span
+    far = width(loadings)
+    low, high = np.maximum((value - far) * unit, first), np.minimum((value + far) * unit, last)
+    divisors = {"cov": 0, "slope": 1, "corr": 2}[column.kind]
+    for variance, moved in list(zip(at.variances, at.of_variances, strict=True))[:divisors]:
+        unknown = width(moved) / at.rows >= variance
+        low, high = np.where(unknown, first, low), np.where(unknown, last, high)
+    return low, high
+
+
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
@@ -329,6 +367,8 @@ def _bars_of(
             ends = dispersion_interval(column.moments, *noise, root=column.root)
         elif sampling and isinstance(column, column_parts.CountPart):
             ends = _sampled_count(values, column, *noise)
+        elif isinstance(column, column_parts.AssociationPart):
+            ends = association_interval(column, *noise)
         else:
             ends = _bars(values, column, *noise)
         if sampling and isinstance(column, column_parts.MeanPart):
