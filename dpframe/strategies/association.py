@@ -93,6 +93,24 @@ def read(kind: Association, at: Centered) -> tuple[np.ndarray, _Loadings]:
     }
 
 
+def parts_of_slope(joint: JointMoments) -> tuple[np.ndarray, np.ndarray, _Loadings, _Loadings]:
+    """Return `N C` and `N V_x`, whose quotient is the slope, and what noise does to them.
+
+    Nothing is cut off. To first order, with means that count as exact, a part of a row moves `N C -
+    b N V_x` by `x y - m_y x - m_x y + m_x m_y - b (x^2 - 2 m_x x + m_x^2)`, if b is the slope.
+    """
+    rows = np.maximum(joint.rows, 1.0)
+    x, y = (np.clip(first / rows, -1, 1) for first in (joint.x, joint.y))
+    of_covariance, of_variance = {}, {}
+    for block in {**joint.of_rows, **joint.of_x, **joint.of_y, **joint.of_xx, **joint.of_xy}:
+        row, one = joint.of_rows.get(block, 0.0), joint.of_x.get(block, 0.0)
+        of_covariance[block] = (
+            joint.of_xy.get(block, 0.0) - y * one - x * joint.of_y.get(block, 0.0) + x * y * row
+        )
+        of_variance[block] = joint.of_xx.get(block, 0.0) - 2 * x * one + x**2 * row
+    return joint.xy - x * y * rows, joint.xx - x**2 * rows, of_covariance, of_variance
+
+
 def unit_of(kind: Association, half_widths: tuple[float, float]) -> float:
     """Return what 1 in half widths is in the units of the columns."""
     x, y = half_widths
