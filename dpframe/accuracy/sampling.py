@@ -56,12 +56,11 @@ def check_sampled(
         raise QueryError.about("sampling", rule, True, f"{way_out} {choose}")
 
 
+_KNOWN = "It is known of counts, rates and means."
 _WAYS_OUT = {
     "mean": "Release it as dpf.mean(..., sampling=True).",
     "sum": "Release the mean, as dpf.mean(..., sampling=True), and the count.",
-    "var": "It is known of counts, rates and means.",
-    "std": "It is known of counts, rates and means.",
-    "quantile": "It is known of counts, rates and means.",
+    **dict.fromkeys(("var", "std", "cov", "corr", "slope", "quantile"), _KNOWN),
 }
 """What to do for a sampling error, by the kinds of columns that may have none."""
 

@@ -3,9 +3,10 @@
 As in `parts`, docstrings are the descriptions of the JSON Schema.
 """
 
+import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from dpframe.certificates import json_records as records
 from dpframe.certificates.json_records import Packed, pack, unpack
 from dpframe.errors import QueryError
 from dpframe.queries.query import Statistic
-from dpframe.strategies.base import Moments, Ratio
+from dpframe.strategies.association import Association, unit_of
+from dpframe.strategies.base import JointMoments, Moments, Ratio
 
 Loadings: TypeAlias = Mapping[int, float | np.ndarray]
 
@@ -101,6 +103,81 @@ def moments_part(moments: Moments, step: float) -> MomentsPart:
     of_rows, of_first, of_rest = ({str(block): by[block] for block in by} for by in moved)
     half_width = moments.half_width * step
     return MomentsPart(rows, first, rest, of_rows, of_first, of_rest, half_width)
+
+
+class JointMomentsPart(records.Record):
+    """What a covariance, a correlation or a slope was read off, so that intervals can be made.
+
+    Values count as x and y: how far they are off the middle of their bounds, in halves of their
+    width.
+
+    Parameters
+    ----------
+    rows
+        The noisy number of rows where both columns have a value.
+    x
+        The noisy sum of x.
+    y
+        The noisy sum of y.
+    xx
+        The noisy sum of x^2.
+    yy
+        The noisy sum of y^2.
+    xy
+        The noisy sum of x y.
+    of_rows
+        By how much one standard deviation of each measured block moves the number of rows.
+    of_x
+        By how much it moves the sum of x.
+    of_y
+        By how much it moves the sum of y.
+    of_xx
+        By how much it moves that of x^2.
+    of_yy
+        By how much it moves that of y^2.
+    of_xy
+        By how much it moves that of x y.
+    half_widths
+        Half the widths of the bounds, in the units of the columns.
+    """
+
+    rows: Packed
+    x: Packed
+    y: Packed
+    xx: Packed
+    yy: Packed
+    xy: Packed
+    of_rows: records.ByBlock[float]
+    of_x: records.ByBlock[float]
+    of_y: records.ByBlock[float]
+    of_xx: records.ByBlock[float]
+    of_yy: records.ByBlock[float]
+    of_xy: records.ByBlock[float]
+    half_widths: tuple[records.NotNegative, records.NotNegative]
+
+    @property
+    def numbers(self) -> JointMoments:
+        """The noisy numbers, by numbers of blocks."""
+        found: dict[str, Any] = {"half_widths": self.half_widths}
+        for name in _JOINT:
+            found[name] = np.asarray(unpack(getattr(self, name)))
+            by_block = getattr(self, f"of_{name}")
+            found[f"of_{name}"] = {int(block): by_block[block] for block in by_block}
+        return JointMoments(**found)
+
+
+_JOINT = ("rows", "x", "y", "xx", "yy", "xy")
+
+
+def joint_part(joint: JointMoments, steps: tuple[float, float]) -> JointMomentsPart:
+    """Write what a covariance was read off; steps are those of the grids of both columns."""
+    found: dict[str, Any] = {}
+    for name in _JOINT:
+        found[name] = Packed.of(getattr(joint, name))
+        by_block = getattr(joint, f"of_{name}")
+        found[f"of_{name}"] = {str(block): by_block[block] for block in by_block}
+    x, y = (half * step for half, step in zip(joint.half_widths, steps, strict=True))
+    return JointMomentsPart(**found, half_widths=(x, y))
 
 
 WrittenBounds: TypeAlias = tuple[int | float, int | float]
@@ -385,13 +462,53 @@ class DispersionPart(ValuePart, NoisyPart):
         return self.kind == "std"
 
 
+class AssociationPart(NoisyPart):
+    """A covariance, a correlation, or the slope of the second column on the first one.
+
+    Parameters
+    ----------
+    pair
+        Labels of the two private columns.
+    bounds
+        Bounded contribution: values were clipped to [lower, upper] of their column. Clipping is a
+        bias that no error bar shows.
+    joint
+        What it was read off.
+    """
+
+    kind: Literal["cov", "corr", "slope"]
+    pair: tuple[str, str]
+    bounds: tuple[WrittenBounds, WrittenBounds]
+    joint: JointMomentsPart
+
+    @property
+    def about(self) -> str:
+        """The two columns."""
+        return ", ".join(self.pair)
+
+    @property
+    def measure(self) -> Association:
+        """What it is of the two."""
+        named: dict[str, Association]
+        named = {"cov": "covariance", "corr": "correlation", "slope": "slope"}
+        return named[self.kind]
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What is possible."""
+        if self.kind == "slope":
+            return -math.inf, math.inf
+        largest = unit_of(self.measure, self.joint.half_widths)
+        return -largest, largest
+
+
 class QuantilePart(ValuePart):
     """Quantiles, selected or read off many numbers: no noise of their own is known of them."""
 
     kind: Literal["quantile"]
 
 
-_QuotientColumn: TypeAlias = MeanPart | RatePart | DispersionPart
+_QuotientColumn: TypeAlias = MeanPart | RatePart | DispersionPart | AssociationPart
 ReleasedColumn: TypeAlias = CountPart | SumPart | _QuotientColumn | QuantilePart
 
 PARTS: Mapping[str, Callable[..., ReleasedColumn]] = {

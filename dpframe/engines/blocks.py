@@ -8,7 +8,7 @@ import pandas as pd
 from dpframe.columns import filters, lookup, times, values
 from dpframe.forks import cached_property
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis, BinAxis, Cells
+from dpframe.queries.tasks import PART_OF_ONE, Axis, BinAxis, Cells
 from dpframe.queries.where import Condition
 
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
@@ -153,6 +153,24 @@ def square_integers(integers: np.ndarray, grid: Grid) -> np.ndarray:
     near = np.floor(np.abs(t) * (np.abs(t) / width)).astype(np.int64)
     short = t * t - near * width
     return np.asarray(near - (-short) // width)
+
+
+def three_parts(integers: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return non-negative integers that add up to `K = 2**16` for every grid integer x.
+
+    With p the integer nearest to K (x - l) / (u - l), and q that nearest to p^2 / K, they are
+    `K - 2 p + q`, `2 (p - q)` and q: the Bernstein polynomials of degree 2, rounded.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in three_parts(np.array([0, 1, 2]), Grid(0, 0, 2))]
+    [[65536, 16384, 0], [0, 32768, 0], [0, 16384, 65536]]
+    """
+    width = grid.upper - grid.lower
+    up = 2 * (integers - grid.lower) * PART_OF_ONE + width
+    p = up // (2 * width) if width else np.zeros_like(integers)
+    q = (2 * p * p + PART_OF_ONE) // (2 * PART_OF_ONE)
+    return PART_OF_ONE - 2 * p + q, 2 * (p - q), q
 
 
 def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Need, Output, Source, Total, Workload
+from dpframe.strategies.base import PARTS, Need, Output, Source, Total, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
@@ -340,6 +340,9 @@ _TOTALS: dict[Statistic, Total] = {
     "rate": "mean",
     "var": "variance",
     "std": "deviation",
+    "cov": "covariance",
+    "corr": "correlation",
+    "slope": "slope",
 }
 
 
@@ -358,15 +361,20 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 
 
 def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
-    pairs = ((out.column, out.grid) for out in outputs)
+    pairs = [(out.column, out.grid) for out in outputs]
+    pairs += [(out.other, out.other_grid) for out in outputs]
     return tuple(dict.fromkeys((column, grid) for column, grid in pairs if grid and grid.drop))
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     """Return the terms that total the values, the rows and the units of the sources."""
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
-    for at, (column, grid, own, true) in enumerate(sources):
-        if grid is None:
+    for at, (column, grid, own, true, other, other_grid) in enumerate(sources):
+        if other_grid is not None:
+            pair = column, grid, own, other, other_grid
+            terms |= {(at, name): Term("part", *pair, part) for name, part in PARTS.items()}
+            terms[at, "rows"] = Term("both", *pair)
+        elif grid is None:
             terms[at, "rows"] = Term("rows", where=own)
             if true is not None:
                 terms[at, "value"] = Term("rows", where=true)
@@ -397,7 +405,10 @@ def _source(key: SourceKey) -> Source:
     own, grid = key.where is not None, key.grid
     if grid is None:
         return Source(0, int(key.met is not None), optional=own)
-    return Source(grid.lower, grid.upper, optional=own or (grid.fill is None and not grid.drop))
+    grids = [one for one in (grid, key.other_grid) if one is not None]
+    optional = own or any(one.fill is None and not one.drop for one in grids)
+    other = None if key.other_grid is None else (key.other_grid.lower, key.other_grid.upper)
+    return Source(grid.lower, grid.upper, optional, other)
 
 
 def reach_in(

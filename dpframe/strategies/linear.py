@@ -19,7 +19,19 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Exclusive, Footprint, Norm, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach
-from dpframe.strategies.base import EVERYONE, Estimate, Moments, Need, Prediction, Source, Workload
+from dpframe.strategies.association import Association, associate, center, read, unit_of
+from dpframe.strategies.base import (
+    EVERYONE,
+    PARTS,
+    WHOLE,
+    Estimate,
+    JointMoments,
+    Moments,
+    Need,
+    Prediction,
+    Source,
+    Workload,
+)
 from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
 
 KNOWN = -1
@@ -197,14 +209,85 @@ class Dispersion:
         return Moments(rows, first, rest, *self.loadings(deviations), self.width / 2)
 
 
-AnyReading: TypeAlias = Reading | Quotient | Dispersion
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A covariance, a correlation or a slope, read off the nine parts of a pair of columns.
+
+    Parameters
+    ----------
+    blocks
+        Positions of the nine parts, in the order of `PARTS`.
+    half_widths
+        Half the widths of the bounds of both columns.
+    kind
+        What is read.
+    """
+
+    blocks: tuple[int, ...]
+    half_widths: tuple[float, float]
+    kind: Association
+
+    def _readings(self) -> dict[str, Reading]:
+        """Return how rows, first and second moments are read, values in half widths."""
+        first, second = (-1, 0, 1), (1, -1, 1)  # of x and of x^2, by part
+        ones = (1, 1, 1)
+        factors = {
+            "rows": (ones, ones),
+            "x": (first, ones),
+            "y": (ones, first),
+            "xx": (second, ones),
+            "yy": (ones, second),
+            "xy": (first, first),
+        }
+        return {
+            name: Reading(
+                {
+                    at: of_x[i] * of_y[j] / WHOLE
+                    for at, (i, j) in zip(self.blocks, PARTS.values(), strict=True)
+                    if of_x[i] * of_y[j]
+                }
+            )
+            for name, (of_x, of_y) in factors.items()
+        }
+
+    def _joint(self, measured: _Measured | None, deviations: _Deviations) -> JointMoments:
+        """Return the moments; with nothing measured, those of one row that predictions are for.
+
+        Both columns then have a standard deviation of a quarter of the width, and no correlation.
+        """
+        readings = self._readings()
+        typical = {"rows": 1.0, "x": 0.0, "y": 0.0, "xx": 0.25, "yy": 0.25, "xy": 0.0}
+        values = {
+            name: np.array([typical[name]]) if measured is None else reading.of(measured)
+            for name, reading in readings.items()
+        }
+        noise = {f"of_{name}": one.loadings(deviations) for name, one in readings.items()}
+        return JointMoments(**values, **noise, half_widths=self.half_widths)  # type: ignore[arg-type]
+
+    def predict(self, deviations: _Deviations, _: int) -> Prediction:
+        """Return the error where both standard deviations are a quarter of the width."""
+        joint = self._joint(None, deviations)
+        at = center(joint)._replace(variances=(np.array([0.25]), np.array([0.25])))
+        unit = unit_of(self.kind, self.half_widths)
+        loadings = {
+            k: float(np.ravel(part)[0]) * unit for k, part in read(self.kind, at)[1].items()
+        }
+        return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
+
+    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
+        """Estimate what is read."""
+        return associate(self._joint(measured, deviations), self.kind)
+
+
+AnyReading: TypeAlias = Reading | Quotient | Dispersion | Pair
 """What an output can be read off."""
 
 
 class Block(NamedTuple):
     """The measured integer `value * values + row * rows` of a source, in every cell.
 
-    `everyone` times all rows of the cell and `square` times the squares are added to it.
+    `everyone` times all rows of the cell and `square` times the squares are added to it. One of a
+    pair of columns is one of `PARTS`.
     """
 
     source: int
@@ -212,6 +295,7 @@ class Block(NamedTuple):
     row: int
     everyone: int = 0
     square: int = 0
+    part: str | None = None
 
     @property
     def parts(self) -> list[tuple[Need, int]]:
@@ -222,6 +306,8 @@ class Block(NamedTuple):
             ((EVERYONE, "rows"), self.everyone),
             ((self.source, "square"), self.square),
         ]
+        if self.part is not None:
+            whole.append(((self.source, self.part), 1))
         return [(need, weight) for need, weight in whole if weight]
 
     def of(self, totals: Mapping[Need, np.ndarray]) -> np.ndarray:
@@ -344,6 +430,8 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
     as whole numbers of 1 / 16.
     """
     parts = parts_of(blocks)
+    if source.other is not None:
+        return _around_parts(source, blocks)
     values = [(source.lower, 0), (source.upper, 0)] if parts == 1 else _around(source)
     found = {
         tuple(
@@ -354,6 +442,17 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
     }
     if source.optional:
         found.add(tuple(block.everyone * parts for block in blocks))
+    return tuple(sorted(found))
+
+
+def _around_parts(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
+    """Return the corners of a pair of columns: one part is all of it, or a row has no values."""
+    found = {
+        tuple(WHOLE * (block.part == part) + block.row + block.everyone for block in blocks)
+        for part in PARTS
+    }
+    if source.optional:
+        found.add(tuple(block.everyone for block in blocks))
     return tuple(sorted(found))
 
 

@@ -20,15 +20,30 @@ With its squares (`plan_bernstein`)
     On integers, `t = 2 x - (l + u)` is y times the width h, and `U = ceil(t^2 / h)` is `y^2` times
     h: the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none is below 0 as
     long as `2 |t| - h <= U <= h`. A row whose value is missing adds 1 to M in their place.
+
+Two columns with their squares and their product (`plan_tensor`)
+    A row adds the nine products of three parts of x and three parts of y: all are at least 0, and
+    add up to 1. So a row moves them by 1 in all, and by no more under Gaussian noise; a replaced
+    row by 2, or by the root of 2. The number of rows, both means, both variances and the
+    covariance are read off them. Rows with a missing value add 1 to M in their place.
 """
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from dpframe.privacy.laws import Law
-from dpframe.strategies.base import EVERYONE, Output, Source, Workload
-from dpframe.strategies.linear import AnyReading, Block, Dispersion, LinearDesign, Quotient, Reading
+from dpframe.strategies.association import Association
+from dpframe.strategies.base import EVERYONE, PARTS, WHOLE, Output, Source, Workload
+from dpframe.strategies.linear import (
+    AnyReading,
+    Block,
+    Dispersion,
+    LinearDesign,
+    Pair,
+    Quotient,
+    Reading,
+)
 
 _Read: TypeAlias = Callable[[Source, Output], AnyReading]
 
@@ -74,6 +89,35 @@ def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
         Block(at, 4, width - 2 * ends, square=1),
     ]
     return _plan(workload, blocks, 4.0 * width, _read_bernstein)
+
+
+def plan_tensor(workload: Workload, law: Law) -> LinearDesign | None:
+    """Plan the measurements; `None` unless all is about one pair of columns, or the rows.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted.
+    law
+        Law of the noise.
+    """
+    outputs = workload.outputs_and_rows
+    about = {output.source for output in outputs if output.is_association}
+    rows = all(output.is_association or output == workload.everyone for output in outputs)
+    if len(about) != 1 or not rows or workload.known_rows:
+        return None
+    (at,) = about
+    blocks = [Block(at, 0, 0, part=part) for part in PARTS]
+    return _plan(workload, blocks, float(WHOLE), _read_tensor)
+
+
+def _read_tensor(source: Source, output: Output) -> AnyReading:
+    """Read an output off the nine parts and M."""
+    if output.kind == "rows":
+        rows = Reading(dict.fromkeys(range(len(PARTS)), 1 / WHOLE))
+        return (rows.plus(len(PARTS), 1.0) if source.optional else rows).whole(WHOLE)
+    kind = cast(Association, output.kind)
+    return Pair(tuple(range(len(PARTS))), source.half_widths, kind)
 
 
 def _only_column(workload: Workload) -> int | None:

@@ -209,6 +209,9 @@ def test_what_was_not_measured_is_refused():
         dpf.select(made, columns=["cost"]).dp.interval(sampling=True)
     with raises(QueryError, "counts, rates", parameter="sampling", value=True):
         frame.dp.std("cost", "ward", epsilon=1).dp.interval(sampling=True)
+    of_pair = frame.dp.corr("cost", "patient", "ward", bounds={"patient": (0, 200)}, epsilon=1)
+    with raises(QueryError, "counts, rates", parameter="sampling", value=True):
+        of_pair.dp.interval(sampling=True)
     with raises(QueryError, "sum", parameter="sampling", value=True):
         made.dp.ratio("total", "n", sampling=True)
     with raises(QueryError, "True or False", parameter="sampling", value=1):
