@@ -253,13 +253,13 @@ class PrivateAccessor:
         return self._ask(association.cov, options, x, y, by)
 
     def corr(
-        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnCall]
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanCall]
     ) -> pd.DataFrame:
         """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`."""
         return self._ask(association.corr, options, x, y, by)
 
     def slope(
-        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnCall]
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanCall]
     ) -> pd.DataFrame:
         """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`."""
         return self._ask(association.slope, options, x, y, by)

@@ -6,7 +6,7 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -109,75 +109,42 @@ class JointMomentsPart(records.Record):
     """What a covariance, a correlation or a slope was read off, so that intervals can be made.
 
     Values count as x and y: how far they are off the middle of their bounds, in halves of their
-    width.
+    width. With degree d, the blocks are, in order, for i and j from 0 to d, the sum of B_i(x)
+    B_j(y), where B_i(x) = C(d, i) ((1 + x) / 2)^i ((1 - x) / 2)^(d - i).
 
     Parameters
     ----------
-    rows
-        The noisy number of rows where both columns have a value.
-    x
-        The noisy sum of x.
-    y
-        The noisy sum of y.
-    xx
-        The noisy sum of x^2.
-    yy
-        The noisy sum of y^2.
-    xy
-        The noisy sum of x y.
-    of_rows
-        By how much one standard deviation of each measured block moves the number of rows.
-    of_x
-        By how much it moves the sum of x.
-    of_y
-        By how much it moves the sum of y.
-    of_xx
-        By how much it moves that of x^2.
-    of_yy
-        By how much it moves that of y^2.
-    of_xy
-        By how much it moves that of x y.
+    parts
+        The noisy sums, by block: nine of degree 2, or 25 of degree 4.
+    deviations
+        By block, the standard deviation of its noise.
     half_widths
         Half the widths of the bounds, in the units of the columns.
     """
 
-    rows: Packed
-    x: Packed
-    y: Packed
-    xx: Packed
-    yy: Packed
-    xy: Packed
-    of_rows: records.ByBlock[float]
-    of_x: records.ByBlock[float]
-    of_y: records.ByBlock[float]
-    of_xx: records.ByBlock[float]
-    of_yy: records.ByBlock[float]
-    of_xy: records.ByBlock[float]
+    parts: records.ByBlock[Packed]
+    deviations: records.ByBlock[float]
     half_widths: tuple[records.NotNegative, records.NotNegative]
+
+    def __post_init__(self) -> None:
+        known = {len(self.parts), len(self.deviations)}
+        records.require(known <= {9} or known <= {25}, "there are 9 or 25 parts")
 
     @property
     def numbers(self) -> JointMoments:
         """The noisy numbers, by numbers of blocks."""
-        found: dict[str, Any] = {"half_widths": self.half_widths}
-        for name in _JOINT:
-            found[name] = np.asarray(unpack(getattr(self, name)))
-            by_block = getattr(self, f"of_{name}")
-            found[f"of_{name}"] = {int(block): by_block[block] for block in by_block}
-        return JointMoments(**found)
-
-
-_JOINT = ("rows", "x", "y", "xx", "yy", "xy")
+        order = sorted(self.parts, key=int)
+        parts = {int(block): np.asarray(unpack(self.parts[block])) for block in order}
+        noise = {int(block): self.deviations[block] for block in order}
+        return JointMoments(parts, noise, self.half_widths)
 
 
 def joint_part(joint: JointMoments, steps: tuple[float, float]) -> JointMomentsPart:
     """Write what a covariance was read off; steps are those of the grids of both columns."""
-    found: dict[str, Any] = {}
-    for name in _JOINT:
-        found[name] = Packed.of(getattr(joint, name))
-        by_block = getattr(joint, f"of_{name}")
-        found[f"of_{name}"] = {str(block): by_block[block] for block in by_block}
+    parts = {str(block): Packed.of(part) for block, part in joint.parts.items()}
+    deviations = {str(block): one for block, one in joint.noise.items()}
     x, y = (half * step for half, step in zip(joint.half_widths, steps, strict=True))
-    return JointMomentsPart(**found, half_widths=(x, y))
+    return JointMomentsPart(parts, deviations, (x, y))
 
 
 WrittenBounds: TypeAlias = tuple[int | float, int | float]
@@ -485,6 +452,11 @@ class AssociationPart(NoisyPart):
     def about(self) -> str:
         """The two columns."""
         return ", ".join(self.pair)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its sampling error can be read off, too."""
+        return len(self.joint.parts) > 9  # noqa: PLR2004 - of degree 2
 
     @property
     def measure(self) -> Association:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.engines.blocks import FrameReader, RowBlock, ends, square_integers, three_parts
+from dpframe.engines.blocks import FrameReader, RowBlock, bernstein_parts, ends, square_integers
 from dpframe.engines.capping import larger_where
 from dpframe.forks import cached_property
 from dpframe.privacy import noise
@@ -284,7 +284,7 @@ class _BlockTerms:
             if own.fill is None:
                 there = np.where(missing, 0, there)
             if term.kind == "part":
-                amounts = amounts * three_parts(integers, own)[part]
+                amounts = amounts * bernstein_parts(integers, own, term.degree)[part]
         return amounts * there
 
     def amounts_everywhere(self, term: Term) -> np.ndarray | int:

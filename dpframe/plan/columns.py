@@ -1,6 +1,6 @@
 """The columns of a release: what each says about its rows, and what it is read from."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, cast
@@ -16,6 +16,7 @@ from dpframe.queries.query import OutputSpec, Statistic
 from dpframe.queries.syntax import as_name
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
+from dpframe.strategies.association import FOURTH
 
 _OF_NUMBERS = ("var", "std", "cov", "corr", "slope", "sampling=True")  # not of times
 
@@ -96,6 +97,8 @@ class SourceKey(NamedTuple):
         For rows: those that satisfy this count as 1, all others as 0.
     other, other_grid
         The second column of a pair, on its grid.
+    degree
+        That of the polynomials that are measured of a pair.
     """
 
     column: Hashable = None
@@ -104,6 +107,7 @@ class SourceKey(NamedTuple):
     met: Condition | None = None
     other: Hashable = None
     other_grid: Grid | None = None
+    degree: int = 2
 
 
 EVERYONE = SourceKey()
@@ -133,7 +137,7 @@ class OutputColumn:
     layered
         Whether it is measured over many cells at once, so that rounding would spoil what adds up.
     sampled
-        Whether squares of its values are measured for its sampling error.
+        Whether what its sampling error takes is measured: squares of its values, or fourth moments.
     other, other_grid, other_bounds
         The same of the second column of a pair.
     """
@@ -173,10 +177,15 @@ class OutputColumn:
     def source(self) -> SourceKey:
         """The rows and values that the output is about."""
         if self.condition is None:
-            pair = self.other, self.other_grid
+            pair = self.other, self.other_grid, FOURTH if self.sampled and self.of_pair else 2
             return SourceKey(self.column, self.grid, self.where, None, *pair)
         there = Condition.all_of(self.where, present(self.condition))
         return SourceKey(where=there, met=Condition.all_of(self.where, met(self.condition)))
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether it is about two columns together."""
+        return self.other_grid is not None
 
     @property
     def is_mean(self) -> bool:
@@ -204,7 +213,19 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     if not asked.of_pair:
         return OutputColumn(*own, sampled=asked.sampled)
     other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
-    return OutputColumn(*own, other=asked.other, other_grid=other, other_bounds=beside)
+    pair = {"other": asked.other, "other_grid": other, "other_bounds": beside}
+    return OutputColumn(*own, sampled=asked.sampled, **pair)  # type: ignore[arg-type]
+
+
+def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
+    """Let all that is about a pair be read off the same parts: the finer ones, if any are."""
+    finer = {replace(out, name=None, kind="corr") for out in outputs if out.of_pair and out.sampled}
+    return [
+        replace(out, sampled=True)
+        if out.of_pair and replace(out, name=None, kind="corr", sampled=True) in finer
+        else out
+        for out in outputs
+    ]
 
 
 def _grid_and_bounds(

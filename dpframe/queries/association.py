@@ -4,12 +4,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
-from dpframe.arguments import is_label
+from dpframe.arguments import check_flag, is_label
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.queries import reading
 from dpframe.queries.query import By, GivenBounds, Keys, OutputSpec, Query, Statistic
 from dpframe.queries.reading import ColumnOptions
+from dpframe.queries.sums_and_means import MeanOptions
 from dpframe.queries.where import Condition
 
 
@@ -23,6 +24,7 @@ class _OfPair(Query):
     x: Hashable = None
     y: Hashable = None
     bounds: GivenBounds = None
+    sampling: bool = False
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
@@ -31,11 +33,16 @@ class _OfPair(Query):
         given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(labels, bounds)
         known = {} if bounds is None else given
         asked = self._statistic
-        return (OutputSpec(asked, asked, self.x, bounds=known, other=self.y),)
+        spec = {"bounds": known, "other": self.y, "sampled": self.sampling}
+        return (OutputSpec(asked, asked, self.x, **spec),)  # type: ignore[arg-type]
 
     @property
     def what(self) -> str:
         """What is computed."""
+        return self._words + ", with what its sampling error takes" * self.sampling
+
+    @property
+    def _words(self) -> str:
         return f"{self._called} of {self.x} and {self.y}"
 
 
@@ -63,8 +70,7 @@ class Slope(_OfPair):
     _called = "slope"
 
     @property
-    def what(self) -> str:
-        """What is computed."""
+    def _words(self) -> str:
         return f"slope of {self.y} on {self.x}"
 
 
@@ -79,6 +85,11 @@ def _of_pair(
         raise QueryError.about("y", "must be another column than x", y)
     groups = reading.groups_of(by, options)
     return (*groups, x, y, reading.bounds_of((x, y), options.get("bounds")))
+
+
+def _sampled(options: MeanOptions) -> bool:
+    check_flag("sampling", options["sampling"])
+    return bool(options["sampling"])
 
 
 @with_keywords
@@ -116,13 +127,17 @@ def cov(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions
 
 
 @with_keywords
-def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions]) -> Correlation:
+def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanOptions]) -> Correlation:
     """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
 
     Parameters
     ----------
     x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `cov`.
+    sampling
+        Whether fourth moments are measured, too, so that `interval(sampling=True)` can say how far
+        off the correlation of a population may be, of which the rows are a sample. The errors of
+        the noise are then about a quarter larger.
 
     Raises
     ------
@@ -134,11 +149,12 @@ def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOption
     >>> corr("miles", "fare", by="zone").words
     'correlation of miles and fare by zone'
     """
-    return Correlation(*_of_pair(x, y, by, options), limits=reading.limits_of(options))
+    given = _of_pair(x, y, by, options)
+    return Correlation(*given, _sampled(options), limits=reading.limits_of(options))
 
 
 @with_keywords
-def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions]) -> Slope:
+def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanOptions]) -> Slope:
     """Describe the slope of the line of least squares that gives y for x, per group.
 
     It is `cov(x, y) / var(x)`, in units of y for a unit of x.
@@ -147,6 +163,8 @@ def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptio
     ----------
     x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `cov`.
+    sampling
+        As in `corr`.
 
     Raises
     ------
@@ -158,4 +176,5 @@ def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptio
     >>> slope("miles", "fare", by="zone").words
     'slope of fare on miles by zone'
     """
-    return Slope(*_of_pair(x, y, by, options), limits=reading.limits_of(options))
+    given = _of_pair(x, y, by, options)
+    return Slope(*given, _sampled(options), limits=reading.limits_of(options))

@@ -19,7 +19,7 @@ from dpframe.queries.grid import Grid
 from dpframe.queries.where import Condition
 
 PART_OF_ONE = 1 << 16
-"""What the three parts of a value of one column add up to."""
+"""What the parts of a value of one column add up to."""
 
 LabelKind: TypeAlias = Literal["string", "int64", "bool", "date", "datetime"]
 """What labels are that are not known beforehand."""
@@ -152,9 +152,9 @@ class Term:
     kind
         "rows": 1; "units": 1 for one of a unit's kept rows; "valid": 1 if the column holds
         a usable number, else 0; "sum": the column's grid integer x; "square": `ceil((2 x - l - u)^2
-        / (u - l))`, with l and u the bounds of the grid; "part": the product of one of three parts
-        of the column and one of the other's, see `dpframe.engines.blocks.three_parts`; "both": 1
-        if both columns hold a usable number.
+        / (u - l))`, with l and u the bounds of the grid; "part": the product of one of the parts
+        of the column and one of the other's, see `dpframe.engines.blocks.bernstein_parts`; "both":
+        1 if both columns hold a usable number.
     column, grid
         The column and its grid, for all but "rows" and "units". Where the grid has a fill, every
         row is valid.
@@ -164,6 +164,8 @@ class Term:
         The second column and its grid, for "part" and "both".
     part
         Which part of either column, for "part".
+    degree
+        The degree of the polynomials of these parts: 2 or 4.
     """
 
     kind: Literal["rows", "units", "valid", "sum", "square", "part", "both"]
@@ -173,6 +175,7 @@ class Term:
     other: Hashable = None
     other_grid: Grid | None = None
     part: tuple[int, int] = (0, 0)
+    degree: int = 2
 
 
 @dataclass(frozen=True, eq=False)

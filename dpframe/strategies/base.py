@@ -5,6 +5,7 @@ combinations of their totals, one noise scale per block, and turns the measured 
 estimates. Neither knows frames.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
@@ -63,14 +64,23 @@ Total: TypeAlias = Literal[
 Need: TypeAlias = tuple[int, str]
 """A total to compute: the position of a source, and which of its totals.
 
-It is "value", "rows", "square" or "units", or one of `PARTS` for a pair of columns.
+It is "value", "rows", "square" or "units", or one of `parts_of_pair`.
 """
 
 WHOLE = 1 << 32
-"""What the nine parts of a pair of values add up to."""
+"""What the parts of a pair of values add up to."""
 
-PARTS = {f"part {i} {j}": (i, j) for i in range(3) for j in range(3)}
-"""The nine parts of a pair: which of the three of its first column, and of its second one."""
+
+def parts_of_pair(degree: int) -> dict[str, tuple[int, int]]:
+    """Return which part of the first column and which of the second one each part of a pair is.
+
+    Examples
+    --------
+    >>> [*parts_of_pair(1)]
+    ['part 0 0', 'part 0 1', 'part 1 0', 'part 1 1']
+    """
+    each = range(degree + 1)
+    return {f"part {i} {j}": (i, j) for i in each for j in each}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +96,17 @@ class Source:
     optional
         Whether a row of the cell may be absent: filtered out, or with a missing value.
     other
-        Of a pair of columns, the integer bounds of the second one: a present row adds nine
-        non-negative integers that add up to `WHOLE`.
+        Of a pair of columns, the integer bounds of the second one: a present row adds non-negative
+        integers that add up to `WHOLE`.
+    degree
+        Of a pair, that of the Bernstein polynomials of either column, whose products these are.
     """
 
     lower: int
     upper: int
     optional: bool
     other: tuple[int, int] | None = None
+    degree: int = 2
 
     @property
     def half_widths(self) -> tuple[float, float]:
@@ -121,7 +134,8 @@ class Output:
     source
         Position of the source in the workload.
     sampled
-        Whether a mean is to say how far values are apart, too, for its sampling error.
+        Whether a mean is to say how far values are apart, too, for its sampling error. The parts of
+        a pair say it by their degree.
     """
 
     kind: Total
@@ -319,32 +333,30 @@ class Moments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointMoments:
-    """The noisy numbers that covariances are read off.
+    """The noisy parts of a pair of columns that covariances are read off.
+
+    With x and y how far values are off the centers of their bounds, in half widths, and d the
+    degree, part (d + 1) i + j is the sum of `B_i(x) B_j(y)`, where `B_i(x) = C(d, i) ((1 + x) /
+    2)^i ((1 - x) / 2)^(d - i)`.
 
     Parameters
     ----------
-    rows, x, y, xx, yy, xy
-        The number of rows, and the sums of x, y, their squares and their product, per cell, where
-        values are how far they are off the centers of their bounds, in half widths.
-    of_rows, of_x, of_y, of_xx, of_yy, of_xy
-        By block, the standard deviation that its noise gives them, with a sign.
+    parts
+        By block, the sum, per cell; blocks are in the order of the parts.
+    noise
+        By block, the standard deviation of its noise.
     half_widths
         Half the widths of the bounds of both columns.
     """
 
-    rows: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    xx: np.ndarray
-    yy: np.ndarray
-    xy: np.ndarray
-    of_rows: Mapping[int, float]
-    of_x: Mapping[int, float]
-    of_y: Mapping[int, float]
-    of_xx: Mapping[int, float]
-    of_yy: Mapping[int, float]
-    of_xy: Mapping[int, float]
+    parts: Mapping[int, np.ndarray]
+    noise: Mapping[int, float]
     half_widths: tuple[float, float]
+
+    @property
+    def degree(self) -> int:
+        """The degree d."""
+        return math.isqrt(len(self.parts)) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

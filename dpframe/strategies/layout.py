@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.association import Association
-from dpframe.strategies.base import EVERYONE, PARTS, WHOLE, Output, Workload
+from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload, parts_of_pair
 from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Pair, Quotient, Reading
 
 _Blocks = dict[Block, int]  # with the position of each
@@ -117,9 +117,10 @@ def _dispersion(workload: Workload, output: Output, rows: Reading, blocks: _Bloc
 
 
 def _read_pair(workload: Workload, output: Output, blocks: _Blocks) -> Pair:
-    """Read what is about a pair of columns off its nine parts, adding these."""
+    """Read what is about a pair of columns off its parts, adding these."""
     source = workload.sources[output.source]
-    places = tuple(_place(blocks, Block(output.source, 0, 0, part=part)) for part in PARTS)
+    names = parts_of_pair(source.degree)
+    places = tuple(_place(blocks, Block(output.source, 0, 0, part=name)) for name in names)
     return Pair(places, source.half_widths, cast(Association, output.kind))
 
 
@@ -178,8 +179,9 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
             if reading.apart is not None:  # off by no more than the sum, for one row
                 yield reading.apart.rest, _OF_SQUARES
         elif isinstance(reading, Pair):
-            # together the nine cost what one of them does: each counts for all
-            yield Reading(dict.fromkeys(reading.blocks, 3 / WHOLE)), 1.0
+            # together the parts cost what one of them does: each counts for all
+            each = math.sqrt(len(reading.blocks)) / WHOLE
+            yield Reading(dict.fromkeys(reading.blocks, each)), 1.0
         elif isinstance(reading, Dispersion):
             # equal to each other, relative to how far a row moves them
             yield reading.rows, 0.25

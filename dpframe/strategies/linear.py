@@ -22,7 +22,6 @@ from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.association import Association, associate, center, read, unit_of
 from dpframe.strategies.base import (
     EVERYONE,
-    PARTS,
     WHOLE,
     Estimate,
     JointMoments,
@@ -31,6 +30,7 @@ from dpframe.strategies.base import (
     Prediction,
     Source,
     Workload,
+    parts_of_pair,
 )
 from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
 
@@ -211,12 +211,12 @@ class Dispersion:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A covariance, a correlation or a slope, read off the nine parts of a pair of columns.
+    """A covariance, a correlation or a slope, read off the parts of a pair of columns.
 
     Parameters
     ----------
     blocks
-        Positions of the nine parts, in the order of `PARTS`.
+        Positions of the parts, in their order.
     half_widths
         Half the widths of the bounds of both columns.
     kind
@@ -227,46 +227,14 @@ class Pair:
     half_widths: tuple[float, float]
     kind: Association
 
-    def _readings(self) -> dict[str, Reading]:
-        """Return how rows, first and second moments are read, values in half widths."""
-        first, second = (-1, 0, 1), (1, -1, 1)  # of x and of x^2, by part
-        ones = (1, 1, 1)
-        factors = {
-            "rows": (ones, ones),
-            "x": (first, ones),
-            "y": (ones, first),
-            "xx": (second, ones),
-            "yy": (ones, second),
-            "xy": (first, first),
-        }
-        return {
-            name: Reading(
-                {
-                    at: of_x[i] * of_y[j] / WHOLE
-                    for at, (i, j) in zip(self.blocks, PARTS.values(), strict=True)
-                    if of_x[i] * of_y[j]
-                }
-            )
-            for name, (of_x, of_y) in factors.items()
-        }
-
-    def _joint(self, measured: _Measured | None, deviations: _Deviations) -> JointMoments:
-        """Return the moments; with nothing measured, those of one row that predictions are for.
-
-        Both columns then have a standard deviation of a quarter of the width, and no correlation.
-        """
-        readings = self._readings()
-        typical = {"rows": 1.0, "x": 0.0, "y": 0.0, "xx": 0.25, "yy": 0.25, "xy": 0.0}
-        values = {
-            name: np.array([typical[name]]) if measured is None else reading.of(measured)
-            for name, reading in readings.items()
-        }
-        noise = {f"of_{name}": one.loadings(deviations) for name, one in readings.items()}
-        return JointMoments(**values, **noise, half_widths=self.half_widths)  # type: ignore[arg-type]
+    def _joint(self, parts: Mapping[int, np.ndarray], deviations: _Deviations) -> JointMoments:
+        noise = {at: deviations[at] / WHOLE for at in self.blocks}
+        return JointMoments(parts, noise, self.half_widths)
 
     def predict(self, deviations: _Deviations, _: int) -> Prediction:
         """Return the error where both standard deviations are a quarter of the width."""
-        joint = self._joint(None, deviations)
+        degree = math.isqrt(len(self.blocks)) - 1
+        joint = self._joint(dict(zip(self.blocks, _typical_parts(degree), strict=True)), deviations)
         at = center(joint)._replace(variances=(np.array([0.25]), np.array([0.25])))
         unit = unit_of(self.kind, self.half_widths)
         loadings = {
@@ -276,7 +244,15 @@ class Pair:
 
     def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
         """Estimate what is read."""
-        return associate(self._joint(measured, deviations), self.kind)
+        parts = {at: measured[at] / WHOLE for at in self.blocks}
+        return associate(self._joint(parts, deviations), self.kind)
+
+
+def _typical_parts(degree: int) -> list[np.ndarray]:
+    """Return the parts of one row, half of it in each of the two places half a half width off."""
+    ends = [0.25**i * 0.75 ** (degree - i) for i in range(degree + 1)]
+    each = [math.comb(degree, i) * (ends[i] + ends[-1 - i]) / 2 for i in range(degree + 1)]
+    return [np.array([own * other]) for own in each for other in each]
 
 
 AnyReading: TypeAlias = Reading | Quotient | Dispersion | Pair
@@ -287,7 +263,7 @@ class Block(NamedTuple):
     """The measured integer `value * values + row * rows` of a source, in every cell.
 
     `everyone` times all rows of the cell and `square` times the squares are added to it. One of a
-    pair of columns is one of `PARTS`.
+    pair of columns is one of its parts.
     """
 
     source: int
@@ -449,7 +425,7 @@ def _around_parts(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, .
     """Return the corners of a pair of columns: one part is all of it, or a row has no values."""
     found = {
         tuple(WHOLE * (block.part == part) + block.row + block.everyone for block in blocks)
-        for part in PARTS
+        for part in parts_of_pair(source.degree)
     }
     if source.optional:
         found.add(tuple(block.everyone for block in blocks))

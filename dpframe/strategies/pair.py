@@ -25,7 +25,8 @@ Two columns with their squares and their product (`plan_tensor`)
     A row adds the nine products of three parts of x and three parts of y: all are at least 0, and
     add up to 1. So a row moves them by 1 in all, and by no more under Gaussian noise; a replaced
     row by 2, or by the root of 2. The number of rows, both means, both variances and the
-    covariance are read off them. Rows with a missing value add 1 to M in their place.
+    covariance are read off them. Rows with a missing value add 1 to M in their place. With five
+    parts of either, of degree 4, they are 25, off which fourth moments are read, too.
 """
 
 import math
@@ -34,7 +35,7 @@ from typing import TypeAlias, cast
 
 from dpframe.privacy.laws import Law
 from dpframe.strategies.association import Association
-from dpframe.strategies.base import EVERYONE, PARTS, WHOLE, Output, Source, Workload
+from dpframe.strategies.base import EVERYONE, WHOLE, Output, Source, Workload, parts_of_pair
 from dpframe.strategies.linear import (
     AnyReading,
     Block,
@@ -107,17 +108,18 @@ def plan_tensor(workload: Workload, law: Law) -> LinearDesign | None:
     if len(about) != 1 or not rows or workload.known_rows:
         return None
     (at,) = about
-    blocks = [Block(at, 0, 0, part=part) for part in PARTS]
+    names = parts_of_pair(workload.sources[at].degree)
+    blocks = [Block(at, 0, 0, part=name) for name in names]
     return _plan(workload, blocks, float(WHOLE), _read_tensor)
 
 
 def _read_tensor(source: Source, output: Output) -> AnyReading:
-    """Read an output off the nine parts and M."""
+    """Read an output off the parts and M."""
+    parts = len(parts_of_pair(source.degree))
     if output.kind == "rows":
-        rows = Reading(dict.fromkeys(range(len(PARTS)), 1 / WHOLE))
-        return (rows.plus(len(PARTS), 1.0) if source.optional else rows).whole(WHOLE)
-    kind = cast(Association, output.kind)
-    return Pair(tuple(range(len(PARTS))), source.half_widths, kind)
+        rows = Reading(dict.fromkeys(range(parts), 1 / WHOLE))
+        return (rows.plus(parts, 1.0) if source.optional else rows).whole(WHOLE)
+    return Pair(tuple(range(parts)), source.half_widths, cast(Association, output.kind))
 
 
 def _only_column(workload: Workload) -> int | None:

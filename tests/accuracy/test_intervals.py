@@ -209,15 +209,21 @@ def test_means_of_no_rows_are_no_bounds_and_may_be_anything(mechanism):
         assert ((bars["low_low"] <= made["low"]) & (made["low"] <= bars["low_high"])).all()
 
 
+X, XX, ONES = np.array([-1, 0, 1]), np.array([1, -1, 1]), np.ones(3)
+READ = {"rows": (ONES, ONES), "x": (X, ONES), "y": (ONES, X), "xx": (XX, ONES), "xy": (X, X)}
+OF = np.array([np.outer(*factors).ravel() for factors in READ.values()])
+"""How moments are read off nine parts."""
+NOISE = 1.0 + np.arange(9) % 4
+
+
 def slope_ends(rows, xx, xy, level):
-    """Ends of the interval of a slope of moments whose noises are all apart, of different sizes."""
-    how, scales = MECHANISMS["gaussian"], {str(at): 1e6 for at in range(6)}
+    """Ends of the interval of a slope of nine parts whose noises are of different sizes."""
+    how, scales = MECHANISMS["gaussian"], {str(at): 1e6 for at in range(9)}
     named = "gaussian", how.title, how.law.name
     part = BlockNoisePart("noise", *named, scales, (), joined=False, common_blocks=())
-    values = {"rows": rows, "x": 20.0, "y": -30.0, "xx": xx, "yy": 60.0, "xy": xy}
-    arrays = {name: np.array([float(value)]) for name, value in values.items()}
-    noise = {f"of_{name}": {at: 1.0 + at} for at, name in enumerate(values)}
-    joint = JointMoments(**arrays, **noise, half_widths=(1.0, 1.0))
+    sums = np.linalg.lstsq(OF, [rows, 20.0, -30.0, xx, xy])[0]
+    parts = {at: sums[[at]] for at in range(9)}
+    joint = JointMoments(parts, dict(enumerate(NOISE)), half_widths=(1.0, 1.0))
     return np.ravel(slope_interval(joint, part, (), level)).tolist()
 
 
@@ -226,8 +232,8 @@ def slope_ends(rows, xx, xy, level):
 def test_ends_of_slopes_are_the_roots_of_a_quadratic(rows, xx, xy, level):
     x, y = 20 / rows, -30 / rows
     top, bottom = xy - rows * x * y, xx - rows * x**2
-    of_top = np.array([x * y, -2 * y, -3 * x, 0, 0, 6])
-    of_bottom = np.array([x**2, -4 * x, 0, 4, 0, 0])
+    of_top = np.array([x * y, -y, -x, 0, 1]) @ OF * NOISE
+    of_bottom = np.array([x**2, -2 * x, 0, 1, 0]) @ OF * NOISE
     z = stats.norm.ppf((1 + level) / 2)
     squares = [a @ b for a, b in ((of_bottom,) * 2, (of_top, of_bottom), (of_top,) * 2)]
     products = bottom**2, top * bottom, top**2

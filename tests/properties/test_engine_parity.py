@@ -113,6 +113,7 @@ def queries(scale, where):
         found["pair"] = dpf.aggregate(
             "k", n=dpf.count(), c=dpf.cov("x", "y"), r=dpf.corr("y", "b", where="x > 0")
         )
+        found["sampled pair"] = dpf.slope("x", "y", "k", where=where, sampling=True)
         found["wide"] = dpf.sum(list("xybcd"), where=where)
         found["few"] = dpf.sum(list("bcd"), "k", where=where, max_true=1)
     return found

@@ -136,8 +136,8 @@ def true_values_without_limit(patch):
 
 
 def parts_of_more_than_one(patch):
-    three_parts = sums.three_parts
-    patch.setattr(sums, "three_parts", lambda *of: tuple(3 * part for part in three_parts(*of)))
+    parts_of = sums.bernstein_parts
+    patch.setattr(sums, "bernstein_parts", lambda *of: [3 * part for part in parts_of(*of)])
 
 
 def the_whole_amount_for_each_table(patch):
