@@ -65,8 +65,9 @@ def interval(
     QueryError
         If the level is not in (0, 1), a flag is neither True nor False, or sampling is True for
         columns whose sampling error is not known (means, correlations and slopes released without
-        `sampling=True`, sums, variances, covariances, quantiles), for groups that were found, or where a unit may have several rows in
-        a group. With `join`, if a label is taken, or the table was unstacked.
+        `sampling=True`, sums, variances, covariances, quantiles), for groups that were found, or
+        where a unit may have several rows in a group. With `join`, if a label is taken, or the
+        table was unstacked.
 
     Notes
     -----
