@@ -19,7 +19,7 @@ from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries import binned, counts, sums_and_means
+from dpframe.queries import association, binned, counts, sums_and_means
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
 from dpframe.queries.margins import margins
@@ -42,6 +42,9 @@ _KINDS: dict[str, Callable[..., Query]] = {
     "mean": sums_and_means.mean,
     "var": sums_and_means.var,
     "std": sums_and_means.std,
+    "cov": association.cov,
+    "corr": association.corr,
+    "slope": association.slope,
     "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,

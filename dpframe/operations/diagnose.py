@@ -20,6 +20,7 @@ from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns import values
 from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import COMPLEX, contain_errors
+from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import SINGLE, check_queries, declaration_of
@@ -29,6 +30,7 @@ from dpframe.operations.release import in_part
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries import counts, sums_and_means
+from dpframe.queries.grid import Grid
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, Cells
 from dpframe.queries.where import Condition
@@ -469,14 +471,33 @@ def _lines_of_source(
         part = f"{part} where {out.where.text}"
         hint = where_hint(out.where, among, rows, found.column)
         yield _Line(part, "condition not met", counted - left, counted, left, hint=hint)
-    if out.grid is None or out.bounds is None:
-        return
-    valued = found.look_at_values(out.column, out.grid, rows)
-    replaced = declaration.column(out.column).missing
+    sides = [(out.column, out.grid, out.bounds)]
+    sides += [(out.other, out.other_grid, out.other_bounds)]
+    for column, grid, bounds in sides:
+        if grid is not None and bounds is not None:
+            said = part if column == out.column else f"values of {column}"
+            yield from _lines_of_column(
+                found, (column, grid, bounds), declaration, (among, rows), said
+            )
+
+
+def _lines_of_column(
+    found: RowTrace,
+    about: tuple[Hashable, Grid, Bounds],
+    declaration: Declaration,
+    masks: tuple[np.ndarray, np.ndarray],
+    part: str,
+) -> Iterator[_Line]:
+    """Say what becomes of the values of a column; masks are of all rows, and of those counted."""
+    column, grid, bounds = about
+    _, rows = masks
+    counted, left = map(int, map(np.count_nonzero, masks))
+    valued = found.look_at_values(column, grid, rows)
+    replaced = declaration.column(column).missing
     hint = "" if replaced in (None, "drop") else f"counted as {replaced}"
-    lower, upper = out.bounds
-    held, classes = _kinds_in(found.column(out.column), rows)
-    wanted, known = kinds_of(out.bounds)
+    lower, upper = bounds
+    held, classes = _kinds_in(found.column(column), rows)
+    wanted, known = kinds_of(bounds)
     unlike = hint
     if classes and not classes & known:
         unlike = f"bounds are of {wanted}, the column holds {held}: no value can match"

@@ -110,6 +110,10 @@ def queries(scale, where):
     if scale == "numbers":
         found["variance"] = dpf.var(["x", "y"], "k", where=where)
         found["deviation"] = dpf.aggregate(s=dpf.std("x", where="y > 0.5"), n=dpf.count())
+        found["pair"] = dpf.aggregate(
+            "k", n=dpf.count(), c=dpf.cov("x", "y"), r=dpf.corr("y", "b", where="x > 0")
+        )
+        found["sampled pair"] = dpf.slope("x", "y", "k", where=where, sampling=True)
         found["wide"] = dpf.sum(list("xybcd"), where=where)
         found["few"] = dpf.sum(list("bcd"), "k", where=where, max_true=1)
     return found
