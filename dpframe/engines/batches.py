@@ -1,8 +1,8 @@
-"""Batches of Parquet files, bounded by the bytes that they take when they are decoded.
+"""Batches of Arrow, bounded by the bytes that they take when they are decoded.
 
-A file says how many bytes its columns have, and not how many they become: a text that is stored
-once in a dictionary takes its place in every row. Such columns are read with their dictionaries,
-and decoded a few rows at a time.
+A Parquet file says how many bytes its columns have, and not how many they become: a text that is
+stored once in a dictionary takes its place in every row. Such columns are read with their
+dictionaries, and decoded a few rows at a time.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -266,7 +266,7 @@ def _decoded_type(kind: Any) -> Any:
 
 _MOST_BYTES = 1 << 26  # of a batch, about
 _VIEWS = 1 << 12  # rows, where it is not known how long their texts are
-_FEW_ROWS = 1 << 18  # of which columns are not worth a thread each
+_SMALL_FILE = 1 << 18  # rows, of which columns are not worth a thread each
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
 _WIDTH = 8  # of other numbers, and of what tells where a text begins
 _CODED = 3  # bytes of a row in a column of codes alone, at most
@@ -298,7 +298,7 @@ def batches_of(
     options = {"pre_buffer": distant, "page_checksum_verification": True}
     reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
     size = _fitting(_row_bytes(metadata, leaves, coded), rows)
-    threads = metadata.num_rows > _FEW_ROWS  # else other files are read meanwhile
+    threads = metadata.num_rows > _SMALL_FILE  # else other files are read meanwhile
     for groups in _row_groups(metadata):
         for batch in reader.iter_batches(size, groups, labels, use_threads=threads):
             longest = sum(_longest_text(batch.column(label)) for label in coded)
