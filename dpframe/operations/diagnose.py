@@ -23,7 +23,7 @@ from dpframe.columns.values import COMPLEX, contain_errors
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
-from dpframe.engines.declared import SINGLE, check_queries, declaration_of
+from dpframe.engines.declared import SINGLE, check_part_held, check_queries, declaration_of
 from dpframe.engines.steps import RowTrace, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError
 from dpframe.operations.release import in_part
@@ -252,7 +252,7 @@ def diagnose(
     declaration = declaration_of(frame).in_part(part)
     if queries is None:
         return _overview(frame, declaration, groups=groups)
-    engine, asked = check_queries(frame, in_part(frame, declaration, queries))
+    engine, asked = check_queries(frame, in_part(declaration, queries))
     tables = {name: table_of(query, declaration) for name, query in asked.items()}
 
     def look(rows: pd.DataFrame) -> dict[Hashable, Any]:
@@ -263,7 +263,7 @@ def diagnose(
             for name, table in tables.items()
         }
 
-    found = _look_at_rows(engine, frame, list(tables.values()), look)
+    found = _look_at_rows(engine, frame, declaration, list(tables.values()), look)
     return found if isinstance(queries, Mapping) else found[SINGLE]
 
 
@@ -280,7 +280,7 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
     everything = sums_and_means.sum(bounded) if bounded else counts.count()
 
     def table(query: Query) -> Table:
-        asked: Any = in_part(frame, declaration, query)
+        asked: Any = in_part(declaration, query)
         return table_of(asked, declaration)
 
     whole = table(everything)
@@ -298,15 +298,20 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
             lines += _lines_of_source(found, out, declaration, found.grouped)
         return _as_frame(lines)
 
-    return _look_at_rows(engine, frame, [whole, *tables.values()], look)
+    return _look_at_rows(engine, frame, declaration, [whole, *tables.values()], look)
 
 
 def _look_at_rows(
-    engine: Engine, frame: Frame, tables: Sequence[Table], look: Callable[[pd.DataFrame], _Result]
+    engine: Engine,
+    frame: Frame,
+    declaration: Declaration,
+    tables: Sequence[Table],
+    look: Callable[[pd.DataFrame], _Result],
 ) -> _Result:
     """Look at the rows; an error shows nothing that could quote private values."""
     labels = list(dict.fromkeys(label for table in tables for label in table.columns))
     engine.check(frame, labels)
+    check_part_held(engine, frame, declaration)
 
     @silent
     def quietly() -> _Result:

@@ -179,6 +179,20 @@ def plan_operation(
     """
     if mechanism != SELECT:
         _refuse_candidates(asked)
+    operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
+    check_part_held(operation.engine, frame, declaration)
+    return operation
+
+
+def _plan_request(
+    frame: Frame,
+    declaration: Declaration,
+    asked: Request,
+    spend: Spend,
+    mechanism: str,
+    *,
+    apart: bool,
+) -> Operation[Any, Any, Any]:
     match asked:
         case Discovery():
             return plan_labels(frame, declaration, asked, spend, mechanism)
@@ -201,13 +215,10 @@ def _refuse_candidates(asked: Request) -> None:
         raise QueryError(f"{why} {way}", parameter="candidates")
 
 
-def in_part(frame: Frame, declaration: Declaration, asked: Request) -> Request:
+def in_part(declaration: Declaration, asked: Request) -> Request:
     """Ask of the rows of one part alone, where the call says which."""
     condition = declaration.part_condition
-    if condition is None:
-        return asked
-    check_part_held(engine_for(frame), frame, declaration)
-    among: Request = _among(condition, asked)
+    among: Request = asked if condition is None else _among(condition, asked)
     return among
 
 
@@ -337,7 +348,7 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     (['A', 'B', 'C'], ['count'])
     """
     declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
-    queries = in_part(frame, declaration, queries)
+    queries = in_part(declaration, queries)
     spend = Spend.among(options)
     record: RecordOptions = {"name": options["name"], "note": options["note"]}
     check_recorded(declaration.ledger, **record)

@@ -17,7 +17,7 @@ from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
 from dpframe.declaration.facts import Declaration, keep_declaration
-from dpframe.engines import engine_for, parquet, units
+from dpframe.engines import engine_for, scans, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.declared import declaration_of
@@ -196,7 +196,7 @@ def same_choices(few):
     stack.enter_context(mock.patch.object(noise, "random_bytes", lambda n: (word * n)[:n]))
     stack.enter_context(mock.patch.object(engine, "_BLOCK", few))
     stack.enter_context(mock.patch.object(units, "_GROUP", few))
-    stack.enter_context(mock.patch.object(parquet, "_BUCKET_ROWS", few))
+    stack.enter_context(mock.patch.object(scans, "_BUCKET_ROWS", few))
     return stack
 
 
