@@ -69,7 +69,17 @@ class LedgerFile:
         self.left: Mark | None = None
         """How the file looked after it was last used; `None` where that does not tell."""
 
-    def looks_like(self, left: Mark | None) -> bool:
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return str(self.path)
+
+    @property
+    def address(self) -> str:
+        """The path that opens it again."""
+        return self.place
+
+    def looks_like(self, left: object) -> bool:
         """Whether nobody wrote to the file since it looked so, as writers count who mean no harm.
 
         What else was done to it is found by whoever reads it.
