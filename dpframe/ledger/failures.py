@@ -58,6 +58,11 @@ def charged_perhaps(where: str) -> ReleaseError:
     )
 
 
+def noise_not_noted(where: str) -> ReleaseError:
+    """Say that a run ends before its noise, which is drawn only where that is on disk."""
+    return ReleaseError(f"{where} cannot be used to note that noise is about to be drawn")
+
+
 def is_damage(error: Exception) -> bool:
     """Whether SQLite says that what is in the file is wrong, not that it cannot work now."""
     return _code(error) not in _KINDS

@@ -20,9 +20,16 @@ import pandas as pd
 from dpframe import errors
 from dpframe.arguments import check_release_name, is_unicode
 from dpframe.calls import with_keywords
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, a_type, quote
+from dpframe.errors import (
+    BudgetExceededError,
+    DeclarationError,
+    LedgerError,
+    ReleaseError,
+    a_type,
+    quote,
+)
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.failures import charged_perhaps
+from dpframe.ledger.failures import charged_perhaps, noise_not_noted
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.parts import Part, check_part
@@ -40,6 +47,36 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
         wrong = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}"
         way = "nothing was charged. If this is another release, give it another name."
         raise errors.AlreadyReleasedError(f"{wrong}: {way}", parameter="name", value=name)
+
+
+MOST_AGAIN = 3
+"""How often a run that was charged may begin again: each time, a crash may tell of the data."""
+
+
+_OF_FIRST_RUN = ("release_id", "released_at", "user", "note")
+"""What the entry of a run has from its first beginning."""
+
+
+def refuse_again(entry: Entry, seen: Chain) -> None:
+    """Refuse to begin a run again that is another one, or whose noise may have been drawn."""
+    name = quote(entry.name)
+    if seen.log.with_id(entry.release_id) != entry:
+        why = f"name={name} was charged for a release that was planned otherwise:"
+    elif seen.log.times_marked("noise", entry.release_id):
+        why = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}:"
+    elif seen.log.times_marked("again", entry.release_id) >= MOST_AGAIN:
+        why = f"name={name} ended before its noise {MOST_AGAIN + 1} times, and begins no more:"
+    else:
+        return
+    way = "nothing was charged. If this is another release, give it another name."
+    raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
+
+
+def refuse_second_noise(entry: Entry, seen: Chain) -> None:
+    """Refuse to draw noise where another run of the same charge did, or may have."""
+    if seen.log.times_marked("noise", entry.release_id):
+        why = f"another run of name={quote(entry.name)} drew the noise of this charge meanwhile"
+        raise ReleaseError(why)
 
 
 def refuse_recorded(release_id: str, seen: Chain) -> None:
@@ -179,6 +216,9 @@ class Ledger:
         _check_column(part)
         self._whole: Ledger | None = None
         self._of_part: Part | None = None
+        self.plan: str | None = None
+        self._earlier: Entry | None = None
+        self._as_planned: Chain | None = None
         self._lock = OneAtATime()
         self._left: object = None
         self._made_in = test = seam.seen()
@@ -304,7 +344,8 @@ class Ledger:
         DeclarationError
             If it is no name.
         """
-        refuse_repeated(check_release_name(name), self._look())
+        if self._earlier is None or self._earlier.name != check_release_name(name):
+            refuse_repeated(check_release_name(name), self._look())
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.
@@ -330,12 +371,41 @@ class Ledger:
             why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
             way = "Releases charge the ledger of their frame by themselves."
             raise DeclarationError(f"{why} {way}", parameter="entry")
+        if self._as_planned is not None:
+            self._append(lambda seen: _decide_again(seen, entry))
+            self._as_planned, _ = self._as_planned.with_entry(entry)
+            return
         try:
             self._append(lambda seen: self._decide(seen, entry))
         except errors.LedgerDiskError as error:
             if not self._may_hold(entry):
                 raise
             raise charged_perhaps(self._where()) from error
+
+    def as_charged(self, entry: Entry) -> Entry:
+        """Return an entry as it was charged, if it is that of a run that begins again."""
+        known = self._earlier
+        if known is None:
+            return entry
+        recorded = {one: getattr(known, one) for one in _OF_FIRST_RUN}
+        return replace(entry, **recorded)
+
+    def note_noise(self, entry: Entry) -> None:
+        """Record that noise for an entry is about to be drawn, if a plan asked for it: once.
+
+        A run that ended before this row can begin again; none can after it.
+
+        Raises
+        ------
+        ReleaseError
+            If another run of the same charge was quicker, or the row cannot be written.
+        """
+        if entry.plan is None:
+            return
+        try:
+            self._append(lambda seen: _decide_noise(seen, entry))
+        except LedgerError as error:
+            raise noise_not_noted(self._where()) from error
 
     def _may_hold(self, entry: Entry) -> bool:
         """Whether an entry is in the file, or nobody can tell."""
@@ -464,7 +534,7 @@ class Ledger:
         return self._status(self._look()) if part is None else self.of_part(part).status()
 
     def _status(self, seen: Chain) -> BudgetStatus:
-        return BudgetStatus.of(seen, self._of_part)
+        return BudgetStatus.of(self._as_planned or seen, self._of_part)
 
     def of_part(self, part: object) -> "Ledger":
         """Return the same ledger, whose status is that of one part of the data.
@@ -479,6 +549,33 @@ class Ledger:
         view = object.__new__(Ledger)
         vars(view).update(vars(self))
         view._whole, view._of_part = self._whole or self, check_part(part)
+        return view
+
+    def of_plan(self, plan: str, name: str) -> "Ledger":
+        """Return the same ledger, charged for a plan: its run begins again if it had no noise yet.
+
+        A run is charged once. If it ended before `note_noise`, then one of the same name and plan
+        is charged nothing, and is planned with what was left when the first one was charged; so
+        `MOST_AGAIN` times.
+
+        Parameters
+        ----------
+        plan
+            SHA-256 of the plan.
+        name
+            Name of the release.
+        """
+        view = object.__new__(Ledger)
+        vars(view).update(vars(self))
+        view._whole, view.plan = self._whole or self, plan
+        seen = self._look()
+        first = seen.log.with_name(name)
+        if first is not None and first.plan == plan:
+            try:
+                refuse_again(first, seen)
+            except errors.AlreadyReleasedError:  # who charges is told
+                return view
+            view._earlier, view._as_planned = first, seen.before(first.release_id)
         return view
 
     def glance(self) -> BudgetStatus:
@@ -593,6 +690,16 @@ def emptied_in_memory(ledger: Ledger) -> Ledger:
 def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
     """Say whom a ledger protects, unless another process was quicker."""
     return (seen, None) if seen.protected is not None else seen.with_protected(protected)
+
+
+def _decide_again(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
+    refuse_again(entry, seen)
+    return seen.with_mark("again", entry.release_id)
+
+
+def _decide_noise(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
+    refuse_second_noise(entry, seen)
+    return seen.with_mark("noise", entry.release_id)
 
 
 def _check_budget(budget: object) -> None:
