@@ -285,7 +285,7 @@ class Ledger:
             store.check_new(taken=test.ledger_at(store.place) is not None)
             test.make_ledger(store.place, cls(budget=budget, part=part))
         else:
-            OneAtATime().hold(lambda _: store.create(header))
+            OneAtATime().hold(lambda _: store.create([header]))
         return cls(path, budget=budget, part=part)
 
     @property
