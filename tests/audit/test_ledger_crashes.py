@@ -163,9 +163,9 @@ ACTS = [spend, release, spend_of_parts]
 @pytest.mark.parametrize(
     ("kills", "way", "act"),
     [
-        *((20, plain, act) for act in ACTS[:2]),
-        *((8, way, act) for way in WAYS[1:] for act in ACTS[:2]),
-        (8, plain, spend_of_parts),
+        *((12, plain, act) for act in ACTS[:2]),
+        *((6, way, act) for way in WAYS[1:] for act in ACTS[:2]),
+        (6, plain, spend_of_parts),
         *(pytest.param(1000, way, act, marks=pytest.mark.audit) for way in WAYS for act in ACTS),
     ],
 )
@@ -218,7 +218,7 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
 @pytest.mark.sampled(every=3)
 @ways
 @pytest.mark.parametrize(
-    ("processes", "shares"), [(2, 200), pytest.param(8, 10_000, marks=pytest.mark.audit)]
+    ("processes", "shares"), [(2, 100), pytest.param(8, 10_000, marks=pytest.mark.audit)]
 )
 def test_many_processes_spend_exactly_the_whole(tmp_path, processes, shares, way):
     path = tmp_path / "x.ledger"
