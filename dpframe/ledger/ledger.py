@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -51,6 +51,19 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
 
 MOST_AGAIN = 3
 """How often a run that was charged may begin again: each time, a crash may tell of the data."""
+
+
+class Run(NamedTuple):
+    """What became of a release that was charged."""
+
+    entry: Entry  # its charge
+    again: int  # how often it was begun again
+    had_noise: bool  # whether its noise was drawn, or may have been
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether it is charged nothing if it begins again."""
+        return not self.had_noise and self.again < MOST_AGAIN
 
 
 _OF_FIRST_RUN = ("release_id", "released_at", "user", "note")
@@ -551,6 +564,15 @@ class Ledger:
         view._whole, view._of_part = self._whole or self, check_part(part)
         return view
 
+    def run_of(self, name: str) -> Run | None:
+        """Return what became of the release of a name; without a plan, it is never begun again."""
+        log = self._look().log
+        first = log.with_name(name)
+        if first is None:
+            return None
+        again, noise = (log.times_marked(what, first.release_id) for what in ("again", "noise"))
+        return Run(first, again, noise > 0 or first.plan is None)
+
     def of_plan(self, plan: str, name: str) -> "Ledger":
         """Return the same ledger, charged for a plan: its run begins again if it had no noise yet.
 
@@ -568,14 +590,10 @@ class Ledger:
         view = object.__new__(Ledger)
         vars(view).update(vars(self))
         view._whole, view.plan = self._whole or self, plan
-        seen = self._look()
-        first = seen.log.with_name(name)
-        if first is not None and first.plan == plan:
-            try:
-                refuse_again(first, seen)
-            except errors.AlreadyReleasedError:  # who charges is told
-                return view
-            view._earlier, view._as_planned = first, seen.before(first.release_id)
+        run = self.run_of(name)
+        if run is not None and run.entry.plan == plan and run.may_begin_again:
+            view._earlier = run.entry
+            view._as_planned = self._look().before(run.entry.release_id)
         return view
 
     def glance(self) -> BudgetStatus:

@@ -294,7 +294,7 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
         convert = moments if column.kind == "mean" else durations
         counted = np.ldexp(estimate.values, exponent) if exponent else estimate.values
         return convert(counted, column.ticks)
-    if column.step == 1:
+    if column.unit == 1:
         return estimate.values
     values: np.ndarray = estimate.values * column.unit
     return values

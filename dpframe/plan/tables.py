@@ -12,7 +12,14 @@ from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration, given_unit
 from dpframe.errors import DeclarationError, QueryError, a_type, quote
 from dpframe.plan.cells import cells_of
-from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, equals_itself, output_of
+from dpframe.plan.columns import (
+    EVERYONE,
+    OutputColumn,
+    SourceKey,
+    equals_itself,
+    output_of,
+    sample_together,
+)
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
@@ -21,7 +28,7 @@ from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Need, Output, Source, Total, Workload
+from dpframe.strategies.base import Need, Output, Source, Total, Workload, parts_of_pair
 from dpframe.strategies.domain import Dimension, Domain
 
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
@@ -230,9 +237,10 @@ def table_of(
     where, options = query.condition, query.options
     layered = query.ranges or bool(query.margins) or of is not None
     bits = _bits(cells) if bits is None else bits
-    outputs = tuple(
+    columns = [
         replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
-    )
+    ]
+    outputs = tuple(sample_together(columns))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
     dropped = _valued(outputs)
@@ -340,6 +348,9 @@ _TOTALS: dict[Statistic, Total] = {
     "rate": "mean",
     "var": "variance",
     "std": "deviation",
+    "cov": "covariance",
+    "corr": "correlation",
+    "slope": "slope",
 }
 
 
@@ -358,15 +369,21 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 
 
 def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
-    pairs = ((out.column, out.grid) for out in outputs)
+    pairs = [(out.column, out.grid) for out in outputs]
+    pairs += [(out.other, out.other_grid) for out in outputs]
     return tuple(dict.fromkeys((column, grid) for column, grid in pairs if grid and grid.drop))
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     """Return the terms that total the values, the rows and the units of the sources."""
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
-    for at, (column, grid, own, true) in enumerate(sources):
-        if grid is None:
+    for at, (column, grid, own, true, other, other_grid, degree) in enumerate(sources):
+        if other_grid is not None:
+            pair = column, grid, own, other, other_grid
+            parts = parts_of_pair(degree).items()
+            terms |= {(at, name): Term("part", *pair, part, degree) for name, part in parts}
+            terms[at, "rows"] = Term("both", *pair)
+        elif grid is None:
             terms[at, "rows"] = Term("rows", where=own)
             if true is not None:
                 terms[at, "value"] = Term("rows", where=true)
@@ -397,7 +414,10 @@ def _source(key: SourceKey) -> Source:
     own, grid = key.where is not None, key.grid
     if grid is None:
         return Source(0, int(key.met is not None), optional=own)
-    return Source(grid.lower, grid.upper, optional=own or (grid.fill is None and not grid.drop))
+    grids = [one for one in (grid, key.other_grid) if one is not None]
+    optional = own or any(one.fill is None and not one.drop for one in grids)
+    other = None if key.other_grid is None else (key.other_grid.lower, key.other_grid.upper)
+    return Source(grid.lower, grid.upper, optional, other, key.degree)
 
 
 def reach_in(

@@ -135,6 +135,23 @@ QUERIES = {
         dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k"), m=dpf.mean("k"), v=dpf.var("k")),
         {},
     ),
+    "covariance": (dpf.cov("x", "k", by="g"), {}),
+    "correlation with a replacement": (dpf.corr("x", "k"), {"missing": MISSING}),
+    "slope that drops": (dpf.slope("x", "k", where="f == 1"), {"missing": DROP}),
+    "sampled slope": (dpf.slope("x", "k", sampling=True), {}),
+    "sampled correlation beside others": (
+        dpf.aggregate("g", n=dpf.count(), r=dpf.corr("x", "k", sampling=True), c=dpf.cov("x", "k")),
+        {"missing": MISSING},
+    ),
+    "slope of a constant": (dpf.slope("k", "x"), {"bounds": (2, 2)}),
+    "covariance beside a count": (
+        dpf.aggregate(by="g", n=dpf.count(), c=dpf.cov("x", "k"), r=dpf.corr("x", "k")),
+        {},
+    ),
+    "covariance beside others": (
+        dpf.aggregate(n=dpf.count(), c=dpf.cov("k", "x"), m=dpf.mean("k", where="f == 1")),
+        {},
+    ),
     "aggregate": (
         dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("x"), m=dpf.mean("x"), t=dpf.sum("k")),
         {},
@@ -237,6 +254,8 @@ UNIT_QUERIES = {
     "units by": dpf.units(by="g"),
     "variance": dpf.var("k", by="g"),
     "variance of all": dpf.aggregate(n=dpf.count(), m=dpf.mean("k"), v=dpf.std("k")),
+    "correlation": dpf.corr("x", "k", by="g", bounds={"x": (0, 1), "k": (-3, 5)}),
+    "sampled slope": dpf.slope("x", "k", by="g", bounds={"x": (0, 1), "k": (-3, 5)}, sampling=True),
     "rate by": dpf.rate("k > 0", by="g"),
     "rate and count": dpf.aggregate(by="g", n=dpf.count(), r=dpf.rate("k > 0")),
     "aggregate": dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k")),
