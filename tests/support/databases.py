@@ -63,7 +63,7 @@ class Server:
 
     def start(self) -> None:
         given = (
-            f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=50"
+            f"-p {self.port} -k {self.folder} -c listen_addresses=localhost -c max_connections=50"
         )
         log = ["-l", str(self.folder / "log"), "-w"]
         self._run("pg_ctl", "-D", str(self.folder / "data"), "-o", given, *log, "start")
@@ -95,6 +95,13 @@ class Server:
     def by_socket(self, url: str) -> str:
         """Return the URL of the same ledger, reached by another way."""
         return f"{url.replace(f'127.0.0.1:{self.port}', '')}&host={self.folder}&port={self.port}"
+
+    def terminate(self) -> None:
+        """End all connections of others."""
+        self.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'dpframe'"
+        )
 
     def run(self, *statements: str) -> list[tuple[object, ...]]:
         """Run statements as the one who may do everything; return what the last one answers."""
