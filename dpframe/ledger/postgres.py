@@ -13,8 +13,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from sqlalchemy import URL, Connection, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -86,12 +87,25 @@ _AGAIN = ("40001", "40P01", "23505")  # another spend was quicker
 _TAKEN = ("42P07", "42710", "42723", "23505")  # a table, a function of that name; two at once
 _ABSENT = ("42P01", "3F000")
 _DAMAGE = ("XX001", "XX002")
-_TEMPORARY = ("08", "53", "55", "57", "58")  # classes: connections, resources, the system
+_TEMPORARY = ("08", "25P03", "53", "55", "57", "58")  # connections, resources, the system
 _STARTING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 _WAY = (
     "Releases need USAGE on the schema dpframe, and SELECT and INSERT on the table: ask whoever "
     "keeps the database."
 )
+
+
+class _Kind(NamedTuple):
+    """How a transaction sees others, and whether it writes."""
+
+    isolation: Literal["READ COMMITTED", "SERIALIZABLE"]
+    writes: bool
+
+
+# each statement that reads sees what was committed before the lock was had
+_READ = _Kind("READ COMMITTED", writes=False)
+_MAKING = _Kind("READ COMMITTED", writes=True)
+_SPEND = _Kind("SERIALIZABLE", writes=True)
 
 
 class _Busy(Exception):  # noqa: N818  # it is caught here
@@ -144,7 +158,7 @@ class LedgerTable:
         """Refuse a name that is taken, and a database that cannot be used."""
         query = text("SELECT to_regclass(:name) IS NOT NULL")
         name = {"name": self._table}
-        found = self._attempt("READ COMMITTED", lambda on: on.execute(query, name).scalar_one())
+        found = self._attempt(_READ, lambda on: on.execute(query, name).scalar_one())
         if taken or found:
             raise self._taken_error()
 
@@ -173,7 +187,7 @@ class LedgerTable:
 
         self.check_new()
         try:
-            self._attempt("READ COMMITTED", made)
+            self._attempt(_MAKING, made)
         except _Busy:
             raise self._taken_error() from None
         except _Cut as cut:
@@ -202,7 +216,7 @@ class LedgerTable:
                 )
             return self._rows(connection, 0)
 
-        return self._transact("READ COMMITTED", everything)
+        return self._transact(_READ, everything)
 
     def rows_after(self, number: int, head: str) -> list[Row]:
         """Read what follows a row that was seen.
@@ -212,7 +226,7 @@ class LedgerTable:
         LedgerError
             If that row is not there any more, or the table cannot be read.
         """
-        return self._transact("READ COMMITTED", lambda on: self._news(on, number, head))
+        return self._transact(_READ, lambda on: self._news(on, number, head))
 
     def append(
         self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
@@ -244,7 +258,7 @@ class LedgerTable:
                 self._insert(connection, [row])
 
         try:
-            self._transact("SERIALIZABLE", appended)
+            self._transact(_SPEND, appended)
         except _Cut as cut:
             row = last[0][1]
             if row is not None and not self._holds(row):
@@ -263,7 +277,7 @@ class LedgerTable:
         given, deadline = {"number": row.number}, time.monotonic() + _PATIENCE
         while True:
             try:
-                found = self._transact("READ COMMITTED", lambda on: on.execute(query, given).all())
+                found = self._transact(_READ, lambda on: on.execute(query, given).all())
                 return [tuple(one) for one in found] == [(row.hash,)]
             except LedgerDiskError:
                 if time.monotonic() > deadline:
@@ -296,7 +310,7 @@ class LedgerTable:
                 raise LedgerAlteredError(broken(self.place, number))
         return rows
 
-    def _transact(self, isolation: Any, act: Callable[[Connection], T]) -> T:
+    def _transact(self, kind: _Kind, act: Callable[[Connection], T]) -> T:
         """Act within a transaction that has the lock; once more where others were quicker."""
         deadline = time.monotonic() + BUSY_SECONDS
         key = (self.place, threading.get_ident())
@@ -316,7 +330,7 @@ class LedgerTable:
             KEEPERS[key] = self
             while True:
                 try:
-                    return self._attempt(isolation, locked)
+                    return self._attempt(kind, locked)
                 except _Busy:
                     if time.monotonic() > deadline:
                         why = f"the ledger {self.place} cannot be used (it is locked):"
@@ -326,17 +340,22 @@ class LedgerTable:
 
         return freed_surely(kept, lambda: KEEPERS.pop(key, None))
 
-    def _attempt(self, isolation: Any, act: Callable[[Connection], T]) -> T:
-        """Open a connection, act, and commit; whatever is raised takes all back."""
+    def _attempt(self, kind: _Kind, act: Callable[[Connection], T]) -> T:
+        """Open a connection, act, and commit what is written; whatever is raised takes all back."""
         opened: list[Connection] = []
         committing = False
 
         def committed() -> T:
             nonlocal committing
-            opened.append(self._engine.connect().execution_options(isolation_level=isolation))
+            opened.append(self._engine.connect())
+            opened[0].execution_options(isolation_level=kind.isolation)
             done = act(opened[0])
-            committing = True
-            opened[0].commit()
+            if kind.writes:
+                committing = True
+                opened[0].commit()
+            else:
+                with suppress(DBAPIError):  # what was read is here
+                    opened[0].rollback()
             return done
 
         def free() -> None:
@@ -374,7 +393,7 @@ class LedgerTable:
             # libpq gives no code to a connection that is refused
             passes = "FATAL" not in said or any(words in said for words in _STARTING)
         else:
-            passes = state[:2] in _TEMPORARY
+            passes = state.startswith(_TEMPORARY)
         if passes:
             return self._unusable(LedgerDiskError, said, "Try again when the server answers.")
         return self._unusable(LedgerError, said, _WAY)
