@@ -73,7 +73,7 @@ def scale_designs(
     # products are rounded: the last digit may be above the limit, which draws would refuse
     if max(widest(design, own) for design, own in scaled) > MAX_SCALE:
         raise _too_wide()
-    return [own for _, own in scaled]
+    return [tuple(map(law.settle, own, design.scales)) for design, own in scaled]
 
 
 def _fractions(factor: float, scales: Sequence[float]) -> list[Fraction]:
@@ -145,7 +145,7 @@ def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -
     wide = _WIDE / widest(design, design.scales)
     own = tuple(wide * scale for scale in design.scales)
     unit: float = moved ** (1 / law.norm) / wide
-    return _predict(law, workload, design, own).variance * unit * unit
+    return _predict(law.limit, workload, design, own).variance * unit * unit
 
 
 def choose_designs(
