@@ -158,7 +158,8 @@ class Table:
         """The column of the number of rows, where a design gives it for free."""
         taken = {out.name for out in self.outputs} | {axis.column for axis in self.cells.axes}
         names = chain(("n", "n_rows"), (f"n_rows_{k}" for k in count(2)))
-        return OutputColumn(next(name for name in names if name not in taken), "count")
+        name = next(name for name in names if name not in taken)
+        return OutputColumn(name, "count", weights=self.outputs[0].weights)
 
     @property
     def asked(self) -> Query:
@@ -236,9 +237,12 @@ def table_of(
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
     dropped = _valued(outputs)
+    # a row may count for nothing
+    always = where is None and not dropped and not any(out.weights for out in outputs)
     # the first source is all rows of a cell, whether they are wanted or not
-    read = _read(outputs)
-    wanted = list(dict.fromkeys([EVERYONE, *(source for source, _ in read)]))
+    read, weights = _read(outputs), outputs[0].weights
+    everyone = EVERYONE._replace(weights=weights)
+    wanted = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
     places = {source: at for at, source in enumerate(wanted)}
     workload = Workload(
         sources=tuple(map(_source, wanted)),
@@ -247,15 +251,16 @@ def table_of(
             for (source, total), out in zip(read, outputs, strict=True)
         ),
         domain=_domain(query, cells),
-        reach=reach_in(declaration, query, cells, caps, always=where is None and not dropped),
+        reach=reach_in(declaration, query, cells, caps, always=always),
         neighboring=declaration.neighboring,
-        has_units=bool(unit),
+        has_units=bool(unit) and weights is None,
         ranges=query.ranges,
         known_rows=known_rows(options.n, cells),
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
         exclusive=exclusive_sets([source.where for source in wanted]),
+        weight=1 if weights is None else weights.grid.upper,
     )
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
 
@@ -358,22 +363,24 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 
 
 def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
-    pairs = ((out.column, out.grid) for out in outputs)
+    pairs = [(out.column, out.grid) for out in outputs]
+    pairs += [(out.weights.column, out.weights.grid) for out in outputs if out.weights]
     return tuple(dict.fromkeys((column, grid) for column, grid in pairs if grid and grid.drop))
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     """Return the terms that total the values, the rows and the units of the sources."""
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
-    for at, (column, grid, own, true) in enumerate(sources):
+    for at, (column, grid, own, true, weights, origin, span) in enumerate(sources):
         if grid is None:
-            terms[at, "rows"] = Term("rows", where=own)
+            terms[at, "rows"] = Term("rows", where=own, weights=weights)
             if true is not None:
-                terms[at, "value"] = Term("rows", where=true)
+                terms[at, "value"] = Term("rows", where=true, weights=weights)
         else:
-            terms[at, "value"] = Term("sum", column, grid, own)
-            terms[at, "rows"] = Term("valid", column, grid, own)
-            terms[at, "square"] = Term("square", column, grid, own)
+            terms[at, "value"] = Term("sum", column, grid, own, weights, origin, span)
+            terms[at, "rows"] = Term("valid", column, grid, own, weights)
+            if weights is None:
+                terms[at, "square"] = Term("square", column, grid, own)
     return terms
 
 
@@ -397,7 +404,10 @@ def _source(key: SourceKey) -> Source:
     own, grid = key.where is not None, key.grid
     if grid is None:
         return Source(0, int(key.met is not None), optional=own)
-    return Source(grid.lower, grid.upper, optional=own or (grid.fill is None and not grid.drop))
+    optional = own or (grid.fill is None and not grid.drop)
+    if key.weights is None:
+        return Source(grid.lower, grid.upper, optional)
+    return Source(-int(grid.lower < key.origin), int(grid.upper > key.origin), optional)
 
 
 def reach_in(

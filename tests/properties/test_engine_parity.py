@@ -112,6 +112,14 @@ def queries(scale, where):
         found["deviation"] = dpf.aggregate(s=dpf.std("x", where="y > 0.5"), n=dpf.count())
         found["wide"] = dpf.sum(list("xybcd"), where=where)
         found["few"] = dpf.sum(list("bcd"), "k", where=where, max_true=1)
+        found["weighted"] = dpf.aggregate(
+            "k",
+            where=where,
+            n=dpf.count(weights="y"),
+            m=dpf.mean("x", weights="y"),
+            s=dpf.sum("x", weights="y", where="b == b"),
+            r=dpf.rate("x > 0.5", weights="y"),
+        )
     return found
 
 
