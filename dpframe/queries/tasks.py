@@ -117,7 +117,8 @@ class Cells:
     def size(self) -> int:
         """Number of cells."""
         if self.margins:
-            return sum(self.of_margin(margin).size for margin in self.margins)
+            sizes = [len(axis) for axis in self.axes]
+            return sum(math.prod(sizes[at] for at in margin) for margin in self.margins)
         return self.product if self.chosen is None else len(self.chosen)
 
     @property
