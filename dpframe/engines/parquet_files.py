@@ -11,13 +11,17 @@ from itertools import compress
 from typing import Any, Self, TypeAlias
 from urllib.parse import unquote
 
-import numpy as np
 import pandas as pd
 
-from dpframe.columns import filters
 from dpframe.columns.arrow import pa
 from dpframe.engines.batches import Layout, batches_of, common_type, plain_array, plain_type
-from dpframe.engines.sources import attrs_of, folder_values, missing_column, other_type
+from dpframe.engines.sources import (
+    attrs_of,
+    folder_values,
+    missing_column,
+    other_type,
+    possible_files,
+)
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
 from dpframe.queries.where import Condition
@@ -315,17 +319,9 @@ class ParquetFiles:
 
     def where(self, conditions: Sequence[Condition | None]) -> Self:
         """Leave out files whose folders say that no row satisfies any of some conditions."""
-        if not self.folders:
+        kept = possible_files(conditions, self.folders, self._said)
+        if kept is None:
             return self
-        demands: list[Condition] = []
-        for one in conditions:
-            demand = None if one is None else one.within(self.folders)
-            if demand is None:
-                return self
-            demands.append(demand)
-        labels = {label for demand in demands for label in demand.columns}
-        said = pd.DataFrame({label: self._said(label) for label in labels})
-        kept = np.logical_or.reduce([filters.keep(demand, said) for demand in demands])
         chosen = object.__new__(type(self))
         vars(chosen).update(vars(self), _files=[*compress(self._files, kept)])
         return chosen
