@@ -12,7 +12,7 @@ from dpframe.engines.blocks import FrameReader, RowBlock, ends, square_integers,
 from dpframe.engines.capping import larger_where
 from dpframe.forks import cached_property
 from dpframe.privacy import noise
-from dpframe.queries.tasks import Cells, Task, Term, Weights
+from dpframe.queries.tasks import Cells, RowWeights, Task, Term
 from dpframe.queries.where import Condition
 
 _Amounts = Mapping[int, np.ndarray | int]
@@ -273,7 +273,7 @@ class _BlockTerms:
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
 
-    def _weighted(self, term: Term, weights: Weights) -> np.ndarray:
+    def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:
         """Return what the rows add to a term where each counts for its weight."""
         own, _ = self._block.snap(weights.column, weights.grid)  # 0 where it is missing
         if term.grid is None:

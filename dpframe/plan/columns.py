@@ -14,7 +14,7 @@ from dpframe.queries import where as conditions
 from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.query import OutputSpec, Statistic
 from dpframe.queries.syntax import as_name
-from dpframe.queries.tasks import Weights
+from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
 
@@ -103,7 +103,7 @@ class SourceKey(NamedTuple):
     grid: Grid | None = None
     where: Condition | None = None
     met: Condition | None = None
-    weights: Weights | None = None
+    weights: RowWeights | None = None
     origin: int = 0
     span: int = 0
 
@@ -149,7 +149,7 @@ class OutputColumn:
     condition: Condition | None = None
     layered: bool = False
     sampled: bool = False
-    weights: Weights | None = None
+    weights: RowWeights | None = None
 
     @property
     def ticks(self) -> Ticks | None:
@@ -248,7 +248,7 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
 _WEIGHT_BITS = 30  # products with a column on its grid stay below 2**64
 
 
-def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> Weights:
+def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> RowWeights:
     """Resolve the column of weights, which are no less than 0."""
     facts = declaration.column(label)
     if facts.bounds is None:
@@ -262,7 +262,7 @@ def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> Weights
         way = f"Declare bounds={{{label!r}: (0, largest weight)}}."
         text = f"weights={quote(label)} {rule} {way}"
         raise DeclarationError(text, parameter="bounds", label=label, value=facts.bounds)
-    return Weights(label, grid, (lower, upper))
+    return RowWeights(label, grid, (lower, upper))
 
 
 def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:

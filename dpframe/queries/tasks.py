@@ -141,7 +141,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RowWeights:
     """What a row counts for, in place of 1.
 
     Parameters
@@ -183,7 +183,7 @@ class Term:
     column: Hashable = None
     grid: Grid | None = None
     where: Condition | None = None
-    weights: Weights | None = None
+    weights: RowWeights | None = None
     origin: int = 0
     span: int = 0
 
