@@ -253,3 +253,19 @@ def test_grids_of_weights_leave_room_for_products():
     out = output_of(OutputSpec("income", "mean", "income", weights="w"), declared)
     assert out.weights.grid.upper <= 2**30
     assert out.grid.upper - out.grid.lower <= 2**33
+
+
+@pytest.mark.parametrize(
+    ("bounds", "mean"),
+    [((0, 100), 20), ((18, 90), 45), ((15, 95), 85), ((-1, 1), 0.0), ((0, 1), 0.05)],
+)
+@pytest.mark.parametrize("noise", [("laplace", 0.0), ("gaussian", 1e-6)])
+def test_a_weighted_mean_is_better_than_two_sums_at_half_the_privacy(bounds, mean, noise):
+    frame, (mechanism, delta) = pd.DataFrame({"x": [mean] * 9_000, "w": [2.0] * 9_000}), noise
+    dpf.declare(frame, bounds={"x": bounds, "w": (0, 5)}, privacy_unit=dpf.EACH_ROW)
+    top, bottom = (
+        frame.dp.preview(one, epsilon=0.5, delta=delta / 2, mechanism=mechanism)["std_error"].item()
+        for one in (dpf.sum("x", weights="w"), dpf.count(weights="w"))
+    )
+    made = frame.dp.mean("x", weights="w", epsilon=1, delta=delta, mechanism=mechanism)
+    assert math.hypot(top, mean * bottom) / 18_000 > 1.38 * made.dp.std_error.iloc[0, 0]
