@@ -156,7 +156,7 @@ def test_noise_is_that_of_a_count_times_the_largest_weight():
     )
     assert mean / total == pytest.approx(3.7, rel=0.02)
     shown = frame.dp.preview(OUTPUTS["income"], epsilon=1, rows=1000)
-    assert shown["per"].item() == "cell of 1,000 weighted total"
+    assert shown["per"].item() == "cell of weighted total 1,000"
     certificate = frame.dp.count(weights="w", epsilon=0.5, mechanism="laplace").dp.certificate
     noise = certificate.columns[0].noise
     assert noise.scale * noise.step == pytest.approx(3.7 / 0.5, rel=1e-6)
