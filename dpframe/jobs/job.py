@@ -23,7 +23,7 @@ from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders
 from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.privacy.selection import SELECT
-from dpframe.queries import binned, counts, sums_and_means
+from dpframe.queries import association, binned, counts, sums_and_means
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import Discovery, discover
@@ -47,6 +47,9 @@ QUERIES: dict[str, Callable[..., Query]] = {
     "mean": sums_and_means.mean,
     "var": sums_and_means.var,
     "std": sums_and_means.std,
+    "cov": association.cov,
+    "corr": association.corr,
+    "slope": association.slope,
     "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,
@@ -468,8 +471,10 @@ def _bins(section: Section, key: str) -> Any:
     return {column: _edges(table, column) for column in given}
 
 
-def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
-    """Read weights of tables: a list such as {table = ["sex", "age"], weight = 4}."""
+def _weights(section: Section, key: str) -> Any:
+    """Read a column of weights; or those of tables, {table = ["sex", "age"], weight = 4} each."""
+    if section.table.get("kind") != "margins":
+        return section.get(key, str)
     found = {}
     for given in section.get(key, list):
         table = given.get("table") if isinstance(given, dict) else None

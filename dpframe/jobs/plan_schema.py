@@ -62,12 +62,13 @@ _DTYPE = _one_of(get_args(LabelKind))
 _OUTPUT = {"$ref": "#/$defs/output"}
 _COLUMNS = {"anyOf": [_TEXT, _LIST]}
 _FORMS: dict[str, Mapping[str, Any]] = {
-    **dict.fromkeys(("where", "condition", "column", "objective"), _TEXT),
+    **dict.fromkeys(("where", "condition", "column", "x", "y", "objective"), _TEXT),
     **dict.fromkeys(("by", "columns"), _COLUMNS),
     "keys": {"anyOf": [_GROUPS, _by_column(_GROUPS)]},
     "bounds": {"anyOf": [_PAIR, _by_column(_PAIR)]},
     "bins": {"anyOf": [_WHOLE, _EDGES, _by_column(_EDGES)]},
-    "weights": {"type": "array", "items": _WEIGHT},
+    "weights": {"anyOf": [_TEXT, {"type": "array", "items": _WEIGHT}]},
+    "candidates": _LIST,
     "other": {"type": ["string", "integer", "object"]},
     "n": {"anyOf": [_NUMBER, _PAIR]},
     "q": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]},

@@ -107,7 +107,7 @@ def preview_job(
         except errors.DPFrameError as error:
             raise _place_error(job, error) from None
     declared = declared.in_part(job.options["part"])
-    asked: Any = in_part(frame, declared, job.queries)
+    asked: Any = in_part(declared, job.queries)
     needed = job.data.columns_for(stored.labels, declared, asked.values())
     notes += [] if run is None else [_begins_again(run)]
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)

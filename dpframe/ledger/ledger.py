@@ -30,12 +30,12 @@ from dpframe.errors import (
 )
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
-from dpframe.ledger.file import LedgerFile, Mark
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
+from dpframe.ledger.store import Store, store_at
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, float_below, round_up
 
@@ -233,24 +233,25 @@ class Ledger:
         self._earlier: Entry | None = None
         self._as_planned: Chain | None = None
         self._lock = OneAtATime()
-        self._left: Mark | None = None
+        self._left: object = None
         self._made_in = test = seam.seen()
-        self._file = file = None if path is None else LedgerFile(_checked_path(path))
-        made: Ledger | None = None if file is None or test is None else test.ledger_at(file.path)
+        self._store: Store | None = None if path is None else store_at(path)
+        store = self._store
+        made: Ledger | None = None if store is None or test is None else test.ledger_at(store.place)
         if made is not None:
             self._seen: Chain = made._seen
-        elif file is not None:
+        elif store is not None:
             with _no_garbage():
-                rows = self._lock.hold(lambda _: file.all_rows())
-                self._seen = Chain.of_rows(rows, str(self.path))
-            self._left = file.left
+                rows = self._lock.hold(lambda _: store.all_rows())
+                self._seen = Chain.of_rows(rows, store.place)
+            self._left = store.left
         elif budget is not None:
             self._seen, _ = Chain.start(seam.new_id(), budget, part)
         if part is not None and part != self.part:
-            rule = f"must be that of the ledger {self.path}, {quote(self.part)}"
+            rule = f"must be that of {self._where()}, {quote(self.part)}"
             raise DeclarationError.about("part", rule, part, "Leave part= out.")
         if budget is not None and budget != self.budget:
-            rule = f"must be that of the ledger {self.path}, {self.budget}"
+            rule = f"must be that of {self._where()}, {self.budget}"
             shown = f"budget {rule}, got {budget}. Leave budget= out, or choose another path."
             raise DeclarationError(shown, parameter="budget", value=budget)
 
@@ -291,19 +292,19 @@ class Ledger:
         _check_budget(budget)
         _check_column(part)
         _, header = Chain.start(seam.new_id(), budget, part)
-        file = LedgerFile(_checked_path(path))
+        store = store_at(path)
         test = seam.current()
         if test is not None:
-            file.check_new(taken=test.ledger_at(file.path) is not None)
-            test.make_ledger(file.path, cls(budget=budget, part=part))
+            store.check_new(taken=test.ledger_at(store.place) is not None)
+            test.make_ledger(store.place, cls(budget=budget, part=part))
         else:
-            OneAtATime().hold(lambda _: file.create(header))
+            OneAtATime().hold(lambda _: store.create([header]))
         return cls(path, budget=budget, part=part)
 
     @property
     def path(self) -> Path | None:
         """Where the file is; `None` for a ledger in memory."""
-        return None if self._file is None else self._file.path
+        return None if self._store is None else self._store.path
 
     @property
     def budget(self) -> Budget:
@@ -464,13 +465,14 @@ class Ledger:
                     f"{self._where()} is in use by this very thread, which a signal has "
                     "interrupted: nothing was charged. Release after the signal was handled."
                 )
-            if self._file is None:
+            if self._store is None:
                 self._seen, _ = decide(self._seen)
                 return
-            self._seen = self._file.append(  # now that it is on disk
-                *self._place(), lambda news: decide(self._seen.extend(news, str(self.path)))
+            place = self._store.place
+            self._seen = self._store.append(  # now that it is on disk
+                *self._last_row(), lambda news: decide(self._seen.extend(news, place))
             )
-            self._left = self._file.left
+            self._left = self._store.left
 
         self._lock.hold(append)
 
@@ -492,8 +494,8 @@ class Ledger:
         charged = self._in_use()
         if charged is not self:
             return charged._look()
-        if self._file is not None:
-            self._lock.hold(self._look_at_file)
+        if self._store is not None:
+            self._lock.hold(self._read_news)
         return self._seen
 
     @property
@@ -509,22 +511,22 @@ class Ledger:
         if self.is_of_another_test:
             why = f"{self._where()} was made inside a testing block that has ended:"
             raise LedgerError(f"{why} nothing was charged. Make one where it is used.")
-        if test is None or (self._made_in is not None and self._file is None):
+        if test is None or (self._made_in is not None and self._store is None):
             return self
         stand_in: Ledger = test.stand_in(self)
         return stand_in
 
-    def _look_at_file(self, again: bool) -> None:
-        if self._file is not None and not again:  # a signal handler is told what was last seen
-            news = self._file.rows_after(*self._place())
-            self._seen = self._seen.extend(news, str(self.path))
-            self._left = self._file.left
+    def _read_news(self, again: bool) -> None:
+        if self._store is not None and not again:  # a signal handler is told what was last seen
+            news = self._store.rows_after(*self._last_row())
+            self._seen = self._seen.extend(news, self._store.place)
+            self._left = self._store.left
 
-    def _glance_at_file(self, again: bool) -> None:
-        if self._file is not None and not again and not self._file.looks_like(self._left):
-            self._look_at_file(again)
+    def _glance_at_store(self, again: bool) -> None:
+        if self._store is not None and not again and not self._store.looks_like(self._left):
+            self._read_news(again)
 
-    def _place(self) -> tuple[int, str]:
+    def _last_row(self) -> tuple[int, str]:
         """Give number and hash of the last row seen."""
         return self._seen.log.rows - 1, self._seen.log.head
 
@@ -605,8 +607,8 @@ class Ledger:
             If the file was found to be changed, or cannot be used.
         """
         charged = self._in_use()
-        if charged._file is not None:
-            charged._lock.hold(charged._glance_at_file)
+        if charged._store is not None:
+            charged._lock.hold(charged._glance_at_store)
         return self._status(charged._seen)
 
     def last_status(self) -> BudgetStatus:
@@ -649,20 +651,23 @@ class Ledger:
         if seam.seen() is not None:
             why = "a ledger cannot be pickled or copied inside a testing block:"
             raise LedgerError(f"{why} another process would charge its file.")
-        if self._file is None:
+        if self._store is None:
             raise LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "
                 "again. Keep it in a file, dpf.Ledger.create(path, budget=...), to share it."
             )
-        return _reopen, (str(self.path), self.ledger_id)
+        return _reopen, (self._store.address, self.ledger_id)
 
     def __repr__(self) -> str:
         """Show what it is, as of the last look."""
-        where = "in memory" if self._file is None else f"in {self.path}"
+        place = place_of(self)
+        where = "in memory" if place is None else f"in {place}"
         return f"<Ledger {where}: {self.budget}, {self._seen.log.releases} releases>"
 
     def _where(self) -> str:
-        return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
+        return (
+            "the ledger of this frame" if self._store is None else f"the ledger {self._store.place}"
+        )
 
 
 @contextmanager
@@ -675,6 +680,11 @@ def _no_garbage() -> Iterator[None]:
     finally:
         if looked:
             gc.enable()
+
+
+def place_of(ledger: Ledger) -> str | None:
+    """Return where the rows of a ledger are, as messages say it; `None`: in memory."""
+    return None if ledger._store is None else ledger._store.place
 
 
 def copy_in_memory(ledger: Ledger) -> Ledger:
@@ -723,24 +733,11 @@ def _check_column(part: object) -> None:
         raise DeclarationError.about("part", rule, part, 'For instance, part="week".')
 
 
-def _checked_path(path: object) -> Path:
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(text, str) or not text or "\0" in text:
-        way = "For a ledger in memory, give budget= alone."
-        raise DeclarationError.about("path", "must be the path of a file", path, way)
-    try:
-        os.fsencode(text)
-    except UnicodeEncodeError:
-        rule = f"path must be one that this system can write, got path={text!a}."
-        raise LedgerError(rule, parameter="path", value=text) from None
-    return Path(text)
-
-
 def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:
-        why = f"{path} is another ledger than the one that was copied:"
+        why = f"{place_of(ledger)} is another ledger than the one that was copied:"
         way = f"{ledger.ledger_id} instead of {ledger_id}. Put back the file of the latter."
         raise LedgerError(f"{why} {way}")
     return ledger

@@ -14,7 +14,7 @@ from pyarrow import feather, orc
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines import batches, engine_for, parquet
+from dpframe.engines import batches, engine_for, scans
 from dpframe.engines.batches import common_type
 from dpframe.errors import DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
@@ -97,7 +97,7 @@ def test_a_source_is_read_again_and_again(form, tmp_path, monkeypatch):
     scan.dp.declare(keys={"zone": ["A"]}, privacy_unit="rider", max_rows=4, budget=dpf.Budget(9))
     for small in (False, True):
         if small:
-            monkeypatch.setattr(parquet, "_BUCKET_ROWS", 5)
+            monkeypatch.setattr(scans, "_BUCKET_ROWS", 5)
         released = scan.dp.count("zone", where="fare < 40", epsilon=1e-6, denoise=None)
         assert list(released.index) == ["A"]
     everything = scan.dp.diagnose()
@@ -215,14 +215,14 @@ def test_errors_of_a_source_after_the_charge_quote_nothing():
 
     scan = dpf.scan(reader)
     scan.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(1))
-    refresh = parquet.ScannedFrame.tables
+    refresh = scans.ScannedFrame.tables
 
     def tables(self, *given):
         late.append(1)
         return refresh(self, *given)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ReleaseError) as caught:
-        patch.setattr(parquet.ScannedFrame, "tables", tables)
+        patch.setattr(scans.ScannedFrame, "tables", tables)
         scan.dp.count("zone", epsilon=0.5)
     assert "flu" not in str(caught.value)
     assert scan.dp.budget.spent.epsilon == 0.5

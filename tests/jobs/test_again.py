@@ -37,7 +37,7 @@ def test_a_run_whose_files_are_lost_is_not_done(tmp_path, capsys, lost):
 
 
 def test_a_run_that_failed_after_the_charge_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from dpframe.engines.parquet import ScanEngine
+    from dpframe.engines.scans import ScanEngine
 
     plan = planned(tmp_path, ("trips-{month}.csv", "trips-{month}.parquet"))
     TRIPS.to_parquet(tmp_path / "trips-2024-03.parquet")
