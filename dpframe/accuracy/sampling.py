@@ -16,7 +16,7 @@ from dpframe.certificates.parts import MarginsPart, SignsPart, ThresholdPart
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.laws import GAUSSIAN, IndependentSum
 from dpframe.privacy.noise_sum import Value, norm
-from dpframe.strategies.association import Moment, center, fourth_moments, read, unit_of
+from dpframe.strategies.association import NoisyMoment, center, fourth_moments, read, unit_of
 from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import variances
 
@@ -251,7 +251,7 @@ def slope_variance(
 
 
 def _sum_of_moments(
-    moments: Mapping[tuple[int, int], Moment], weights: Mapping[tuple[int, int], np.ndarray]
+    moments: Mapping[tuple[int, int], NoisyMoment], weights: Mapping[tuple[int, int], np.ndarray]
 ) -> np.ndarray:
     """Return a sum of moments that cannot be negative: at least half of its standard error."""
     pairs = [(weight, *moments[powers]) for powers, weight in weights.items()]

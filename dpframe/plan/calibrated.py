@@ -6,6 +6,7 @@ on public facts alone.
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,15 +49,21 @@ def scale_designs(
     norm = law.norm
     balanced = _balance_scales(designs, law)
     pairs = [(design, own) for (_, design), own in zip(designs, balanced, strict=True)]
+    times = Counter(id(design) for design, _ in pairs)  # tables of one kind share a design
+    each = {id(design): (design, own) for design, own in pairs}
 
     def loss(factor: float) -> Fraction:
-        moved = (design.movement(_fractions(factor, own), law) for design, own in pairs)
+        moved = (
+            times[at] * design.movement(_fractions(factor, own), law)
+            for at, (design, own) in each.items()
+        )
         return sum(moved, start=Fraction(0))
 
-    moved = Fraction(math.fsum(design.movement(own, law) for design, own in pairs))
+    moves = {at: design.movement(own, law) for at, (design, own) in each.items()}
+    moved = Fraction(math.fsum(moves[at] for at in times.elements()))
     if moved == 0:
         return balanced
-    largest = Fraction(max(widest(design, own) for design, own in pairs))
+    largest = Fraction(max(widest(design, own) for design, own in each.values()))
     if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
         raise _too_wide()
     # floats say where to start, and fractions judge
@@ -66,7 +73,7 @@ def scale_designs(
     # products are rounded: the last digit may be above the limit, which draws would refuse
     if max(widest(design, own) for design, own in scaled) > MAX_SCALE:
         raise _too_wide()
-    return [own for _, own in scaled]
+    return [tuple(map(law.settle, own, design.scales)) for design, own in scaled]
 
 
 def _fractions(factor: float, scales: Sequence[float]) -> list[Fraction]:
@@ -115,18 +122,22 @@ def _balance_scales(
     designs: Sequence[tuple[Workload, Design]], law: Law
 ) -> list[tuple[float, ...]]:
     """Relative scales at which every design moves in proportion to its best share."""
-    balanced, norm = [], law.norm
     if len(designs) == 1:
         return [designs[0][1].scales]
-    for workload, design in designs:
-        moved = design.movement(design.scales, law)
-        if moved == 0:
-            balanced.append(design.scales)
-            continue
-        variance = _unit_variance(workload, design, law, moved)
-        factor = (moved / variance ** (norm / (norm + 2))) ** (1 / norm) if variance else 1.0
-        balanced.append(tuple(factor * scale for scale in design.scales))
-    return balanced
+    works = {id(design): work for work, design in designs}
+    each = {id(design): design for _, design in designs}
+    balanced = {at: _balance(works[at], design, law) for at, design in each.items()}
+    return [balanced[id(design)] for _, design in designs]
+
+
+def _balance(workload: Workload, design: Design, law: Law) -> tuple[float, ...]:
+    """Relative scales at which a design moves in proportion to its best share."""
+    moved, norm = design.movement(design.scales, law), law.norm
+    if moved == 0:
+        return design.scales
+    variance = _unit_variance(workload, design, law, moved)
+    factor = (moved / variance ** (norm / (norm + 2))) ** (1 / norm) if variance else 1.0
+    return tuple(factor * scale for scale in design.scales)
 
 
 def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -> float:
@@ -134,7 +145,7 @@ def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -
     wide = _WIDE / widest(design, design.scales)
     own = tuple(wide * scale for scale in design.scales)
     unit: float = moved ** (1 / law.norm) / wide
-    return _predict(law, workload, design, own).variance * unit * unit
+    return _predict(law.limit, workload, design, own).variance * unit * unit
 
 
 def choose_designs(
@@ -144,7 +155,7 @@ def choose_designs(
 
     Each candidate is given the same part of the allowance, alone; that with the least relative
     variance is taken, the first among equals. Beside other tables, one may do as well or better
-    with the plain designs of the law.
+    with the plain designs of the law. Tables of one kind share a design.
 
     Parameters
     ----------
@@ -155,20 +166,19 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    own = [_fitting(how.planners(work), work, how.law) for work in workloads]
-    if not any(own):
+    kinds = [work.kind for work in workloads]
+    each = dict(zip(kinds, workloads, strict=True))
+    own = {kind: _fitting(how.planners(work), work, how.law) for kind, work in each.items()}
+    if not any(own.values()):
         return None
     if len(workloads) > 1:
-        own = [
-            [*designs, *_fitting(how.plain_planners(work), work, how.law)]
-            for designs, work in zip(own, workloads, strict=True)
-        ]
-    if not all(own):
+        for kind, work in each.items():
+            own[kind] += _fitting(how.plain_planners(work), work, how.law)
+    if not all(own.values()):
         return None
     part = allowed / len(workloads)
-    return [
-        _least(designs, work, how.law, part) for designs, work in zip(own, workloads, strict=True)
-    ]
+    best = {kind: _least(own[kind], work, how.law, part) for kind, work in each.items()}
+    return [best[kind] for kind in kinds]
 
 
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
@@ -307,10 +317,11 @@ def _calibrate_anew(
         return None
     pairs = list(zip(workloads, designs, strict=True))
     scaled = scale_designs(pairs, how.law, allowed)
-    return tuple(
-        _predict(how.law, work, design, scales)
-        for (work, design), scales in zip(pairs, scaled, strict=True)
-    )
+    made = {}
+    for (work, design), scales in zip(pairs, scaled, strict=True):
+        if id(design) not in made:
+            made[id(design)] = _predict(how.law, work, design, scales)
+    return tuple(made[id(design)] for design in designs)
 
 
 def _predict(law: Law, work: Workload, design: Design, scales: tuple[float, ...]) -> Calibrated:

@@ -25,7 +25,7 @@ from dpframe.strategies.base import Estimate, JointMoments
 Association: TypeAlias = Literal["covariance", "correlation", "slope"]
 
 _Loadings = dict[int, np.ndarray]
-Moment: TypeAlias = tuple[np.ndarray, _Loadings]
+NoisyMoment: TypeAlias = tuple[np.ndarray, _Loadings]
 """A noisy sum of products of powers, and what the noise of the blocks does to it."""
 
 _LEAST = 1e-12  # of a variance, in squared half widths
@@ -43,7 +43,9 @@ class Centered(NamedTuple):
     of_variances: tuple[_Loadings, _Loadings]
 
 
-def moment(joint: JointMoments, powers: tuple[int, int], means: tuple[np.ndarray, ...]) -> Moment:
+def moment(
+    joint: JointMoments, powers: tuple[int, int], means: tuple[np.ndarray, ...]
+) -> NoisyMoment:
     """Return the noisy sum of `(x - m_x)^a (y - m_y)^b`, and what noise does to it.
 
     A polynomial is the sum of its Bernstein coefficients times the parts, where that of `(x - m)^a`
@@ -91,7 +93,7 @@ def _middle(joint: JointMoments) -> tuple[np.ndarray, _Loadings, tuple[np.ndarra
 def center(joint: JointMoments) -> Centered:
     """Return the moments around the means; variances are at least one standard error."""
     rows, of_rows, means = _middle(joint)
-    found: list[Moment] = []
+    found: list[NoisyMoment] = []
     for mean, powers in zip(means, ((2, 0), (0, 2)), strict=True):
         squares, of_squares = moment(joint, powers, means)
         value = np.clip(squares / rows, 0, 1 - mean**2)
@@ -106,7 +108,7 @@ def center(joint: JointMoments) -> Centered:
     return Centered(rows, covariance, (v_x, v_y), moved, (of_x, of_y))
 
 
-def fourth_moments(joint: JointMoments) -> dict[tuple[int, int], Moment]:
+def fourth_moments(joint: JointMoments) -> dict[tuple[int, int], NoisyMoment]:
     """Return the moments around the means of four factors in all, by the powers of x and y."""
     *_, means = _middle(joint)
     return {(a, FOURTH - a): moment(joint, (a, FOURTH - a), means) for a in range(FOURTH + 1)}

@@ -6,8 +6,8 @@ estimates. Neither knows frames.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -121,6 +121,9 @@ class Source:
         return (min(lower, 0), max(upper, 0)) if self.optional else (lower, upper)
 
 
+_ONE_CELL = Domain()
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """A released column.
@@ -203,6 +206,21 @@ class Workload:
     has_units: bool = False
     ranges: bool = False
     exclusive: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def kind(self) -> Hashable:
+        """What designs depend on: workloads that are equal in it have the same ones.
+
+        Where a unit is in one cell, and nothing is measured over many, it does not matter how many
+        cells there are.
+        """
+        if self.known_rows is not None:
+            return id(self)  # arrays are not compared
+        reach = self.reach
+        alone = reach.full + (reach.rest > 0) <= 1 and self.neighboring == "add_remove"
+        if self.is_layered or not alone:
+            return self
+        return replace(self, domain=_ONE_CELL, reach=replace(reach, cells=1))
 
     @property
     def is_layered(self) -> bool:

@@ -179,9 +179,9 @@ on_server = [pytest.mark.server, pytest.mark.audit]
 @pytest.mark.parametrize(
     ("kills", "way", "act"),
     [
-        *((20, plain, act) for act in ACTS[:2]),
-        *((8, way, act) for way in WAYS[1:] for act in ACTS[:2]),
-        (8, plain, spend_of_parts),
+        *((12, plain, act) for act in ACTS[:2]),
+        *((6, way, act) for way in WAYS[1:] for act in ACTS[:2]),
+        (6, plain, spend_of_parts),
         *(pytest.param(1000, way, act, marks=pytest.mark.audit) for way in WAYS for act in ACTS),
         *(pytest.param(20, by_server, act, marks=on_server) for act in ACTS),
         *(pytest.param(300, by_server, act, marks=on_server) for act in ACTS),
@@ -237,7 +237,7 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
 @pytest.mark.parametrize(
     ("processes", "shares", "way"),
     [
-        *((2, 200, way) for way in WAYS),
+        *((2, 100, way) for way in WAYS),
         *(pytest.param(8, 10_000, way, marks=pytest.mark.audit) for way in WAYS),
         pytest.param(8, 800, by_server, marks=on_server),
     ],

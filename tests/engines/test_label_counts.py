@@ -169,6 +169,7 @@ def test_a_frame_without_labels_has_none(frames, kind):
     assert len(found.units) == 0
 
 
+@pytest.mark.full
 def test_two_million_labels_of_one_unit_take_seconds():
     labels = pd.Series(np.arange(2_000_000).astype("U8"), dtype=object)
     frame = pd.DataFrame({"zone": labels, "u": 1})

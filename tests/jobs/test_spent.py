@@ -68,7 +68,7 @@ def full(*_, **__):
         ">/dev/full",
         pytest.param(">&-", marks=pytest.mark.full),
         pytest.param("--json >/dev/full 2>/dev/full", marks=pytest.mark.full),
-        ">&- 2>&- <&-",
+        pytest.param(">&- 2>&- <&-", marks=pytest.mark.full),
     ],
 )
 def test_what_cannot_be_printed_was_spent_nevertheless(plan, streams):

@@ -485,6 +485,7 @@ def released_ranks(tied, quantiles, monkeypatch=None, factor=1.0):
     return ranks_off(values, released, quantiles), bound
 
 
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("tied", TIED)
 @pytest.mark.parametrize("quantiles", [[0.5], [0.9], [0.25, 0.5, 0.75]])
 def test_ranks_are_as_far_off_as_previewed_at_most(tied, quantiles):
@@ -498,6 +499,7 @@ def test_too_wide_noise_is_beyond_what_is_previewed(monkeypatch):
     assert too_many_beyond(off, bound)
 
 
+@pytest.mark.full
 def test_distances_that_only_add_up_do_not_hold_where_rows_share_a_value():
     deciles = [k / 10 for k in range(1, 10)]
     off, bound = released_ranks("all equal", deciles)

@@ -80,7 +80,7 @@ CALLS = {
 }
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=7, full=3)
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_answers_as_for_numbers_of_the_combinations(made, name):
     found, expected = (exactly(CALLS[name], made(unit)) for unit in (PAIR, "number"))

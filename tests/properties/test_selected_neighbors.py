@@ -51,6 +51,7 @@ def frame_of(rest, unit, facts):
     return frame
 
 
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("caps", CASES)
 @pytest.mark.parametrize(
