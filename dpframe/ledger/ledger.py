@@ -199,10 +199,13 @@ class Ledger:
     older copy: write `head` down elsewhere, and look it up in `to_frame()`. The file must be on a
     disk of this computer, not on a network share.
 
+    For several machines, `postgresql://host/database?ledger=visits` in place of a path names a
+    table in PostgreSQL, with the same promises; the extra `postgres` is needed.
+
     Parameters
     ----------
     path
-        The file, which must be there. `None`: in memory.
+        The file, or the URL of a database; it must be there. `None`: in memory.
     budget
         The total budget of everything charged to this ledger. Beside a path it may be left out, and
         must be that of the file.
@@ -272,7 +275,7 @@ class Ledger:
         Parameters
         ----------
         path
-            The file, in a folder that is there.
+            The file, in a folder that is there; or the URL of a database.
         budget
             The total budget of everything charged to it.
         part
@@ -310,7 +313,7 @@ class Ledger:
 
     @property
     def path(self) -> Path | None:
-        """Where the file is; `None` for a ledger in memory."""
+        """Where the file is; `None` for a ledger in memory, or in a database."""
         return None if self._store is None else self._store.path
 
     @property
@@ -385,7 +388,8 @@ class Ledger:
         LedgerError
             If the file cannot be written, or was changed.
         ReleaseError
-            If the disk failed when the entry was on it, or may have been: it counts as spent.
+            If the disk failed, or a connection ended, when the entry was there, or may have been:
+            it counts as spent.
         """
         if not isinstance(entry, Entry):
             why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
