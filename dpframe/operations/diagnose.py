@@ -32,7 +32,7 @@ from dpframe.plan.tables import Table, table_of
 from dpframe.queries import counts, sums_and_means
 from dpframe.queries.grid import Grid
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Axis, BinAxis, Cells
+from dpframe.queries.tasks import Axis, BinAxis, Cells, Weights
 from dpframe.queries.where import Condition
 from dpframe.steps.matching import constants_compared, may_match
 
@@ -459,6 +459,9 @@ def _lines_of_values(found: RowTrace, table: Table, declaration: Declaration) ->
     """Say what becomes of the values in the rows that are counted."""
     for out in {out.source: out for out in table.outputs}.values():
         yield from _lines_of_source(found, out, declaration, found.kept)
+    weights = table.outputs[0].weights
+    if weights is not None:
+        yield from _lines_of_weights(found, weights, declaration)
     most = table.workload.most
     if most is not None:
         true, kept = found.dropped_true(most)
@@ -501,17 +504,46 @@ def _lines_of_column(
     replaced = declaration.column(column).missing
     hint = "" if replaced in (None, "drop") else f"counted as {replaced}"
     lower, upper = bounds
-    held, classes = _kinds_in(found.column(column), rows)
-    wanted, known = kinds_of(bounds)
-    unlike = hint
-    if classes and not classes & known:
-        unlike = f"bounds are of {wanted}, the column holds {held}: no value can match"
+    unlike = _unlike_bounds(found, column, bounds, rows) or hint
     for step, number in (("missing", valued.missing), (_unlike(lower), valued.unusable)):
         left -= number if replaced is None else 0
         why = hint if step == "missing" else unlike
         yield _Line(part, step, number, counted, left, hint=why)
     for step, number in ((f"below {lower}", valued.below), (f"above {upper}", valued.above)):
         yield _Line(part, step, number, counted, left, hint="clipped")
+
+
+def _lines_of_weights(
+    found: RowTrace, weights: Weights, declaration: Declaration
+) -> Iterator[_Line]:
+    """Say what becomes of the weights of the rows that are counted, and of their total."""
+    rows, (lower, upper) = found.kept, weights.bounds
+    counted, part = int(np.count_nonzero(rows)), f"weights {weights.column}"
+    valued = found.look_at_values(weights.column, weights.grid, rows)
+    replaced = declaration.column(weights.column).missing
+    hint = f"counted as {replaced if isinstance(replaced, int | float) else 0}"
+    unlike = _unlike_bounds(found, weights.column, weights.bounds, rows) or hint
+    added, taken = found.clipped_weight(weights, rows)
+    up = f"clipped: {added:.2%} more of the weighted total"
+    down = f"clipped: {taken:.2%} less of the weighted total"
+    for step, number, why in (
+        ("missing", valued.missing, hint),
+        (_unlike(lower), valued.unusable, unlike),
+        (f"below {lower}", valued.below, up),
+        (f"above {upper}", valued.above, down),
+    ):
+        yield _Line(part, step, number, counted, counted, hint=why)
+
+
+def _unlike_bounds(
+    found: RowTrace, label: Hashable, bounds: Sequence[object], rows: np.ndarray
+) -> str:
+    """Say so where a column holds nothing that its bounds are of."""
+    held, classes = _kinds_in(found.column(label), rows)
+    wanted, known = kinds_of(bounds)
+    if not classes or classes & known:
+        return ""
+    return f"bounds are of {wanted}, the column holds {held}: no value can match"
 
 
 def _unlike(lower: object) -> str:

@@ -272,7 +272,7 @@ def _table_of_needed(
 def _by_mechanism(facts: Mapping[Plan, dict[Any, Any]], measure: str, show: _Show) -> pd.DataFrame:
     """Put one kind of error beside facts about plans; means have none in cells of unknown size."""
     rows = [
-        own | {label: one[measure] for label, one in show(plan).items() if one["per"] != PER_ROWS}
+        own | {name: one[measure] for name, one in show(plan).items() if one["per"] not in PER_ROWS}
         for plan, own in facts.items()
     ]
     index = pd.Index([plan.mechanism for plan in facts], name="mechanism")
@@ -286,7 +286,7 @@ def _excess(limits: Wanted, measure: str, show: _Show) -> Callable[[Plan], float
         outputs = show(plan)
         called = measure.removesuffix("_95")
         largest = _limits(limits, called, outputs, tables=in_tables(plan))
-        if any(outputs[label]["per"] == PER_ROWS for label in largest):
+        if any(outputs[label]["per"] in PER_ROWS for label in largest):
             why = "the error of a mean depends on the number of rows of its cell:"
             way = "give rows=, for instance rows=100."
             raise QueryError(f"{why} {way}", parameter="rows")

@@ -209,7 +209,7 @@ def _plan_request(
 def _refuse_candidates(asked: Request) -> None:
     """Refuse values to select among where nothing is selected."""
     queries: Iterable[object] = asked.values() if isinstance(asked, Mapping) else (asked,)
-    if any(isinstance(query, Quantile) and query.candidates is not None for query in queries):
+    if any(getattr(query, "candidates", None) is not None for query in queries):
         why = 'candidates= are selected among: add mechanism="select".'
         way = "Where quantiles are read off numbers of rows, give edges, bins=[...]."
         raise QueryError(f"{why} {way}", parameter="candidates")

@@ -19,6 +19,7 @@ from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
+from dpframe.strategies.weighted import WeightedDesign
 
 _WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows
 
@@ -111,7 +112,7 @@ def _relative_variance(workload: Workload, predictions: Sequence[Prediction]) ->
     """Return the relative variance of one table."""
     outputs = (*workload.outputs, workload.everyone)
     errors = {
-        output: prediction.error_compared / workload.width(output)
+        output: prediction.error_compared / (workload.width(output) * workload.weight)
         for output, prediction in zip(outputs, predictions, strict=False)
     }
     wanted = sum(errors[output] ** 2 for output in workload.outputs)
@@ -184,7 +185,10 @@ def choose_designs(
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
     """Designs of the strategies that apply."""
     made = [planner(workload, law) for planner in planners]
-    return [design for design in made if design is not None]
+    designs = [design for design in made if design is not None]
+    if workload.weight == 1:
+        return designs
+    return [WeightedDesign(design, workload.weight) for design in designs]
 
 
 def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fraction) -> Design:

@@ -192,6 +192,8 @@ class Workload:
         matters, in place of single cells.
     exclusive
         Sources that exclude each other: a row of the cell is present in one of a set at most.
+    weight
+        What a row counts for at most: it adds any part of so many times what is said of it.
     """
 
     sources: tuple[Source, ...]
@@ -206,6 +208,7 @@ class Workload:
     has_units: bool = False
     ranges: bool = False
     exclusive: tuple[tuple[int, ...], ...] = ()
+    weight: int = 1
 
     @property
     def kind(self) -> Hashable:

@@ -116,6 +116,14 @@ def queries(scale, where):
         found["sampled pair"] = dpf.slope("x", "y", "k", where=where, sampling=True)
         found["wide"] = dpf.sum(list("xybcd"), where=where)
         found["few"] = dpf.sum(list("bcd"), "k", where=where, max_true=1)
+        found["weighted"] = dpf.aggregate(
+            "k",
+            where=where,
+            n=dpf.count(weights="y"),
+            m=dpf.mean("x", weights="y"),
+            s=dpf.sum("x", weights="y", where="b == b"),
+            r=dpf.rate("x > 0.5", weights="y"),
+        )
     return found
 
 
