@@ -25,7 +25,7 @@ from dpframe.jobs.output_files import lost_files
 from dpframe.jobs.released_files import opened_ledger, without_certificates
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
-from dpframe.ledger.ledger import MOST_AGAIN, Ledger, Run
+from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger
 
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1
@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     or before, but not written or said as it should be. 75: others keep the ledger, or a disk is
     full. 128 and the number of a signal: it was stopped by that.
     """
+    answers.forget_hidden()
     with stoppable(leaving=leaving) as stops:
         try:
             code = _ran(arguments)
@@ -142,11 +143,15 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         sys.exit(done.code if written else UNREADABLE)
 
 
-def _path(text: str) -> Path:
+def _nonempty(text: str) -> str:
     """Read an argument; an empty one would name the folder one is in."""
     if not text:
         raise argparse.ArgumentTypeError("must be the path of a file, got ''")
-    return Path(text)
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(_nonempty(text))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -191,7 +196,7 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
     several: dict[str, Any] = {"action": "append", "default": []}
     value = "what {NAME} stands for in the plan"
     add("--set", type=_setting, metavar="NAME=VALUE", help=value, **several)
-    add("--data", type=_path, metavar="PATH", help="in place of data.path", **several)
+    add("--data", type=_nonempty, metavar="PATH", help="in place of data.path", **several)
     add("--name", help="in place of release.name")
     add("--note", help="in place of release.note")
     add("--overwrite", action="store_true", help="replace files that are there")
@@ -249,7 +254,7 @@ def _words(job: Job, tried: Tried) -> str:
     there = "" if job.ledger.exists() else " (not made yet)"
     lines = [
         f"Release    {job.options['name']!r}",
-        f"Reads      {_columns(tried)} of {_list_places(job.data.paths)}",
+        f"Reads      {_columns(tried)} of {_list_places(job.data.places)}",
         f"Writes     {_list_places(places)}",
         f"Ledger     {job.ledger}{there}",
         repr(_of_part(job, tried.ledger).status()),
@@ -318,7 +323,7 @@ def _await_noise(job: Job) -> None:
         time.sleep(_PAUSE)
 
 
-def _run_of(job: Job) -> Run | None:
+def _run_of(job: Job) -> ChargedRun | None:
     """Return what the ledger knows of the run of a job, as far as it can be read."""
     try:
         return opened_ledger(job.ledger).run_of(job.options["name"])
@@ -326,7 +331,7 @@ def _run_of(job: Job) -> Run | None:
         return None
 
 
-def _is_new(run: Run) -> bool:
+def _is_new(run: ChargedRun) -> bool:
     """Whether a run was charged so lately that it may not have written its files yet."""
     age = datetime.now(UTC) - datetime.fromisoformat(run.entry.released_at)
     return age < timedelta(seconds=_PATIENCE)

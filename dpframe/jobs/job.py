@@ -3,7 +3,6 @@
 import importlib
 import io
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -71,7 +70,7 @@ class Overrides:
     """What is given in the call of a job, in place of what the plan says."""
 
     values: Mapping[str, str] = field(default_factory=dict)  # what placeholders stand for, by name
-    data: tuple[Path, ...] = ()  # paths of the data
+    data: tuple[str, ...] = ()  # paths of the data
     name: str | None = None  # name of the release in the ledger
     note: str | None = None  # what else to keep with it
     allow_imports: bool = False  # whether a schema may be imported from a module
@@ -114,7 +113,7 @@ class Job:
         queries = {name: _without(query, "files") for name, query in table["queries"].items()}
         text = _canonical([release, data, queries, table.get("declare")])
         named = {one: self.source.values[one] for one in placeholders(text)}
-        given = [os.path.abspath(path) for path in self.data.paths] if self.data.given else None
+        given = [str(place) for place in self.data.places] if self.data.given else None
         return sha256(_canonical([text, named, given, self.source.read]).encode()).hexdigest()
 
 
@@ -442,7 +441,7 @@ def _ledger(section: Section) -> Path:
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
-    return section.source.path.parent / path
+    return section.path("path", path)
 
 
 def _budget(section: Section) -> Budget | None:

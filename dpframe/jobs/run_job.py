@@ -22,7 +22,7 @@ from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
-from dpframe.ledger.ledger import MOST_AGAIN, Ledger, Run, copy_in_memory
+from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger, copy_in_memory
 from dpframe.ledger.parts import is_text
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
@@ -76,6 +76,8 @@ def preview_job(
     What depends on rows are the released numbers alone, so that the rest can be seen without any:
     cost, errors, groups, and whether the files can be written.
     """
+    if with_data:
+        job = replace(job, data=job.data.expanded())
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
     stored = job.data.stored_types() if with_data else Stored(_named_columns(job), job.data.types)
@@ -109,7 +111,7 @@ def preview_job(
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
 
-def _run_of(job: Job, ledger: Ledger) -> Run | None:
+def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
     """Return what became of an earlier run of the same name, which must have had the same plan."""
     name = job.options["name"]
     run = ledger.run_of(name)
@@ -121,7 +123,7 @@ def _run_of(job: Job, ledger: Ledger) -> Run | None:
     return run
 
 
-def _begins_again(run: Run) -> str:
+def _begins_again(run: ChargedRun) -> str:
     """Say that a run costs nothing, and how often one still will."""
     left = MOST_AGAIN - run.again
     return (
@@ -132,6 +134,7 @@ def _begins_again(run: Run) -> str:
 
 def release_job(job: Job, *, overwrite: bool = False) -> Done:
     """Try a job, read the data, release in one charge, and write the files."""
+    job = replace(job, data=job.data.expanded())
     tried = preview_job(job, overwrite=overwrite)
     ledger = _opened_ledger(job, job.ledger)
     frame = job.data.frame(tried.needed)

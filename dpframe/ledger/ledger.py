@@ -60,7 +60,7 @@ MOST_AGAIN = 3
 """How often a run that was charged may begin again: each time, a crash may tell of the data."""
 
 
-class Run(NamedTuple):
+class ChargedRun(NamedTuple):
     """What became of a release that was charged."""
 
     entry: Entry  # its charge
@@ -631,14 +631,14 @@ class Ledger:
         view._whole, view._of_part = self._whole or self, check_part(part)
         return view
 
-    def run_of(self, name: str) -> Run | None:
+    def run_of(self, name: str) -> ChargedRun | None:
         """Return what became of the release of a name; without a plan, it is never begun again."""
         log = self._look().log
         first = log.with_name(name)
         if first is None:
             return None
         again, noise = (log.times_marked(what, first.release_id) for what in ("again", "noise"))
-        return Run(first, again, noise > 0 or first.plan is None)
+        return ChargedRun(first, again, noise > 0 or first.plan is None)
 
     def of_plan(self, plan: str, name: str) -> "Ledger":
         """Return the same ledger, charged for a plan: its run begins again if it had no noise yet.

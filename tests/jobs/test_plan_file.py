@@ -211,7 +211,7 @@ def test_settings_go_before_values_of_the_plan(tmp_path):
 
 def test_what_is_given_in_the_call_goes_before_the_plan(tmp_path):
     plan = planned(tmp_path)
-    given = Overrides({"month": "3"}, (tmp_path / "x.csv",), "other", "why")
+    given = Overrides({"month": "3"}, (str(tmp_path / "x.csv"),), "other", "why")
     job = read_plan(plan, given)
     assert job.data.paths == (tmp_path / "x.csv",)
     assert (job.options["name"], job.options["note"]) == ("other", "why")
