@@ -22,6 +22,7 @@ from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import lost_files
+from dpframe.jobs.plan_schema import plan_schema
 from dpframe.jobs.released_files import (
     LedgerPlace,
     ledger_place,
@@ -60,6 +61,7 @@ class Command:
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None  # adds its own options
     several: bool = False  # whether it takes several files, one by one
     together: bool = False  # whether it takes several files at once
+    alone: bool = False  # whether it takes none
 
 
 def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> int:
@@ -105,7 +107,9 @@ def _ran(arguments: Sequence[str] | None) -> int:
     """Run a command and say what came of it."""
     given = _parse_command(arguments)
     command = COMMANDS[given.command]
-    if command.together:
+    if command.alone:
+        found = [answers.answer_of(given.command, partial(command.run, given, None))]
+    elif command.together:
         found = [answers.answer_of(str(given.output), partial(command.run, given, given.files))]
     else:
         files = without_certificates(given.files) if command.several else [given.file]
@@ -136,7 +140,7 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
         if command.several or command.together:
             one.add_argument("files", type=_path, nargs="+", metavar="FILE")
-        else:
+        elif not command.alone:
             kind = _ledger if name == "ledger" else _path
             one.add_argument("file", type=kind, metavar="FILE")
         one.add_argument("--json", action="store_true", help="print facts for a program")
@@ -272,7 +276,7 @@ def _words(job: Job, tried: Tried) -> str:
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
         "no interval shows; dpf.diagnose does, on the private data.",
     ]
-    if "1 / rows" in set(tried.table["per"]):
+    if "1 / rows" in set(tried.table.get("per", ())):
         lines.append("Means and rates: divide by the rows of a group, or give --rows N.")
     return "\n".join(lines)
 
@@ -455,6 +459,12 @@ def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:
     return Answer(str(path), "\n".join(words), facts, code, tuple(problems))
 
 
+def print_schema(_: argparse.Namespace, __: object) -> Answer:
+    """Print the JSON Schema of plans, for editors."""
+    schema = plan_schema()
+    return Answer("schema", json.dumps(schema, indent=1), {"schema": schema})
+
+
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
@@ -484,5 +494,6 @@ COMMANDS: dict[str, Command] = {
     "release": Command(
         "release what a plan asks for, and write the files", release_plan, _plan_options
     ),
+    "schema": Command("print the JSON Schema of plan files, for editors", print_schema, alone=True),
 }
 """All commands, by name."""

@@ -95,12 +95,14 @@ def preview_job(
         tried.check_name(name)
         try:
             spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
-            table = preview(frame, job.queries, **spend, rows=rows)
-            fits = bool(table["fits"].all())
+            if not job.is_alone:
+                spend["rows"] = rows  # of queries whose errors depend on them
+            table = preview(frame, job.request, **spend)
+            # of what is looked for, the first row has the mechanism that is used
+            fits = bool(table["fits"].iloc[0] if job.is_alone else table["fits"].all())
             notes = check_places(job, overwrite=overwrite, here=with_data)
             if fits:
-                released = by_table(release(frame, job.queries, **job.options), job.queries)
-                try_to_write(job, released, here=with_data)
+                try_to_write(job, _released(job, frame), here=with_data)
         except _CLEAR:
             raise
         except errors.DPFrameError as error:
@@ -155,7 +157,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
 def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFrame]:
     """Release; whatever ends this after the charge is a `ReleaseError`."""
     try:
-        frames = by_table(release(frame, job.queries, **job.options), job.queries)
+        frames = _released(job, frame)
         set_stage(Stage.SPENT)
     except errors.ReleaseError:
         set_stage(Stage.SPENT)
@@ -171,6 +173,12 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
     else:
         return frames
     raise errors.ReleaseError(f"the release was ended after its amount was charged: {ended}.")
+
+
+def _released(job: Job, frame: Frame) -> dict[str, pd.DataFrame]:
+    """Release what a job asks for, and return its tables by name."""
+    made: Any = release(frame, job.request, **job.options)
+    return by_table({name: made for name in job.queries} if job.is_alone else made, job.queries)
 
 
 def _may_be_charged(ledger: Ledger, name: str) -> bool:

@@ -332,3 +332,8 @@ def test_every_placeholder_of_the_data_is_in_the_name(tmp_path):
 def test_values_lead_to_no_other_folder(tmp_path, value):
     with raises(PlanFileError, "must have no "):
         read_plan(planned(tmp_path), Overrides({"month": value}))
+
+
+def test_a_query_names_a_column_of_weights(tmp_path):
+    plan = planned(tmp_path, ("bins = { from", 'weights = "weight"\nbins = { from'))
+    assert "weight" in read_plan(plan, MARCH).queries["fares"].labels
