@@ -26,7 +26,12 @@ from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import lost_files
 from dpframe.jobs.plan_schema import plan_schema
-from dpframe.jobs.released_files import opened_ledger, without_certificates
+from dpframe.jobs.released_files import (
+    LedgerPlace,
+    ledger_place,
+    opened_ledger,
+    without_certificates,
+)
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger
@@ -188,7 +193,8 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         if command.several or command.together:
             one.add_argument("files", type=_path, nargs="+", metavar="FILE")
         elif not command.alone:
-            one.add_argument("file", type=_path, metavar="FILE")
+            kind = _ledger if name == "ledger" else _path
+            one.add_argument("file", type=kind, metavar="FILE")
         one.add_argument("--json", action="store_true", help="print facts for a program")
         one.add_argument("--quiet", action="store_true", help="print nothing but what is wrong")
         command.options(one)
@@ -210,6 +216,10 @@ def _path(text: str) -> Path:
     return Path(_nonempty(text))
 
 
+def _ledger(text: str) -> LedgerPlace:
+    return ledger_place(_nonempty(text))
+
+
 def _setting(text: str) -> tuple[str, str]:
     name, equal, value = text.partition("=")
     if not (equal and value and name.isidentifier()):
@@ -219,7 +229,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _check_options(parser: argparse.ArgumentParser) -> None:
     also = "check also that this ledger was charged for the releases"
-    parser.add_argument("--ledger", type=_path, metavar="PATH", help=also)
+    parser.add_argument("--ledger", type=_ledger, metavar="PATH", help=also)
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
