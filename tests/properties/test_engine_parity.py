@@ -17,7 +17,7 @@ from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
 from dpframe.declaration.facts import Declaration, keep_declaration
-from dpframe.engines import engine_for, parquet, units
+from dpframe.engines import engine_for, scans, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.declared import declaration_of
@@ -110,8 +110,20 @@ def queries(scale, where):
     if scale == "numbers":
         found["variance"] = dpf.var(["x", "y"], "k", where=where)
         found["deviation"] = dpf.aggregate(s=dpf.std("x", where="y > 0.5"), n=dpf.count())
+        found["pair"] = dpf.aggregate(
+            "k", n=dpf.count(), c=dpf.cov("x", "y"), r=dpf.corr("y", "b", where="x > 0")
+        )
+        found["sampled pair"] = dpf.slope("x", "y", "k", where=where, sampling=True)
         found["wide"] = dpf.sum(list("xybcd"), where=where)
         found["few"] = dpf.sum(list("bcd"), "k", where=where, max_true=1)
+        found["weighted"] = dpf.aggregate(
+            "k",
+            where=where,
+            n=dpf.count(weights="y"),
+            m=dpf.mean("x", weights="y"),
+            s=dpf.sum("x", weights="y", where="b == b"),
+            r=dpf.rate("x > 0.5", weights="y"),
+        )
     return found
 
 
@@ -192,7 +204,7 @@ def same_choices(few):
     stack.enter_context(mock.patch.object(noise, "random_bytes", lambda n: (word * n)[:n]))
     stack.enter_context(mock.patch.object(engine, "_BLOCK", few))
     stack.enter_context(mock.patch.object(units, "_GROUP", few))
-    stack.enter_context(mock.patch.object(parquet, "_BUCKET_ROWS", few))
+    stack.enter_context(mock.patch.object(scans, "_BUCKET_ROWS", few))
     return stack
 
 
