@@ -435,7 +435,8 @@ def pair_beyond(t: np.ndarray, ratio: np.ndarray, members: int) -> np.ndarray:
     from scipy import special  # slow to import, and not always needed
 
     def moments(x: np.ndarray) -> list[np.ndarray]:
-        """E[R^-k; R > x] for k = 0, 1, 2, from Q(n, x) = Q(n - 1, x) + x^(n - 1) e^-x / (n - 1)!."""
+        """E[R^-k; R > x] for k = 0, 1, 2."""
+        # Q(n + 1, x) = Q(n, x) + x^n e^-x / n!
         least, n = special.gammaincc(members - 1, x), members
         with np.errstate(divide="ignore", invalid="ignore"):
             term = np.exp((n - 1) * np.log(x) - x - special.gammaln(n))
