@@ -44,14 +44,18 @@ from dpframe.queries.discovery import DiscoverOptions, DiscoveryMechanism, disco
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
 from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOptions, Quantiles
 from dpframe.queries.query import By, Columns, Keys, Objective, Query, Request, Search
-from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
+from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions, WeightOptions
 from dpframe.queries.suggestions import BoundSearchOptions, CapSearchOptions
 from dpframe.queries.sums_and_means import AccuracyOptions, MeanOptions, SumOptions
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
 
 
-class CountCall(CountOptions, ReleaseOptions, total=False):
+class UnitCall(CountOptions, ReleaseOptions, total=False):
+    """Which units to count, and options of the release; see `dpframe.units`."""
+
+
+class CountCall(WeightOptions, ReleaseOptions, total=False):
     """Which rows to count, and options of the release; see `dpframe.count`."""
 
 
@@ -270,7 +274,7 @@ class PrivateAccessor:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
         return self._ask(binned.histogram, options, column, bins, by)
 
-    def units(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
+    def units(self, by: By = None, **options: Unpack[UnitCall]) -> pd.DataFrame:
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
         return self._ask(counts.units, options, by)
 

@@ -227,8 +227,8 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     check_not_selected(release, "independence")
     check_apart(release, "independence", _ALONE)
     column = release.columns[place]
-    if not isinstance(column, CountPart):
-        way = "Release dpf.count(by=[...]) by two columns."
+    if not isinstance(column, CountPart) or not column.counts_rows:
+        way = "Release dpf.count(by=[...]) by two columns, without weights."
         raise QueryError.about("column", "must be one of counts", column.name, way)
     if not release.privacy_unit.caps.single_row:
         rule = "independence takes rows for independent, and a unit may have several here"

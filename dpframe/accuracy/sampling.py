@@ -50,6 +50,10 @@ def check_sampled(
         raise QueryError.about("sampling", why, True, way_out)
     _check_independent(release, across=across)
     for column in columns:
+        if column.weights is not None:
+            rule = f"is not known of {quote(column.name)}, whose rows count for their weights"
+            way_out = "Leave sampling out: intervals are then about the weighted sample."
+            raise QueryError.about("sampling", rule, True, way_out)
         way_out = _WAYS_OUT.get(column.kind, "")
         if not way_out or (isinstance(column, column_parts.MeanPart) and column.moments):
             continue

@@ -33,7 +33,8 @@ class RatioPart(records.Record):
     centered
         The noisy sum of values, each less the middle of the bounds, in the units of the column.
     rows
-        The noisy number of rows, or the one that was given.
+        The noisy number of rows, or the one that was given; with weights, the noisy total weight in
+        steps of the weights, and the sum likewise.
     of_centered
         By how much one standard deviation of each measured block moves the sum.
     of_rows
@@ -211,6 +212,26 @@ class RoundedPart(records.Record):
     most: records.NotNegative
 
 
+class WeightsPart(records.Record):
+    """What rows count for in a weighted total, mean or rate.
+
+    Parameters
+    ----------
+    column
+        Label of the private column of weights.
+    bounds
+        Bounded contribution: weights were clipped to [lower, upper], declared without looking at
+        the data. A missing weight counts as 0.
+    step
+        Size of one integer of the weights: they were rounded to this grid, and what means and rates
+        were read off is in these steps.
+    """
+
+    column: str
+    bounds: WrittenBounds
+    step: Annotated[float, records.Limits(gt=0)]
+
+
 class ColumnPart(records.Record):
     """One released column.
 
@@ -224,12 +245,15 @@ class ColumnPart(records.Record):
         A condition of its own, beside that of the query.
     rounded
         How the values were rounded after the release; null: they were not.
+    weights
+        What rows count for; null: each counts for 1.
     """
 
     kind: Statistic
     name: str
     where: str | None
     rounded: RoundedPart | None
+    weights: WeightsPart | None
 
     @property
     def about(self) -> str | None:
@@ -243,8 +267,16 @@ class ColumnPart(records.Record):
 
     @property
     def span(self) -> tuple[float, float]:
-        """What a row can add at least and at most: numbers, or microseconds from the origin."""
+        """What a row can add at least and at most: numbers, or microseconds from the origin.
+
+        With weights, it is what one of weight 1 can add.
+        """
         return 0.0, 1.0
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is a number of rows or units, which is whole."""
+        return self.kind == "count" and self.weights is None
 
     @property
     def times(self) -> TimesPart | None:
@@ -354,7 +386,7 @@ class TotalPart(NoisyPart):
 
 
 class CountPart(TotalPart):
-    """A number of rows, or of units."""
+    """A number of rows, or of units; with weights, their total."""
 
     kind: Literal["count"]
 
@@ -393,7 +425,7 @@ class MeanPart(ValuePart, QuotientPart):
 
 
 class RatePart(QuotientPart):
-    """A share of the rows.
+    """A share of the rows, or of their weights.
 
     Parameters
     ----------

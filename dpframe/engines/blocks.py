@@ -183,6 +183,25 @@ def bernstein_parts(integers: np.ndarray, grid: Grid, degree: int) -> list[np.nd
     return [up_to[0], *(after - before for before, after in pairwise(up_to))]
 
 
+def weigh_integers(weights: np.ndarray, integers: np.ndarray, origin: int, span: int) -> np.ndarray:
+    """Return the integers nearest to `w (x - origin) / span`, halves away from 0.
+
+    None is larger than its weight as long as `|x - origin| <= span`. Weights are below 2**30, and
+    spans at most 2**33: products stay below 2**64.
+
+    Examples
+    --------
+    >>> weigh_integers(np.array([4, 4, 3, 0]), np.array([7, 9, -1, 9]), 5, 8)
+    array([ 1,  2, -2,  0])
+    """
+    if span == 0:
+        return np.zeros_like(integers)
+    off = integers - origin
+    product = weights.astype(np.uint64) * np.abs(off).astype(np.uint64)
+    near = ((product + np.uint64(span // 2)) // np.uint64(span)).astype(np.int64)
+    return np.asarray(np.where(off < 0, -near, near))
+
+
 def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """Snap a block of a column of any dtype."""
     numbers = _numbers(column, grid)

@@ -8,12 +8,19 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.engines.blocks import FrameReader, RowBlock, bernstein_parts, ends, square_integers
+from dpframe.engines.blocks import (
+    FrameReader,
+    RowBlock,
+    bernstein_parts,
+    ends,
+    square_integers,
+    weigh_integers,
+)
 from dpframe.engines.capping import larger_where
 from dpframe.forks import cached_property
 from dpframe.privacy import noise
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Cells, Task, Term
+from dpframe.queries.tasks import Cells, Task, Term, Weights
 from dpframe.queries.where import Condition
 
 _Amounts = Mapping[int, np.ndarray | int]
@@ -253,6 +260,12 @@ class _BlockTerms:
 
     def amounts(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term, one number if all add the same."""
+        if term.weights is not None:
+            return self._weighted(term, term.weights)
+        return self._unweighted(term)
+
+    def _unweighted(self, term: Term) -> np.ndarray | int:
+        """Return what the rows add to a term where each counts for 1."""
         if term.grid is None:
             if term.kind != "units" or not self._task.unit:
                 return 1  # every row is a unit
@@ -287,6 +300,17 @@ class _BlockTerms:
                 amounts = amounts * bernstein_parts(integers, own, term.degree)[part]
         return amounts * there
 
+    def _weighted(self, term: Term, weights: Weights) -> np.ndarray:
+        """Return what the rows add to a term where each counts for its weight."""
+        own, _ = self._block.snap(weights.column, weights.grid)  # 0 where it is missing
+        if term.grid is None:
+            return own
+        integers, missing = self._block.snap(term.column, term.grid)
+        if term.kind == "sum":
+            own = weigh_integers(own, integers, term.origin, term.span)
+        everyone = term.grid.fill is not None or not missing.any()
+        return own if everyone else np.where(missing, 0, own)
+
     def amounts_everywhere(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term, 0 where they fail its condition."""
         amounts = self.amounts(term)
@@ -319,7 +343,7 @@ def _flag_sums(source: FrameReader, task: Task) -> dict[int, Term]:
     return {
         at: term
         for at, term in enumerate(task.terms)
-        if term.kind == "sum" and term.where is None
+        if term.kind == "sum" and term.where is None and term.weights is None
         if term.grid is not None and term.grid.ticks is None
         if isinstance(dtypes[source.places[term.column]], np.dtypes.BoolDType)
     }

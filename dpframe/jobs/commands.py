@@ -21,11 +21,11 @@ from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
-from dpframe.jobs.output_files import not_there
+from dpframe.jobs.output_files import lost_files
 from dpframe.jobs.released_files import opened_ledger, without_certificates
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import MOST_AGAIN, Ledger, Run
 
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1
@@ -276,19 +276,15 @@ def _columns(tried: Tried) -> str:
 def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Release what a plan asks for and write the files; say where they are."""
     job = _job(given, path)
+    _await_noise(job)
     try:
         done = release_job(job, overwrite=given.overwrite)
     except AlreadyReleasedError as error:
-        lost = _lost_for_good(job)
-        if not lost:
-            raise
-        left = "left it in a folder dpframe-released-... or .dpframe-..., or still writes"
-        why = f"{error} But {lost[0]} is not there: that run lost its result, {left}."
-        raise ReleaseError(f"{why} {_under_another_name(job)}") from None
+        raise _done_before(job, error) from None
     except BudgetExceededError as error:
         raise BudgetExceededError(_refuse(job, error)) from None
     except ReleaseError as error:
-        raise ReleaseError(f"{error} {_under_another_name(job)}") from None
+        raise ReleaseError(f"{error} {_how_to_go_on(job)}") from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     ledger = _of_part(job, done.ledger)
     facts = {
@@ -313,22 +309,55 @@ def _of_part(job: Job, ledger: Ledger) -> Ledger:
     return ledger if part is None else ledger.of_part(part)
 
 
-def _lost_for_good(job: Job) -> list[Path]:
-    """List files that an earlier run did not write; one that started just now may still do so."""
-    ends = time.monotonic() + (_PATIENCE if _was_charged_lately(job) else 0)
-    while (lost := not_there(job)) and time.monotonic() < ends:
+def _await_noise(job: Job) -> None:
+    """Let a run of this name that began just now draw its noise; after that, begin it again."""
+    ends = time.monotonic() + _PATIENCE
+    while (run := _run_of(job)) and run.may_begin_again and _is_new(run):
+        if time.monotonic() >= ends:
+            return
         time.sleep(_PAUSE)
-    return lost
 
 
-def _was_charged_lately(job: Job) -> bool:
-    """Whether anything was released so lately that its files may not be written yet."""
+def _run_of(job: Job) -> Run | None:
+    """Return what the ledger knows of the run of a job, as far as it can be read."""
     try:
-        last = max(entry.released_at for entry in opened_ledger(job.ledger).last_status().entries)
+        return opened_ledger(job.ledger).run_of(job.options["name"])
     except (DPFrameError, OSError):  # what is known already is not to be forgotten
-        return False
-    age = datetime.now(UTC) - datetime.fromisoformat(last)
+        return None
+
+
+def _is_new(run: Run) -> bool:
+    """Whether a run was charged so lately that it may not have written its files yet."""
+    age = datetime.now(UTC) - datetime.fromisoformat(run.entry.released_at)
     return age < timedelta(seconds=_PATIENCE)
+
+
+def _done_before(job: Job, error: AlreadyReleasedError) -> DPFrameError:
+    """Say that a job was done before, or what of it is lost."""
+    run = _run_of(job)
+    if run is None:
+        return error
+    if not run.had_noise:
+        ended = f"{run.entry.name!r} ended before its noise {run.again + 1} times"
+        why = f"{ended}, and begins no more for nothing: crashes may tell of the data."
+        return ReleaseError(f"{why} {_under_another_name(job)}")
+    ends = time.monotonic() + (_PATIENCE if _is_new(run) else 0)
+    while (lost := lost_files(job, run.entry.release_id)) and time.monotonic() < ends:
+        time.sleep(_PAUSE)
+    if not lost:
+        return error
+    left = "left it in a folder dpframe-released-... or .dpframe-..., or still writes"
+    why = f"{error} But {lost[0]}: that run lost its result, {left}."
+    return ReleaseError(f"{why} {_under_another_name(job)}")
+
+
+def _how_to_go_on(job: Job) -> str:
+    """Say how a release is made that failed after its charge."""
+    run = _run_of(job)
+    if run is None or not run.may_begin_again:
+        return _under_another_name(job)
+    left = f"{MOST_AGAIN - run.again} more time{'s' * (run.again + 1 < MOST_AGAIN)}"
+    return f"No noise was drawn: run it again as it is, for which nothing is charged, {left}."
 
 
 def _refuse(job: Job, why: object) -> str:

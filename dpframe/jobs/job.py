@@ -2,8 +2,11 @@
 
 import importlib
 import io
+import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,6 +58,7 @@ _KINDS: dict[str, Callable[..., Query]] = {
 _NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
 _SEVERAL = ("aggregate", "margins")
 _OUTPUTS = "outputs"
+_NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
 _YAML = (".yaml", ".yml")
 _ENDS = 2
 _FAR = 1e300  # edges stay finite
@@ -100,6 +104,27 @@ class Job:
     def source(self) -> PlanText:
         """The file that says so."""
         return self.plan.source
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides what is released: not of places of files, nor of comments."""
+        table = self.plan.table
+        asked, read = (table.get(one, {}) for one in ("release", "data"))
+        release, data = (_without(one, *_NOT_DECIDING) for one in (asked, read))
+        queries = {name: _without(query, "files") for name, query in table["queries"].items()}
+        text = _canonical([release, data, queries, table.get("declare")])
+        named = {one: self.source.values[one] for one in placeholders(text)}
+        given = [os.path.abspath(path) for path in self.data.paths] if self.data.given else None
+        return sha256(_canonical([text, named, given, self.source.read]).encode()).hexdigest()
+
+
+def _without(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in keys}
+
+
+def _canonical(value: object) -> str:
+    """Write what TOML can hold in one way."""
+    return json.dumps(value, sort_keys=True, default=lambda time: f"{type(time).__name__} {time}")
 
 
 def read_plan(path: Path, given: Overrides) -> Job:
@@ -235,10 +260,12 @@ def _from_yaml(section: Section, path: Path) -> Any:
 def _text_of(section: Section, path: Path, key: str) -> str:
     """Read a text file that a key names."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise section.error(f"{path} cannot be read: {why}.", key) from None
+    section.source.read[".".join((*section.keys, key))] = sha256(text.encode()).hexdigest()
+    return text
 
 
 def _groups(section: Section, key: str) -> Any:

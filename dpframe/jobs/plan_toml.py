@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, time
 from difflib import get_close_matches
 from functools import lru_cache
@@ -244,6 +244,7 @@ class PlanText:
     path: Path  # where it is
     text: str  # what it holds
     values: Mapping[str, str]  # what placeholders stand for, by name
+    read: dict[str, str] = field(default_factory=dict)  # hashes of public files that it names
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
-from dpframe.ledger.ledger import Ledger, copy_in_memory
+from dpframe.ledger.ledger import MOST_AGAIN, Ledger, Run, copy_in_memory
 from dpframe.ledger.parts import is_text
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
@@ -33,6 +33,7 @@ from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
 _PREVIEWED = (*AmountOptions.__annotations__, "mechanism", "part")
+_TIMES = ("time", "times")
 _CLEAR = (
     errors.AlreadyReleasedError,
     errors.BudgetExceededError,
@@ -83,9 +84,12 @@ def preview_job(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = ledger_now(job, here=with_data)
-        declared = _declare(job, frame, copy_in_memory(ledger), stored.types)
+        name = job.options["name"]
+        run = _run_of(job, ledger)
+        tried = copy_in_memory(ledger).of_plan(job.digest, name)
+        declared = _declare(job, frame, tried, stored.types)
         _check_agreement(job, stored.types, declared)
-        ledger.check_name(job.options["name"])
+        tried.check_name(name)
         try:
             spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
             table = preview(frame, job.queries, **spend, rows=rows)
@@ -99,9 +103,31 @@ def preview_job(
         except errors.DPFrameError as error:
             raise _place_error(job, error) from None
     declared = declared.in_part(job.options["part"])
-    asked: Any = in_part(frame, declared, job.queries)
+    asked: Any = in_part(declared, job.queries)
     needed = job.data.columns_for(stored.labels, declared, asked.values())
+    notes += [] if run is None else [_begins_again(run)]
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
+
+
+def _run_of(job: Job, ledger: Ledger) -> Run | None:
+    """Return what became of an earlier run of the same name, which must have had the same plan."""
+    name = job.options["name"]
+    run = ledger.run_of(name)
+    if run is not None and run.entry.plan != job.digest:
+        whose = "without a plan" if run.entry.plan is None else "by another plan"
+        why = f"{name!r} was released {whose}, at {run.entry.released_at}, and is not done by this"
+        way = "Nothing was spent. Give another name, or put back the plan that it was."
+        raise job.plan.section("release").error(f"{why} one. {way}", "name")
+    return run
+
+
+def _begins_again(run: Run) -> str:
+    """Say that a run costs nothing, and how often one still will."""
+    left = MOST_AGAIN - run.again
+    return (
+        f"a run of this name was charged at {run.entry.released_at} and ended before its noise: "
+        f"it begins again, and is charged nothing. So it may {left} more {_TIMES[left > 1]}."
+    )
 
 
 def release_job(job: Job, *, overwrite: bool = False) -> Done:
@@ -111,7 +137,8 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
     frame = job.data.frame(tried.needed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
-        _declare(job, frame, ledger, tried.types)
+        charged = ledger.of_plan(job.digest, job.options["name"])
+        _declare(job, frame, charged, tried.types)
         frames = _release_job(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
     lost = failed and seam.seen() is None  # in a test, nothing was paid for

@@ -289,6 +289,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         "name": str(column.name),
         "where": _text(column.where),
         "rounded": None,
+        "weights": _weights(column),
     }
     if column.other_bounds is not None and column.bounds is not None:
         shared["pair"] = (str(column.column), str(column.other))
@@ -318,6 +319,14 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         return part(**{**shared, **own})
 
     return describe
+
+
+def _weights(column: OutputColumn) -> column_parts.WeightsPart | None:
+    """Say what rows count for."""
+    own = column.weights
+    if own is None:
+        return None
+    return column_parts.WeightsPart(str(own.column), own.bounds, own.grid.step)
 
 
 def _bounds(
@@ -378,6 +387,7 @@ def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
         name="units",
         where=None,
         rounded=None,
+        weights=None,
         integer=True,
         noise=column_parts.NoisePart(plan.threshold.scale, 1.0, 1),
         std_error=deviation,
@@ -406,7 +416,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
         ),
         columns=(
             column_parts.QuantilePart(
-                "quantile", str(column.name), None, None, str(column.column), bounds
+                "quantile", str(column.name), None, None, None, str(column.column), bounds
             ),
         ),
         mechanism=_selection(plan),

@@ -175,7 +175,7 @@ def aggregate(
         As in `sum`.
     **queries
         Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`. Keywords
-        of `release` cannot be their names.
+        of `release` cannot be their names. All have the same survey weights, or none has any.
 
     Raises
     ------
@@ -195,6 +195,7 @@ def aggregate(
         )
     for name, query in queries.items():
         check_part(name, query, labels)
+    check_weights(queries, "aggregate")
     caps = reading.CapOptions(
         max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group
     )
@@ -238,6 +239,22 @@ def check_part(
         raise QueryError(f"{name}= {why}", parameter=name)
     if len(columns) != 1:
         raise QueryError.about(name, "must be of a single column", columns, "Name each by itself.")
+
+
+def check_weights(queries: Mapping[str, Query], called: str) -> None:
+    """Check that the rows of all outputs count for the same: all are measured together.
+
+    Raises
+    ------
+    QueryError
+        If outputs have different weights, or some have none.
+    """
+    used = {query.weighted_by: name for name, query in queries.items()}
+    if len(used) > 1:
+        (_, first), (weights, other), *_ = used.items()
+        rule = f"must be the same for all outputs of {called}, and {first!r} and {other!r} differ"
+        way = f"Release several at once: release({{'a': dpf.{called}(...), 'b': ...}})."
+        raise QueryError.about("weights", rule, weights, way)
 
 
 def _why_not(query: AggregatePart, by: tuple[Hashable, ...], called: str) -> str:

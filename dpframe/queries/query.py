@@ -45,6 +45,8 @@ class OutputSpec:
         Whether its sampling error is to be known, for which squares of values are measured.
     other
         The second private column, where it is about a pair of columns; `None` otherwise.
+    weights
+        The private column of what each row counts for; `None`: 1.
     """
 
     name: Hashable
@@ -55,6 +57,7 @@ class OutputSpec:
     condition: Condition | None = None
     sampled: bool = False
     other: Hashable = None
+    weights: Hashable = None
 
     @property
     def of_pair(self) -> bool:
@@ -219,6 +222,11 @@ class Query(ABC):
         return Caps(rows, groups, own.rows_per_group or declared.rows_per_group)
 
     @property
+    def weighted_by(self) -> Hashable:
+        """The private column of what each row counts for; `None`: 1."""
+        return self.outputs[0].weights
+
+    @property
     def margins(self) -> Mapping[tuple[Hashable, ...], "Query"]:
         """The tables that are asked for, by their columns, where it is several of some columns."""
         return {}
@@ -254,6 +262,8 @@ class Query(ABC):
                 )
             if asked.of_pair:
                 named.append((asked.other, "columns"))
+            if asked.weights is not None:
+                named.append((asked.weights, "weights"))
             conditions += [(asked.where, "where"), (asked.condition, "condition")]
         named += [(label, "column") for label in self.binned]
         named += [(label, name) for one, name in conditions if one for label in one.columns]
@@ -274,6 +284,17 @@ class Search(ABC):
 
 Request: TypeAlias = Query | Search | Mapping[str, Query]
 """What may be released: a query, several by name, or what is looked for."""
+
+
+def weighted_words(what: str, weights: Hashable) -> str:
+    """Say what is computed where rows count for their weights.
+
+    Examples
+    --------
+    >>> weighted_words("mean of income", "w"), weighted_words("mean of income", None)
+    ('weighted mean of income (weights w)', 'mean of income')
+    """
+    return what if weights is None else f"weighted {what} (weights {weights})"
 
 
 def list_labels(labels: Iterable[Hashable]) -> str:

@@ -117,7 +117,8 @@ class Cells:
     def size(self) -> int:
         """Number of cells."""
         if self.margins:
-            return sum(self.of_margin(margin).size for margin in self.margins)
+            sizes = [len(axis) for axis in self.axes]
+            return sum(math.prod(sizes[at] for at in margin) for margin in self.margins)
         return self.product if self.chosen is None else len(self.chosen)
 
     @property
@@ -144,6 +145,23 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """What a row counts for, in place of 1.
+
+    Parameters
+    ----------
+    column, grid
+        A column on its grid, without values below 0. A missing value counts as 0, or as the fill.
+    bounds
+        The bounds that were declared.
+    """
+
+    column: Hashable
+    grid: Grid
+    bounds: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
     """An integer that the rows of a cell add to a total.
 
@@ -166,6 +184,11 @@ class Term:
         Which part of either column, for "part".
     degree
         The degree of the polynomials of these parts: 2 or 4.
+    weights
+        With w the grid integer of the weight of a row, "rows" and "valid" are w in place of 1, and
+        "sum" is the integer nearest to `w (x - origin) / span`, halves away from 0.
+    origin, span
+        Of a sum with weights: all x are at most `span` from `origin`.
     """
 
     kind: Literal["rows", "units", "valid", "sum", "square", "part", "both"]
@@ -176,6 +199,9 @@ class Term:
     other_grid: Grid | None = None
     part: tuple[int, int] = (0, 0)
     degree: int = 2
+    weights: Weights | None = None
+    origin: int = 0
+    span: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,6 +275,7 @@ class Task:
         yield from (column for column, _ in self.valued)
         yield from (term.column for term in self.terms if term.grid is not None)
         yield from (term.other for term in self.terms if term.other_grid is not None)
+        yield from (term.weights.column for term in self.terms if term.weights is not None)
         for condition in (self.where, *(term.where for term in self.terms)):
             if condition is not None:
                 yield from condition.columns

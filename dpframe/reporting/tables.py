@@ -51,6 +51,12 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
         for part in release.columns
         if part.declared is not None
     ]
+    clipped += [
+        f"{part.weights.column}, what each row counts for: what lies outside of "
+        f"{bounds_text(part.weights.bounds)} counts as the nearer end, a missing one as 0"
+        for part in release.columns
+        if part.weights is not None
+    ]
     left_out = [f"{one.column} is none of the groups" for one in named if one.rest is None]
     selects = isinstance(release.mechanism, SelectionPart)
     binned = release.columns[0].about if selects else inner and inner.column

@@ -5,12 +5,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import box, characters, correlated, independent, margins, pair, sparse, tree
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, STAIRCASE, Law
+from dpframe.strategies import (
+    box,
+    characters,
+    correlated,
+    independent,
+    margins,
+    pair,
+    sparse,
+    staircase,
+    tree,
+)
 from dpframe.strategies.base import Design, Workload
 
 MechanismName: TypeAlias = Literal[
-    "auto", "gaussian", "correlated", "laplace", "box", "classical", "select"
+    "auto", "gaussian", "correlated", "laplace", "box", "staircase", "classical", "select"
 ]
 """What a release may be asked for: the best of them, one of `MECHANISMS`, or to select."""
 
@@ -39,6 +49,8 @@ class Mechanism:
         Whether tables by different columns can share noise.
     automatic
         Whether "auto" may take it.
+    least_epsilon
+        The epsilon from which "auto" compares it: below, it gains next to nothing.
     classical
         Whether the noise is calibrated in the classical way, for comparison.
     """
@@ -51,6 +63,7 @@ class Mechanism:
     layered_plain: tuple[Planner, ...] = ()
     across: bool = False
     automatic: bool = True
+    least_epsilon: float = 0.0
     classical: bool = False
 
     def planners(self, workload: Workload) -> tuple[Planner, ...]:
@@ -88,6 +101,9 @@ _MECHANISMS = {
         layered=(characters.design,),
         layered_plain=_LAYERED,
         across=True,
+    ),
+    "staircase": Mechanism(
+        STAIRCASE, (staircase.design,), "staircase", plain=(), automatic=False, least_epsilon=1.0
     ),
     "classical": Mechanism(
         GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True

@@ -6,8 +6,9 @@ estimates. Neither knows frames.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -189,6 +190,8 @@ class Workload:
         matters, in place of single cells.
     exclusive
         Sources that exclude each other: a row of the cell is present in one of a set at most.
+    weight
+        What a row counts for at most: it adds any part of so many times what is said of it.
     """
 
     sources: tuple[Source, ...]
@@ -203,6 +206,19 @@ class Workload:
     has_units: bool = False
     ranges: bool = False
     exclusive: tuple[tuple[int, ...], ...] = ()
+    weight: int = 1
+
+    @property
+    def kind(self) -> Hashable:
+        """What designs depend on: workloads that are equal in it have the same ones.
+
+        Where a unit is in one cell, and nothing is measured over many, it does not matter how many
+        cells there are.
+        """
+        if self.known_rows is not None:
+            return id(self)  # arrays are not compared
+        alone = self.reach.full + (self.reach.rest > 0) <= 1 and self.neighboring == "add_remove"
+        return self if self.is_layered or not alone else _in_one_cell(self)
 
     @property
     def is_layered(self) -> bool:
@@ -256,6 +272,11 @@ class Workload:
         return upper - lower or abs(upper) or 1
 
 
+@lru_cache(256)  # every mechanism asks for it
+def _in_one_cell(work: Workload) -> Workload:
+    return replace(work, domain=Domain(), reach=replace(work.reach, cells=1))
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """Error of one output, known before any data is read.
@@ -273,20 +294,12 @@ class Prediction:
     loadings
         By block, the standard deviation that its noise gives the output, with a sign; for a mean,
         where the error is largest.
-    compared
-        The error by which plans are compared, where it is not that of a cell.
     """
 
     std_error: float
     per_row: bool = False
     block: int | None = None
     loadings: Mapping[int, float] = field(default_factory=dict)
-    compared: float | None = None
-
-    @property
-    def error_compared(self) -> float:
-        """The error by which plans are compared."""
-        return self.std_error if self.compared is None else self.compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -432,6 +445,12 @@ class Design(Protocol):
 
         Where there are layers, these are scales in place of deviations; and the outputs come once
         for each table, table by table.
+        """
+
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the standard errors by which plans are compared, of outputs as in `predict`.
+
+        Of a table whose cells err differently, it is the root of their mean variance.
         """
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:

@@ -292,7 +292,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.sampled(every=10)
+@pytest.mark.sampled(every=10, full=2)
 @pytest.mark.parametrize("seed", range(20))
 def test_damaged_plans_are_told_in_one_line(tmp_path, capsys, seed):
     draw = random.Random(seed)
