@@ -22,10 +22,11 @@ from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import lost_files
+from dpframe.jobs.plan_schema import plan_schema
 from dpframe.jobs.released_files import opened_ledger, without_certificates
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
-from dpframe.ledger.ledger import MOST_AGAIN, Ledger, Run
+from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger
 
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1
@@ -55,6 +56,7 @@ class Command:
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None  # adds its own options
     several: bool = False  # whether it takes several files, one by one
     together: bool = False  # whether it takes several files at once
+    alone: bool = False  # whether it takes none
 
 
 def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> int:
@@ -66,6 +68,7 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     or before, but not written or said as it should be. 75: others keep the ledger, or a disk is
     full. 128 and the number of a signal: it was stopped by that.
     """
+    answers.forget_hidden()
     with stoppable(leaving=leaving) as stops:
         try:
             code = _ran(arguments)
@@ -99,7 +102,9 @@ def _ran(arguments: Sequence[str] | None) -> int:
     """Run a command and say what came of it."""
     given = _parse_command(arguments)
     command = COMMANDS[given.command]
-    if command.together:
+    if command.alone:
+        found = [answers.answer_of(given.command, partial(command.run, given, None))]
+    elif command.together:
         found = [answers.answer_of(str(given.output), partial(command.run, given, given.files))]
     else:
         files = without_certificates(given.files) if command.several else [given.file]
@@ -130,7 +135,7 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
         if command.several or command.together:
             one.add_argument("files", type=_path, nargs="+", metavar="FILE")
-        else:
+        elif not command.alone:
             one.add_argument("file", type=_path, metavar="FILE")
         one.add_argument("--json", action="store_true", help="print facts for a program")
         one.add_argument("--quiet", action="store_true", help="print nothing but what is wrong")
@@ -142,11 +147,15 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         sys.exit(done.code if written else UNREADABLE)
 
 
-def _path(text: str) -> Path:
+def _nonempty(text: str) -> str:
     """Read an argument; an empty one would name the folder one is in."""
     if not text:
         raise argparse.ArgumentTypeError("must be the path of a file, got ''")
-    return Path(text)
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(_nonempty(text))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -191,7 +200,7 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
     several: dict[str, Any] = {"action": "append", "default": []}
     value = "what {NAME} stands for in the plan"
     add("--set", type=_setting, metavar="NAME=VALUE", help=value, **several)
-    add("--data", type=_path, metavar="PATH", help="in place of data.path", **several)
+    add("--data", type=_nonempty, metavar="PATH", help="in place of data.path", **several)
     add("--name", help="in place of release.name")
     add("--note", help="in place of release.note")
     add("--overwrite", action="store_true", help="replace files that are there")
@@ -249,7 +258,7 @@ def _words(job: Job, tried: Tried) -> str:
     there = "" if job.ledger.exists() else " (not made yet)"
     lines = [
         f"Release    {job.options['name']!r}",
-        f"Reads      {_columns(tried)} of {_list_places(job.data.paths)}",
+        f"Reads      {_columns(tried)} of {_list_places(job.data.places)}",
         f"Writes     {_list_places(places)}",
         f"Ledger     {job.ledger}{there}",
         repr(_of_part(job, tried.ledger).status()),
@@ -257,7 +266,7 @@ def _words(job: Job, tried: Tried) -> str:
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
         "no interval shows; dpf.diagnose does, on the private data.",
     ]
-    if "1 / rows" in set(tried.table["per"]):
+    if "1 / rows" in set(tried.table.get("per", ())):
         lines.append("Means and rates: divide by the rows of a group, or give --rows N.")
     return "\n".join(lines)
 
@@ -318,7 +327,7 @@ def _await_noise(job: Job) -> None:
         time.sleep(_PAUSE)
 
 
-def _run_of(job: Job) -> Run | None:
+def _run_of(job: Job) -> ChargedRun | None:
     """Return what the ledger knows of the run of a job, as far as it can be read."""
     try:
         return opened_ledger(job.ledger).run_of(job.options["name"])
@@ -326,7 +335,7 @@ def _run_of(job: Job) -> Run | None:
         return None
 
 
-def _is_new(run: Run) -> bool:
+def _is_new(run: ChargedRun) -> bool:
     """Whether a run was charged so lately that it may not have written its files yet."""
     age = datetime.now(UTC) - datetime.fromisoformat(run.entry.released_at)
     return age < timedelta(seconds=_PATIENCE)
@@ -440,6 +449,12 @@ def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:
     return Answer(str(path), "\n".join(words), facts, code, tuple(problems))
 
 
+def print_schema(_: argparse.Namespace, __: object) -> Answer:
+    """Print the JSON Schema of plans, for editors."""
+    schema = plan_schema()
+    return Answer("schema", json.dumps(schema, indent=1), {"schema": schema})
+
+
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
@@ -469,5 +484,6 @@ COMMANDS: dict[str, Command] = {
     "release": Command(
         "release what a plan asks for, and write the files", release_plan, _plan_options
     ),
+    "schema": Command("print the JSON Schema of plan files, for editors", print_schema, alone=True),
 }
 """All commands, by name."""

@@ -22,7 +22,7 @@ from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
-from dpframe.ledger.ledger import MOST_AGAIN, Ledger, Run, copy_in_memory
+from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger, copy_in_memory
 from dpframe.ledger.parts import is_text
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
@@ -76,6 +76,8 @@ def preview_job(
     What depends on rows are the released numbers alone, so that the rest can be seen without any:
     cost, errors, groups, and whether the files can be written.
     """
+    if with_data:
+        job = replace(job, data=job.data.expanded())
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
     stored = job.data.stored_types() if with_data else Stored(_named_columns(job), job.data.types)
@@ -92,12 +94,14 @@ def preview_job(
         tried.check_name(name)
         try:
             spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
-            table = preview(frame, job.queries, **spend, rows=rows)
-            fits = bool(table["fits"].all())
+            if not job.is_alone:
+                spend["rows"] = rows  # of queries whose errors depend on them
+            table = preview(frame, job.request, **spend)
+            # of what is looked for, the first row has the mechanism that is used
+            fits = bool(table["fits"].iloc[0] if job.is_alone else table["fits"].all())
             notes = check_places(job, overwrite=overwrite, here=with_data)
             if fits:
-                released = by_table(release(frame, job.queries, **job.options), job.queries)
-                try_to_write(job, released, here=with_data)
+                try_to_write(job, _released(job, frame), here=with_data)
         except _CLEAR:
             raise
         except errors.DPFrameError as error:
@@ -109,7 +113,7 @@ def preview_job(
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
 
-def _run_of(job: Job, ledger: Ledger) -> Run | None:
+def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
     """Return what became of an earlier run of the same name, which must have had the same plan."""
     name = job.options["name"]
     run = ledger.run_of(name)
@@ -121,7 +125,7 @@ def _run_of(job: Job, ledger: Ledger) -> Run | None:
     return run
 
 
-def _begins_again(run: Run) -> str:
+def _begins_again(run: ChargedRun) -> str:
     """Say that a run costs nothing, and how often one still will."""
     left = MOST_AGAIN - run.again
     return (
@@ -132,6 +136,7 @@ def _begins_again(run: Run) -> str:
 
 def release_job(job: Job, *, overwrite: bool = False) -> Done:
     """Try a job, read the data, release in one charge, and write the files."""
+    job = replace(job, data=job.data.expanded())
     tried = preview_job(job, overwrite=overwrite)
     ledger = _opened_ledger(job, job.ledger)
     frame = job.data.frame(tried.needed)
@@ -151,7 +156,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
 def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFrame]:
     """Release; whatever ends this after the charge is a `ReleaseError`."""
     try:
-        frames = by_table(release(frame, job.queries, **job.options), job.queries)
+        frames = _released(job, frame)
         set_stage(Stage.SPENT)
     except errors.ReleaseError:
         set_stage(Stage.SPENT)
@@ -167,6 +172,12 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
     else:
         return frames
     raise errors.ReleaseError(f"the release was ended after its amount was charged: {ended}.")
+
+
+def _released(job: Job, frame: Frame) -> dict[str, pd.DataFrame]:
+    """Release what a job asks for, and return its tables by name."""
+    made: Any = release(frame, job.request, **job.options)
+    return by_table({name: made for name in job.queries} if job.is_alone else made, job.queries)
 
 
 def _may_be_charged(ledger: Ledger, name: str) -> bool:

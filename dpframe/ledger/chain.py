@@ -2,9 +2,9 @@
 
 Each row of a ledger has a number, a body and a hash: row 0 is the header, with the budget and the
 pots that were settled for it; one says whom the ledger protects, once a frame is declared; some
-say of a run of a plan that it was begun again, or that its noise is about to be drawn; the others
-are entries. The hash of a row is SHA-256 of the hash before it and the body, which is
-canonical JSON with exact fractions as text.
+say of a run of a plan that it was begun again, or that its noise is about to be drawn, or where the
+ledger was moved; the others are entries. The hash of a row is SHA-256 of the hash before it and the
+body, which is canonical JSON with exact fractions as text.
 """
 
 import json
@@ -33,7 +33,8 @@ _MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, Re
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
 _LONGEST = 100_000  # characters of a fraction: longer ones take seconds to reduce
 _LOSSES = ("epsilon", "mu_squared", "delta")
-_MARKS = ("again", "noise")
+_MOVES = ("leaving", "left", "arrived")
+_MARKS = ("again", "noise", *_MOVES)
 _MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13
 
 
@@ -72,6 +73,8 @@ class Chain:
         What was charged to one part alone, by part.
     fullest
         The states of parts beside which least fits.
+    moved
+        What was said last of a move; `None`: it was never moved.
     """
 
     ledger_id: str
@@ -84,6 +87,19 @@ class Chain:
     part: str | None = None
     parts: PartStates = field(default_factory=PartStates)
     fullest: Fullest = field(default_factory=Fullest, compare=False)
+    moved: RunMark | None = None
+
+    @property
+    def moved_to(self) -> str | None:
+        """Where a ledger is that left; `None`: it is here."""
+        moved = self.moved
+        return None if moved is None or moved.what == "arrived" else moved.release_id
+
+    @property
+    def rows_that_left(self) -> int:
+        """Number of rows until a ledger was closed to be moved, what closed it included."""
+        assert self.moved is not None  # noqa: S101  # it is closed
+        return self.moved.number + (self.moved.what == "leaving")
 
     @property
     def entry_hashes(self) -> tuple[str, ...]:
@@ -179,10 +195,9 @@ class Chain:
         return self._grown([row.hash], [entry]), row
 
     def with_mark(self, what: str, release_id: str) -> tuple["Chain", Row]:
-        """Append what becomes of a run that was charged before."""
+        """Append what becomes of a run that was charged before, or of the ledger."""
         row = self._row({what: release_id})
-        log = self.log.plus([row.hash], [], [RunMark(row.number, what, release_id)])
-        return replace(self, log=log), row
+        return self._grown([row.hash], [], [RunMark(row.number, what, release_id)]), row
 
     def before(self, release_id: str) -> "Chain":
         """Return the ledger as it was when a release was charged, to plan with."""
@@ -222,11 +237,12 @@ class Chain:
     ) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
         log, pots, shares = self.log.plus(hashes, entries, marks), self.pots, self.shares
+        moved = next((one for one in reversed(marks) if one.what in _MOVES), self.moved)
         charged = _count(pots, entries)
         if None in charged:
             pots, shares = _fill(pots, shares, charged.pop(None))
         if self.part is None:
-            return replace(self, log=log, pots=pots, shares=shares)
+            return replace(self, log=log, pots=pots, shares=shares, moved=moved)
         changed: dict[Part, Filled] = {}
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
         for part, own in charged.items():
@@ -247,6 +263,7 @@ class Chain:
             shares=shares,
             parts=self.parts.plus(changed),
             fullest=Fullest(self.fullest, changed),
+            moved=moved,
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:

@@ -49,11 +49,18 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
         raise errors.AlreadyReleasedError(f"{wrong}: {way}", parameter="name", value=name)
 
 
+def refuse_moved(seen: Chain, where: str) -> None:
+    """Refuse to append where a ledger was before it was moved."""
+    if seen.moved_to is not None:
+        why = f"{where} was moved to {seen.moved_to}: nothing was charged."
+        raise LedgerError(f"{why} Open that one.", parameter="path")
+
+
 MOST_AGAIN = 3
 """How often a run that was charged may begin again: each time, a crash may tell of the data."""
 
 
-class Run(NamedTuple):
+class ChargedRun(NamedTuple):
     """What became of a release that was charged."""
 
     entry: Entry  # its charge
@@ -192,10 +199,13 @@ class Ledger:
     older copy: write `head` down elsewhere, and look it up in `to_frame()`. The file must be on a
     disk of this computer, not on a network share.
 
+    For several machines, `postgresql://host/database?ledger=visits` in place of a path names a
+    table in PostgreSQL, with the same promises; the extra `postgres` is needed.
+
     Parameters
     ----------
     path
-        The file, which must be there. `None`: in memory.
+        The file, or the URL of a database; it must be there. `None`: in memory.
     budget
         The total budget of everything charged to this ledger. Beside a path it may be left out, and
         must be that of the file.
@@ -265,7 +275,7 @@ class Ledger:
         Parameters
         ----------
         path
-            The file, in a folder that is there.
+            The file, in a folder that is there; or the URL of a database.
         budget
             The total budget of everything charged to it.
         part
@@ -303,7 +313,7 @@ class Ledger:
 
     @property
     def path(self) -> Path | None:
-        """Where the file is; `None` for a ledger in memory."""
+        """Where the file is; `None` for a ledger in memory, or in a database."""
         return None if self._store is None else self._store.path
 
     @property
@@ -378,7 +388,8 @@ class Ledger:
         LedgerError
             If the file cannot be written, or was changed.
         ReleaseError
-            If the disk failed when the entry was on it, or may have been: it counts as spent.
+            If the disk failed, or a connection ended, when the entry was there, or may have been:
+            it counts as spent.
         """
         if not isinstance(entry, Entry):
             why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
@@ -451,13 +462,69 @@ class Ledger:
                 value=protected.unit,
             )
 
-    def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
-        """Append the row that is decided on in view of all others, while nobody else appends."""
+    def copy_to(self, path: str | os.PathLike[str]) -> "Ledger":
+        """Move a ledger: copy all its rows to a new place, and close it here.
+
+        It is moved once: a row here says where it went, and nothing more is charged here; what was
+        released is still found. A copy that was cut short charges nothing at either place: call it
+        again with the same path, and it goes on.
+
+        Parameters
+        ----------
+        path
+            A new file, or the URL of a new table, as `Ledger.create` takes it.
+
+        Returns
+        -------
+        Ledger
+            The ledger at its new place.
+
+        Raises
+        ------
+        LedgerError
+            If it was moved elsewhere, is in memory, or the new place cannot be used.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     old = Ledger.create(f"{folder}/old.ledger", budget=Budget(epsilon=1))
+        ...     new = old.copy_to(f"{folder}/new.ledger")
+        ...     new.ledger_id == old.ledger_id
+        True
+        """
+        source = self if self._whole is None else self._whole
+        if source._store is None or seam.current() is not None:
+            rule = "a ledger that is in memory, or that a test has, cannot be moved."
+            raise LedgerError(f"{rule} Make one: dpf.Ledger.create(path, budget=...).")
+        here, there = source._store, store_at(path)
+        if source._look().moved_to is None:
+            there.check_new()
+        source._append(lambda seen: _leave(seen, there.place, source._where()), closed=True)
+        rows = here.all_rows()[: source._seen.rows_that_left]
+        # while nobody else appends: two that copy at once make one copy
+        source._append(lambda seen: _hand_over(seen, there, rows), closed=True)
+        moved = Ledger(path)
+        moved._append(lambda seen: _arrive(seen, here.place, rows[-1]), closed=True)
+        return moved
+
+    def _append(
+        self, decide: Callable[[Chain], tuple[Chain, Row | None]], *, closed: bool = False
+    ) -> None:
+        """Append the row that is decided on in view of all others, while nobody else appends.
+
+        Where the ledger was moved away, that is refused, unless it may be `closed`.
+        """
         with seam.Hold(seam.current()):  # refuses threads that a test does not see
             charged = self._in_use()
         if charged is not self:
-            charged._append(decide)
+            charged._append(decide, closed=closed)
             return
+
+        def decide_here(seen: Chain) -> tuple[Chain, Row | None]:
+            if not closed:
+                refuse_moved(seen, self._where())
+            return decide(seen)
 
         def append(again: bool) -> None:
             if again:
@@ -466,11 +533,11 @@ class Ledger:
                     "interrupted: nothing was charged. Release after the signal was handled."
                 )
             if self._store is None:
-                self._seen, _ = decide(self._seen)
+                self._seen, _ = decide_here(self._seen)
                 return
             place = self._store.place
             self._seen = self._store.append(  # now that it is on disk
-                *self._last_row(), lambda news: decide(self._seen.extend(news, place))
+                *self._last_row(), lambda news: decide_here(self._seen.extend(news, place))
             )
             self._left = self._store.left
 
@@ -564,14 +631,14 @@ class Ledger:
         view._whole, view._of_part = self._whole or self, check_part(part)
         return view
 
-    def run_of(self, name: str) -> Run | None:
+    def run_of(self, name: str) -> ChargedRun | None:
         """Return what became of the release of a name; without a plan, it is never begun again."""
         log = self._look().log
         first = log.with_name(name)
         if first is None:
             return None
         again, noise = (log.times_marked(what, first.release_id) for what in ("again", "noise"))
-        return Run(first, again, noise > 0 or first.plan is None)
+        return ChargedRun(first, again, noise > 0 or first.plan is None)
 
     def of_plan(self, plan: str, name: str) -> "Ledger":
         """Return the same ledger, charged for a plan: its run begins again if it had no noise yet.
@@ -708,6 +775,44 @@ def emptied_in_memory(ledger: Ledger) -> Ledger:
 def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
     """Say whom a ledger protects, unless another process was quicker."""
     return (seen, None) if seen.protected is not None else seen.with_protected(protected)
+
+
+def _leave(seen: Chain, place: str, where: str) -> tuple[Chain, Row | None]:
+    """Close a ledger that goes to a place; one that was closed may go on to the same."""
+    if seen.moved_to is None:
+        return seen.with_mark("leaving", place)
+    if seen.moved_to != place:
+        refuse_moved(seen, where)
+    return seen, None
+
+
+def _hand_over(seen: Chain, there: Store, rows: list[Row]) -> tuple[Chain, Row | None]:
+    """Copy what a ledger was when it was closed, once: what has left is never copied again."""
+    assert seen.moved is not None  # noqa: S101  # it is closed
+    if seen.moved.what == "left":
+        return seen, None
+    try:
+        there.create(rows)
+    except LedgerError:
+        if not _is_copied(there, rows):
+            raise
+    return seen.with_mark("left", there.place)
+
+
+def _is_copied(there: Store, rows: list[Row]) -> bool:
+    """Whether a copy that was cut short had made the new place."""
+    try:
+        return there.all_rows() == rows
+    except LedgerError:
+        return False
+
+
+def _arrive(seen: Chain, place: str, last: Row) -> tuple[Chain, Row | None]:
+    """Open a ledger at its new place, unless that was done before."""
+    if seen.log.hashes[last.number : last.number + 1] != (last.hash,):
+        raise LedgerError(f"it is another ledger than that of {place}: nothing was moved there.")
+    here = seen.log.rows - 1 > last.number
+    return (seen, None) if here else seen.with_mark("arrived", place)
 
 
 def _decide_again(seen: Chain, entry: Entry) -> tuple[Chain, Row]:

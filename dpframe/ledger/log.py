@@ -63,16 +63,17 @@ class Entry:
 
 
 class RunMark(NamedTuple):
-    """A row about a run of a plan that was charged before.
+    """A row about a run of a plan that was charged before, or about a move of the ledger.
 
     Parameters
     ----------
     number
         Number of the row.
     what
-        "again": it was begun again, for nothing; "noise": its noise is about to be drawn.
+        "again": it was begun again, for nothing; "noise": its noise is about to be drawn. Of a
+        move: "leaving", "left", and "arrived", where the ledger is now.
     release_id
-        Identifier of its release.
+        Identifier of its release; of a move, the other place.
     """
 
     number: int

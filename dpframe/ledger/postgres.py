@@ -18,11 +18,17 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from sqlalchemy import URL, Connection, create_engine, make_url, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dpframe.arguments import visible
-from dpframe.errors import LedgerAlteredError, LedgerBusyError, LedgerDiskError, LedgerError
+from dpframe.errors import (
+    LedgerAlteredError,
+    LedgerBusyError,
+    LedgerDiskError,
+    LedgerError,
+    TemporaryError,
+)
 from dpframe.ledger.chain import Row, broken
 from dpframe.ledger.locks import BUSY_SECONDS, KEEPERS, freed_surely
 
@@ -87,8 +93,10 @@ _AGAIN = ("40001", "40P01", "23505")  # another spend was quicker
 _TAKEN = ("42P07", "42710", "42723", "23505")  # a table, a function of that name; two at once
 _ABSENT = ("42P01", "3F000")
 _DAMAGE = ("XX001", "XX002")
-_TEMPORARY = ("08", "25P03", "53", "55", "57", "58")  # connections, resources, the system
-_STARTING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+_TEMPORARY = ("08", "25P03", "53", "55", "57")  # connections, resources, an operator
+_DISK = ("53100", "58")
+_LATER = "Try again when the server answers."
+_REFUSED = ("authentication", "does not exist", "pg_hba.conf", "permission", "not permitted")
 _WAY = (
     "Releases need USAGE on the schema dpframe, and SELECT and INSERT on the table: ask whoever "
     "keeps the database."
@@ -262,7 +270,7 @@ class LedgerTable:
         except _Cut as cut:
             row = last[0][1]
             if row is not None and not self._holds(row):
-                raise self._lost(cut) from None
+                raise self._unusable(LedgerBusyError, cut, _LATER) from None
         return last[0][0]
 
     def _holds(self, row: Row) -> bool:
@@ -270,8 +278,8 @@ class LedgerTable:
 
         Raises
         ------
-        LedgerError
-            If the server does not answer.
+        LedgerDiskError
+            If nobody can tell.
         """
         query = text(f"SELECT hash FROM {self._table} WHERE number = :number")  # noqa: S608
         given, deadline = {"number": row.number}, time.monotonic() + _PATIENCE
@@ -279,9 +287,10 @@ class LedgerTable:
             try:
                 found = self._transact(_READ, lambda on: on.execute(query, given).all())
                 return [tuple(one) for one in found] == [(row.hash,)]
-            except LedgerDiskError:
-                if time.monotonic() > deadline:
-                    raise
+            except LedgerError as error:
+                if time.monotonic() > deadline or not isinstance(error, TemporaryError):
+                    why = f"what became of a charge to {self.place} is not known: {error}"
+                    raise LedgerDiskError(why) from None
             time.sleep(100 * _PAUSE)
 
     @property
@@ -389,20 +398,21 @@ class LedgerTable:
             return self._taken_error()
         if state in _DAMAGE:
             return self._unusable(LedgerAlteredError, said, "Restore it from a copy.")
-        if state is None:
-            # libpq gives no code to a connection that is refused
-            passes = "FATAL" not in said or any(words in said for words in _STARTING)
+        if state is None:  # libpq gives no code to a connection that is not made
+            refused = any(words in said for words in _REFUSED) or isinstance(
+                error, ProgrammingError
+            )
+            kind, way = (LedgerError, _WAY) if refused else (LedgerBusyError, _LATER)
+        elif state.startswith(_DISK):
+            kind, way = LedgerDiskError, "Make room on the server, and try again."
+        elif state.startswith(_TEMPORARY):
+            kind, way = LedgerBusyError, _LATER
         else:
-            passes = state.startswith(_TEMPORARY)
-        if passes:
-            return self._unusable(LedgerDiskError, said, "Try again when the server answers.")
-        return self._unusable(LedgerError, said, _WAY)
+            kind, way = LedgerError, _WAY
+        return self._unusable(kind, said, way)
 
     def _unusable(self, kind: type[LedgerError], said: object, way: str) -> LedgerError:
         return kind(f"the ledger {self.place} cannot be used ({said}): nothing was charged. {way}")
-
-    def _lost(self, cut: _Cut) -> LedgerError:
-        return self._unusable(LedgerDiskError, cut, "Try again when the server answers.")
 
     def _taken_error(self) -> LedgerError:
         return LedgerError(

@@ -145,7 +145,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RowWeights:
     """What a row counts for, in place of 1.
 
     Parameters
@@ -199,7 +199,7 @@ class Term:
     other_grid: Grid | None = None
     part: tuple[int, int] = (0, 0)
     degree: int = 2
-    weights: Weights | None = None
+    weights: RowWeights | None = None
     origin: int = 0
     span: int = 0
 

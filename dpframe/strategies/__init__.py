@@ -103,7 +103,7 @@ _MECHANISMS = {
         across=True,
     ),
     "staircase": Mechanism(
-        STAIRCASE, (staircase.design,), "staircase", plain=(), automatic=False, least_epsilon=1.0
+        STAIRCASE, (staircase.design,), "staircase", plain=(), least_epsilon=1.0
     ),
     "classical": Mechanism(
         GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True

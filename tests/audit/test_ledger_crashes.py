@@ -23,7 +23,7 @@ import pytest
 from support.charging import ONE, entry, in_processes
 from support.databases import Proxy, Server
 
-from dpframe.errors import BudgetExceededError, LedgerDiskError, ReleaseError
+from dpframe.errors import BudgetExceededError, ReleaseError, TemporaryError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend
@@ -320,7 +320,7 @@ def spend_or_say(ledger: Ledger, _: int) -> str:
     made = entry(PrivacyLoss(mu_squared=SPENT))
     try:
         ledger.charge(made)
-    except LedgerDiskError:
+    except TemporaryError:
         time.sleep(0.05)
         return f"unspent:{made.release_id}"
     except ReleaseError:

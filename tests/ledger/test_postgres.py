@@ -21,7 +21,6 @@ from dpframe.errors import (
     DPFrameError,
     LedgerAlteredError,
     LedgerBusyError,
-    LedgerDiskError,
     LedgerError,
     ReleaseError,
 )
@@ -176,9 +175,9 @@ def test_a_server_that_is_away_may_be_asked_again(server, url):
     proxy = Proxy(server.port)
     ledger = Ledger(url.replace(str(server.port), str(proxy.port)))
     proxy.close()
-    with raises(LedgerDiskError, "nothing was charged"):
+    with raises(LedgerBusyError, "nothing was charged"):
         ledger._store.append(0, ledger.last_status().log.head, lambda _: pytest.fail("was asked"))
-    with pytest.raises(LedgerDiskError):
+    with pytest.raises(LedgerBusyError):
         Ledger.create(server.url(port=proxy.port), budget=ONE)
 
 
@@ -337,7 +336,7 @@ def test_a_commit_that_is_cut_is_looked_up(server, url, cut, forever, monkeypatc
         with raises(ReleaseError, "Take the amount as spent"):
             ledger.charge(entry(pure(0.25)))
     elif cut == "before":
-        with raises(LedgerDiskError, "nothing was charged"):
+        with raises(LedgerBusyError, "nothing was charged"):
             ledger.charge(entry(pure(0.25)))
     else:
         ledger.charge(entry(pure(0.25)))
@@ -356,7 +355,7 @@ def test_a_commit_that_is_not_looked_up_is_not_known(server, url, monkeypatch):
     monkeypatch.setattr(Ledger, "_may_hold", lambda *_: False)
     proxy = Proxy(server.port, "after")
     ledger = Ledger(url.replace(str(server.port), str(proxy.port)))
-    with raises(LedgerDiskError, "nothing was charged"):
+    with raises(LedgerBusyError, "nothing was charged"):
         ledger.charge(entry(pure(0.25)))
     assert len(Ledger(url).entries) == 1
 

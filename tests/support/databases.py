@@ -59,7 +59,14 @@ class Server:
 
     def _run(self, name: str, *options: str) -> None:
         line = [_program(name) or name, *options]
-        subprocess.run(line, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, **self.user)
+        subprocess.run(
+            line,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            **self.user,
+        )
 
     def start(self) -> None:
         given = (
@@ -80,12 +87,11 @@ class Server:
         for one in (first, *map(int, own.stdout.split())):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(one, signal.SIGKILL)
-        for _ in range(500):  # until memory that is shared is free
+        for _ in range(200):  # it does not start before all that shared its memory are gone
             with contextlib.suppress(subprocess.CalledProcessError):
-                (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
                 self.start()
                 return
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def url(self, name: str | None = None, who: str = URL_OF_KEEPER, port: int = 0) -> str:
         """Return the URL of a ledger; of a new one, if no name is given."""
