@@ -29,7 +29,15 @@ from dpframe.operations.preview import PreviewOptions, preview
 from dpframe.operations.release import ReleaseOptions, SpendOptions, release
 from dpframe.privacy.amounts import Amount, AmountOptions
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries import aggregate, binned, counts, margins, suggestions, sums_and_means
+from dpframe.queries import (
+    aggregate,
+    association,
+    binned,
+    counts,
+    margins,
+    suggestions,
+    sums_and_means,
+)
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import DiscoverOptions, DiscoveryMechanism, discover
@@ -241,6 +249,24 @@ class PrivateAccessor:
     def std(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
         return self._ask(sums_and_means.std, options, columns, by)
+
+    def cov(
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnCall]
+    ) -> pd.DataFrame:
+        """Release covariances of two columns; see `dpframe.cov` and `dpframe.release`."""
+        return self._ask(association.cov, options, x, y, by)
+
+    def corr(
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanCall]
+    ) -> pd.DataFrame:
+        """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`."""
+        return self._ask(association.corr, options, x, y, by)
+
+    def slope(
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanCall]
+    ) -> pd.DataFrame:
+        """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`."""
+        return self._ask(association.slope, options, x, y, by)
 
     def histogram(
         self, column: Hashable, bins: object, by: By = None, **options: Unpack[CountCall]

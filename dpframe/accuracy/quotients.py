@@ -97,7 +97,7 @@ def estimate_quotients(index: pd.Index, quotient: Quotients, level: float) -> pd
         With `estimate`, `std_error`, `low` and `high`.
     """
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        low, high = _interval(quotient, level)
+        low, high = quotient_interval(quotient, level)
         least, bottom = quotient.least, quotient.bottom
         bottom = np.where(np.abs(bottom) < least, np.copysign(least, bottom), bottom)
         first, last = quotient.span
@@ -133,7 +133,7 @@ def _kept_error(estimate: np.ndarray, error: np.ndarray, span: tuple[float, floa
 _VAST = 1e4  # times the span: an error of that size says nothing
 
 
-def _interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
+def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of all quotients that are not rejected.
 
     They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best

@@ -8,10 +8,18 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.engines.blocks import FrameReader, RowBlock, ends, square_integers, weigh_integers
+from dpframe.engines.blocks import (
+    FrameReader,
+    RowBlock,
+    bernstein_parts,
+    ends,
+    square_integers,
+    weigh_integers,
+)
 from dpframe.engines.capping import larger_where
 from dpframe.forks import cached_property
 from dpframe.privacy import noise
+from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, RowWeights, Task, Term
 from dpframe.queries.where import Condition
 
@@ -264,14 +272,33 @@ class _BlockTerms:
             return self._prepared.first[self._block.rows].astype(np.int64)
         if term.kind == "sum" and self._task.most is not None:
             return self._choose_ones(self._task.most)[term]
-        integers, missing = self._block.snap(term.column, term.grid)
+        if term.other_grid is not None:
+            return self._amounts_of_pair(term, term.grid, term.other_grid)
+        return self._amounts_of_column(term, term.grid)
+
+    def _amounts_of_column(self, term: Term, grid: Grid) -> np.ndarray | int:
+        """Return what the rows add to a term of one column."""
+        integers, missing = self._block.snap(term.column, grid)
         if term.kind == "sum":
             return integers
-        everyone = term.grid.fill is not None or not missing.any()
+        everyone = grid.fill is not None or not missing.any()
         if term.kind == "square":
-            squares = square_integers(integers, term.grid)
+            squares = square_integers(integers, grid)
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
+
+    def _amounts_of_pair(self, term: Term, grid: Grid, other_grid: Grid) -> np.ndarray:
+        """Return what the rows add to a term of two columns; 0 where a value is missing."""
+        columns = ((term.column, grid), (term.other, other_grid))
+        there = np.ones(len(self._block), np.int64)
+        amounts = there
+        for (column, own), part in zip(columns, term.part, strict=True):
+            integers, missing = self._block.snap(column, own)
+            if own.fill is None:
+                there = np.where(missing, 0, there)
+            if term.kind == "part":
+                amounts = amounts * bernstein_parts(integers, own, term.degree)[part]
+        return amounts * there
 
     def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:
         """Return what the rows add to a term where each counts for its weight."""

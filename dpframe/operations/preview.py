@@ -12,7 +12,7 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
-from dpframe.engines.declared import check_queries, declaration_of
+from dpframe.engines.declared import check_part_held, check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
 from dpframe.operations.release import SpendOptions, has_noise, in_part, plan_operation
 from dpframe.operations.tables import (
@@ -226,7 +226,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     _check_amounts(options)
     cell = None if rows is None else _positive("rows", rows, least=1)
     declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
-    queries = in_part(frame, declaration, queries)
+    queries = in_part(declaration, queries)
     limits = std_error if half_width is None else half_width
     about_noise = compare or limits is not None or rows is not None
     if about_noise and not has_noise(queries, mechanism):
@@ -248,6 +248,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     mass = None if delta is None else check_delta(delta)
     plans = least_plans(declaration, asked, excess, mechanism, mass)
     check_tables(engine, frame, plans[0])
+    check_part_held(engine, frame, declaration)
     return _table_of_needed(plans, declaration, measure, show)
 
 

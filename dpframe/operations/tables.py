@@ -299,7 +299,7 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
         convert = moments if column.kind == "mean" else durations
         counted = np.ldexp(estimate.values, exponent) if exponent else estimate.values
         return convert(counted, column.ticks)
-    if column.step == 1 and not column.shift:
+    if column.unit == 1 and not column.shift:
         return estimate.values
     values: np.ndarray = estimate.values * column.unit + column.shift
     return values

@@ -1,6 +1,6 @@
 """The columns of a release: what each says about its rows, and what it is read from."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, cast
@@ -17,6 +17,10 @@ from dpframe.queries.syntax import as_name
 from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
+from dpframe.strategies.association import FOURTH
+
+_WEIGHED = "what weights= takes"
+_OF_NUMBERS = ("var", "std", "cov", "corr", "slope", "sampling=True", _WEIGHED)  # not of times
 
 
 def present(condition: Condition) -> Condition | None:
@@ -93,6 +97,10 @@ class SourceKey(NamedTuple):
         A condition of its own.
     met
         For rows: those that satisfy this count as 1, all others as 0.
+    other, other_grid
+        The second column of a pair, on its grid.
+    degree
+        That of the polynomials that are measured of a pair.
     weights
         What each row counts for; `None`: 1.
     origin, span
@@ -103,6 +111,9 @@ class SourceKey(NamedTuple):
     grid: Grid | None = None
     where: Condition | None = None
     met: Condition | None = None
+    other: Hashable = None
+    other_grid: Grid | None = None
+    degree: int = 2
     weights: RowWeights | None = None
     origin: int = 0
     span: int = 0
@@ -135,7 +146,9 @@ class OutputColumn:
     layered
         Whether it is measured over many cells at once, so that rounding would spoil what adds up.
     sampled
-        Whether squares of its values are measured for its sampling error.
+        Whether what its sampling error takes is measured: squares of its values, or fourth moments.
+    other, other_grid, other_bounds
+        The same of the second column of a pair.
     weights
         What each row counts for; `None`: 1.
     """
@@ -149,6 +162,9 @@ class OutputColumn:
     condition: Condition | None = None
     layered: bool = False
     sampled: bool = False
+    other: Hashable = None
+    other_grid: Grid | None = None
+    other_bounds: Bounds | None = None
     weights: RowWeights | None = None
 
     @property
@@ -196,17 +212,26 @@ class OutputColumn:
     @property
     def unit(self) -> float:
         """Size of what is released as 1 in grid units: the squared step for variances."""
+        if self.other_grid is not None:
+            other = self.other_grid.step
+            return {"cov": self.step * other, "slope": other / self.step}.get(self.kind, 1.0)
         return self.step**2 if self.kind == "var" else self.step
 
     @property
     def source(self) -> SourceKey:
         """The rows and values that the output is about."""
         if self.condition is None:
+            pair = self.other, self.other_grid, FOURTH if self.sampled and self.of_pair else 2
             own = self.column, self.grid, self.where, None
-            return SourceKey(*own, self.weights, *self._range)
+            return SourceKey(*own, *pair, self.weights, *self._range)
         there = Condition.all_of(self.where, present(self.condition))
         true = Condition.all_of(self.where, met(self.condition))
         return SourceKey(where=there, met=true, weights=self.weights)
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether it is about two columns together."""
+        return self.other_grid is not None
 
     @property
     def is_mean(self) -> bool:
@@ -233,16 +258,39 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         )
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
-    label = asked.column
+    what: str = "sampling=True" if asked.sampled else asked.statistic
+    what = _WEIGHED if weights else what
+    grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits)
+    own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
+    if not asked.of_pair:
+        return OutputColumn(*own, sampled=asked.sampled, weights=weights)
+    other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
+    pair = {"other": asked.other, "other_grid": other, "other_bounds": beside}
+    return OutputColumn(*own, sampled=asked.sampled, **pair)  # type: ignore[arg-type]
+
+
+def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
+    """Let all that is about a pair be read off the same parts: the finer ones, if any are."""
+    finer = {replace(out, name=None, kind="corr") for out in outputs if out.of_pair and out.sampled}
+    return [
+        replace(out, sampled=True)
+        if out.of_pair and replace(out, name=None, kind="corr", sampled=True) in finer
+        else out
+        for out in outputs
+    ]
+
+
+def _grid_and_bounds(
+    label: Hashable, what: str, declaration: Declaration, bits: int
+) -> tuple[Grid, Bounds]:
+    """Find the grid and the bounds of a column, of numbers where what is asked needs numbers."""
     facts = declaration.column(label)
     if facts.bounds is None:
         raise no_bounds(label)
     grid = _grid(label, facts, facts.bounds, bits)
-    if (asked.statistic in ("var", "std") or asked.sampled or weights) and grid.ticks is not None:
-        what = "sampling=True" if asked.sampled else asked.statistic
-        raise no_numbers("what weights= takes" if weights else what, "columns", label)
-    described = asked.name, asked.statistic, label, grid, facts.bounds, asked.where
-    return OutputColumn(*described, sampled=asked.sampled, weights=weights)
+    if what in _OF_NUMBERS and grid.ticks is not None:
+        raise no_numbers(what, "columns", label)
+    return grid, facts.bounds
 
 
 _WEIGHT_BITS = 30  # products with a column on its grid stay below 2**64

@@ -291,7 +291,10 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         "rounded": None,
         "weights": _weights(column),
     }
-    if column.grid is not None and column.bounds is not None:  # a label may be None
+    if column.other_bounds is not None and column.bounds is not None:
+        shared["pair"] = (str(column.column), str(column.other))
+        shared["bounds"] = tuple(_bounds(None, own) for own in (column.bounds, column.other_bounds))
+    elif column.grid is not None and column.bounds is not None:  # a label may be None
         shared["column"] = str(column.column)
         shared["bounds"] = _bounds(column.ticks, column.bounds)
     if column.kind in ("count", "sum"):
@@ -310,6 +313,9 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
             own["ratio"] = column_parts.ratio_part(estimate.ratio, column.step)
         if estimate.moments is not None:
             own["moments"] = column_parts.moments_part(estimate.moments, column.step)
+        if estimate.joint is not None and column.other_grid is not None:
+            steps = column.step, column.other_grid.step
+            own["joint"] = column_parts.joint_part(estimate.joint, steps)
         return part(**{**shared, **own})
 
     return describe

@@ -10,6 +10,7 @@ from dpframe.errors import QueryError
 from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries import reading
+from dpframe.queries.association import Correlation, Covariance, Slope
 from dpframe.queries.counts import Count, Rate, UnitCount
 from dpframe.queries.query import NO_OPTIONS, By, Keys, Objective, OutputSpec, Query, QueryOptions
 from dpframe.queries.sums_and_means import Deviation, Mean, Sum, Variance, read_options
@@ -126,7 +127,9 @@ class Joint(Query):
         return {part.condition for part in self.parts}
 
 
-AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
+AggregatePart: TypeAlias = (
+    Count | Rate | Sum | Mean | Variance | Deviation | Covariance | Correlation | Slope
+)
 """A query that can be one output of several."""
 
 NOT_OUTPUTS = tuple(
@@ -137,7 +140,8 @@ NOT_OUTPUTS = tuple(
 
 _MARGIN_KINDS = "dpf.count(), dpf.rate(condition), dpf.sum(column)"
 _KINDS = {
-    "aggregate": f"{_MARGIN_KINDS}, dpf.mean(column), dpf.var(column) or dpf.std(column)",
+    "aggregate": f"{_MARGIN_KINDS}, dpf.mean(column), dpf.var(column), dpf.std(column), "
+    "dpf.cov(x, y), dpf.corr(x, y) or dpf.slope(x, y)",
     "margins": f"{_MARGIN_KINDS} or dpf.mean(column)",
 }
 _OPTIONS = {

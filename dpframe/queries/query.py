@@ -17,7 +17,9 @@ from dpframe.queries.where import Condition
 
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
-Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std", "quantile"]
+Statistic: TypeAlias = Literal[
+    "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
+]
 """What an output says about its rows: their number, something of their values, or a share."""
 
 
@@ -41,6 +43,8 @@ class OutputSpec:
         For a rate, the condition whose share of the rows is asked for.
     sampled
         Whether its sampling error is to be known, for which squares of values are measured.
+    other
+        The second private column, where it is about a pair of columns; `None` otherwise.
     weights
         The private column of what each row counts for; `None`: 1.
     """
@@ -52,7 +56,13 @@ class OutputSpec:
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
     condition: Condition | None = None
     sampled: bool = False
+    other: Hashable = None
     weights: Hashable = None
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether it is about the values of two columns together."""
+        return self.statistic in ("cov", "corr", "slope")
 
     @property
     def of_column(self) -> bool:
@@ -250,6 +260,8 @@ class Query(ABC):
                 named.append(
                     (asked.column, "column" if asked.statistic == "quantile" else "columns")
                 )
+            if asked.of_pair:
+                named.append((asked.other, "columns"))
             if asked.weights is not None:
                 named.append((asked.weights, "weights"))
             conditions += [(asked.where, "where"), (asked.condition, "condition")]

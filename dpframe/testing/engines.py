@@ -272,7 +272,7 @@ def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
     weighted = (
         Term("rows", weights=weights),
         Term("valid", "x", grid, weights=weights),
-        Term("sum", "x", grid, None, weights, grid.lower, grid.upper - grid.lower),
+        Term("sum", "x", grid, weights=weights, origin=grid.lower, span=grid.upper - grid.lower),
         Term("rows", where=other, weights=weights),
     )
     tasks["weighted"] = Task(Cells((keys,)), weighted)
