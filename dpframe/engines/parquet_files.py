@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pandas as pd
 
 from dpframe.columns.arrow import pa
-from dpframe.engines.batches import Layout, batches_of, common_type, plain_array, plain_type
+from dpframe.engines.batches import FileLayout, batches_of, common_type, plain_array, plain_type
 from dpframe.engines.sources import (
     attrs_of,
     folder_values,
@@ -49,7 +49,7 @@ class File:
     size: int
     place: Hashable
     partitions: dict[str, str | None]
-    layout: Layout
+    layout: FileLayout
     footer: Any  # pyarrow's metadata; None where they would take too much memory
     rows: int
     attrs: dict[str, Any]
@@ -233,7 +233,7 @@ class ParquetFiles:
         self._files: list[File] = []
         self._kinds = _Kinds([])
         self._seen: dict[Hashable, File] = {}
-        self._layouts: dict[tuple[Any, int], Layout] = {}
+        self._layouts: dict[tuple[Any, int], FileLayout] = {}
 
     def refresh(self) -> None:
         """Look again which files there are, and read the footers of those that are new."""
@@ -290,7 +290,7 @@ class ParquetFiles:
         kept = footer if size <= _FOOTER_BYTES else None
         schema = schema.remove_metadata()  # that of fields is not compared
         key = schema, footer.num_columns  # files with equal columns share a layout
-        layout = self._layouts.get(key) or Layout.of_footer(footer, schema)
+        layout = self._layouts.get(key) or FileLayout.of_footer(footer, schema)
         layout = self._layouts.setdefault(key, layout)
         return File(path, info.size, place, _folders(path), layout, kept, rows, attrs)
 
