@@ -92,7 +92,7 @@ def test_ranges_of_a_tree_have_the_errors_that_are_released():
     frame = pd.DataFrame({"x": [1.0] * 10})
     released = frame.dp.ranges("x", 1_024, bounds=(0, 50), epsilon=1)
     rng = np.random.default_rng(3)
-    ends = np.sort([rng.choice(1_025, 2, replace=False) for _ in range(400)], axis=1) * 50 / 1_024
+    ends = np.sort([rng.choice(1_025, 2, replace=False) for _ in range(200)], axis=1) * 50 / 1_024
     drawn = [released.dp.between(a, b)["std_error"].iloc[0] ** 2 for a, b in ends]
     sure = 5 * np.std(drawn) / math.sqrt(len(drawn))  # the ranges are fixed by the seed
     assert abs(of_ranges(released.dp.certificate) ** 2 - np.mean(drawn)) < sure

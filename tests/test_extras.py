@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = ["pyarrow", "fastparquet", "matplotlib", "dask", "tqdm", "dp_accounting", "yaml", "jinja2"]
+HIDDEN += ["sqlalchemy", "psycopg"]
 SCRIPT = """
 import importlib.abc, sys
 
@@ -76,6 +77,7 @@ NEEDS = {
     "plot_map": ("released.dp.plot_map({'A': (0, 1), 'B': (1, 0)}, column='n')", "plot"),
     "report": ("released.dp.report('x.html')", "report"),
     "to_dp_event": ("dpf.Ledger('trips.ledger').to_dp_event()", "accounting"),
+    "postgres": ("dpf.Ledger('postgresql://host/trips')", "postgres"),
     "dask": ("import dpframe.dask", "dask"),
 }
 FILES = {

@@ -227,4 +227,4 @@ def _stored(data: Data, frame: pd.DataFrame, folder: Path) -> Data:
         frame.to_feather(place)
     else:
         frame.to_parquet(place)
-    return replace(data, paths=(place,), given=False)
+    return replace(data, places=(place,), filesystem=None, given=False)

@@ -6,9 +6,11 @@ on public facts alone.
 
 import math
 import operator
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TypeAlias
 
 from dpframe.errors import CalibrationError
@@ -18,6 +20,7 @@ from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
+from dpframe.strategies.weighted import WeightedDesign
 
 _WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows
 
@@ -48,15 +51,21 @@ def scale_designs(
     norm = law.norm
     balanced = _balance_scales(designs, law)
     pairs = [(design, own) for (_, design), own in zip(designs, balanced, strict=True)]
+    times = Counter(id(design) for design, _ in pairs)  # tables of one kind share a design
+    each = {id(design): (design, own) for design, own in pairs}
 
     def loss(factor: float) -> Fraction:
-        moved = (design.movement(_fractions(factor, own), law) for design, own in pairs)
+        moved = (
+            times[at] * design.movement(_fractions(factor, own), law)
+            for at, (design, own) in each.items()
+        )
         return sum(moved, start=Fraction(0))
 
-    moved = Fraction(math.fsum(design.movement(own, law) for design, own in pairs))
+    moves = {at: design.movement(own, law) for at, (design, own) in each.items()}
+    moved = Fraction(math.fsum(moves[at] for at in times.elements()))
     if moved == 0:
         return balanced
-    largest = Fraction(max(widest(design, own) for design, own in pairs))
+    largest = Fraction(max(widest(design, own) for design, own in each.values()))
     if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
         raise _too_wide()
     # floats say where to start, and fractions judge
@@ -83,50 +92,49 @@ def _too_wide() -> CalibrationError:
     )
 
 
-def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
+def relative_variance(workload: Workload, errors: Sequence[float]) -> float:
     """Return the variance of all outputs wanted, relative to the ranges of what a row adds.
 
     The number of rows counts with its weight, once more where it is an output itself. Of several
     tables of a query, it is the mean, by their weights; those of several queries add up.
     """
-    domain = workload.domain
+    domain, size = workload.domain, len(workload.outputs)
+    outputs = (*workload.outputs, workload.everyone)
+    widths = [workload.width(output) * workload.weight for output in outputs]
+    rows = outputs.index(workload.everyone)
+
+    def of_table(own: Sequence[float]) -> float:
+        squares = [(error / width) ** 2 for error, width in zip(own, widths, strict=False)]
+        return sum(squares[:size]) + workload.rows_weight * sum(squares[rows : rows + 1])
+
     if domain.margins:
         weights = domain.weights or (1.0,) * len(domain.margins)
-        size = len(workload.outputs)
-        starts = range(0, len(predictions), size)
-        variances = [_relative_variance(workload, predictions[at : at + size]) for at in starts]
+        variances = [of_table(errors[at : at + size]) for at in range(0, len(errors), size)]
         whole = 1.0 if domain.apart else math.fsum(weights)
         return math.fsum(map(operator.mul, weights, variances)) / whole
-    return _relative_variance(workload, predictions)
-
-
-def _relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
-    """Return the relative variance of one table."""
-    outputs = (*workload.outputs, workload.everyone)
-    errors = {
-        output: prediction.error_compared / workload.width(output)
-        for output, prediction in zip(outputs, predictions, strict=False)
-    }
-    wanted = sum(errors[output] ** 2 for output in workload.outputs)
-    return wanted + workload.rows_weight * errors.get(workload.everyone, 0.0) ** 2
+    return of_table(errors)
 
 
 def _balance_scales(
     designs: Sequence[tuple[Workload, Design]], law: Law
 ) -> list[tuple[float, ...]]:
     """Relative scales at which every design moves in proportion to its best share."""
-    balanced, norm = [], law.norm
     if len(designs) == 1:
         return [designs[0][1].scales]
-    for workload, design in designs:
-        moved = design.movement(design.scales, law)
-        if moved == 0:
-            balanced.append(design.scales)
-            continue
-        variance = _unit_variance(workload, design, law, moved)
-        factor = (moved / variance ** (norm / (norm + 2))) ** (1 / norm) if variance else 1.0
-        balanced.append(tuple(factor * scale for scale in design.scales))
-    return balanced
+    works = {id(design): work for work, design in designs}
+    each = {id(design): design for _, design in designs}
+    balanced = {at: _balance(works[at], design, law) for at, design in each.items()}
+    return [balanced[id(design)] for _, design in designs]
+
+
+def _balance(workload: Workload, design: Design, law: Law) -> tuple[float, ...]:
+    """Relative scales at which a design moves in proportion to its best share."""
+    moved, norm = design.movement(design.scales, law), law.norm
+    if moved == 0:
+        return design.scales
+    variance = _unit_variance(workload, design, law, moved)
+    factor = (moved / variance ** (norm / (norm + 2))) ** (1 / norm) if variance else 1.0
+    return tuple(factor * scale for scale in design.scales)
 
 
 def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -> float:
@@ -144,7 +152,7 @@ def choose_designs(
 
     Each candidate is given the same part of the allowance, alone; that with the least relative
     variance is taken, the first among equals. Beside other tables, one may do as well or better
-    with the plain designs of the law.
+    with the plain designs of the law. Tables of one kind share a design.
 
     Parameters
     ----------
@@ -155,26 +163,28 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    own = [_fitting(how.planners(work), work, how.law) for work in workloads]
-    if not any(own):
+    kinds = [work.kind for work in workloads]
+    each = dict(zip(kinds, workloads, strict=True))
+    own = {kind: _fitting(how.planners(work), work, how.law) for kind, work in each.items()}
+    if not any(own.values()):
         return None
     if len(workloads) > 1:
-        own = [
-            [*designs, *_fitting(how.plain_planners(work), work, how.law)]
-            for designs, work in zip(own, workloads, strict=True)
-        ]
-    if not all(own):
+        for kind, work in each.items():
+            own[kind] += _fitting(how.plain_planners(work), work, how.law)
+    if not all(own.values()):
         return None
     part = allowed / len(workloads)
-    return [
-        _least(designs, work, how.law, part) for designs, work in zip(own, workloads, strict=True)
-    ]
+    best = {kind: _least(own[kind], work, how.law, part) for kind, work in each.items()}
+    return [best[kind] for kind in kinds]
 
 
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
     """Designs of the strategies that apply."""
     made = [planner(workload, law) for planner in planners]
-    return [design for design in made if design is not None]
+    designs = [design for design in made if design is not None]
+    if workload.weight == 1:
+        return designs
+    return [WeightedDesign(design, workload.weight) for design in designs]
 
 
 def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fraction) -> Design:
@@ -211,17 +221,22 @@ class Calibrated:
         Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
     deviations
         Standard deviations of the rounded noise of the blocks.
-    predictions
-        The errors of all outputs.
     variance
         The predicted variance of all outputs, relative to the ranges of what a row adds.
+    predict
+        Returns the errors of all outputs, which few of the plans compared need.
     """
 
     design: Design
     scales: tuple[float, ...]
     deviations: tuple[float, ...]
-    predictions: tuple[Prediction, ...]
     variance: float
+    predict: Callable[[], tuple[Prediction, ...]]
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """The errors of all outputs."""
+        return self.predict()
 
 
 def calibrate_designs(
@@ -307,15 +322,16 @@ def _calibrate_anew(
         return None
     pairs = list(zip(workloads, designs, strict=True))
     scaled = scale_designs(pairs, how.law, allowed)
-    return tuple(
-        _predict(how.law, work, design, scales)
-        for (work, design), scales in zip(pairs, scaled, strict=True)
-    )
+    made = {}
+    for (work, design), scales in zip(pairs, scaled, strict=True):
+        if id(design) not in made:
+            made[id(design)] = _predict(how.law, work, design, scales)
+    return tuple(made[id(design)] for design in designs)
 
 
 def _predict(law: Law, work: Workload, design: Design, scales: tuple[float, ...]) -> Calibrated:
     """Say how far off a design is with some noise."""
     deviations = deviations_of(law, design, scales, work.cells)
-    predictions = tuple(design.predict(deviations))
-    variance = relative_variance(work, predictions)
-    return Calibrated(design, scales, deviations, predictions, variance)
+    variance = relative_variance(work, design.errors(deviations))
+    predict = cache(lambda: tuple(design.predict(deviations)))
+    return Calibrated(design, scales, deviations, variance, predict)

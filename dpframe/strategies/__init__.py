@@ -67,11 +67,15 @@ class Mechanism:
     classical: bool = False
 
     def planners(self, workload: Workload) -> tuple[Planner, ...]:
-        """Return the ways to plan a workload."""
+        """Return the ways to plan a workload; parts of a pair of columns are measured alone."""
+        if workload.is_paired:
+            return _PAIRED
         return self.layered if workload.is_layered else self.designs
 
     def plain_planners(self, workload: Workload) -> tuple[Planner, ...]:
         """Return the other ways to plan it beside other tables."""
+        if workload.is_paired:
+            return ()
         plain = self.layered_plain if workload.is_layered else self.plain
         return tuple(one for one in plain if one not in self.planners(workload))
 
@@ -79,6 +83,7 @@ class Mechanism:
 _ALONE = (independent.design,)
 _PLAIN = (independent.design, pair.design)
 _SINGLE = (*_PLAIN, pair.plan_bernstein, correlated.design)
+_PAIRED = (pair.plan_tensor, independent.design)
 _LAYERED = (margins.apart, margins.plan_paired, tree.design)
 _SHARED = (sparse.design, sparse.plan_bins, correlated.design)
 _BOXES = (box.runs_lifted, box.runs, sparse.plan_bins, box.joined_lifted, box.plan_over_cells)

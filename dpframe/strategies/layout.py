@@ -10,11 +10,12 @@ of the squares, less the middle of what these can be.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from dpframe.privacy.sensitivity import Norm
-from dpframe.strategies.base import EVERYONE, Output, Workload
-from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Quotient, Reading
+from dpframe.strategies.association import Association
+from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload, parts_of_pair
+from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Pair, Quotient, Reading
 
 _Blocks = dict[Block, int]  # with the position of each
 _OF_SQUARES = 1 / 16  # of the weight of a mean: with Gaussian noise, its error is 1/8 larger
@@ -48,6 +49,8 @@ def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReadi
     source = workload.sources[position]
     if output.kind == "value" and not _is_averaged(workload, position):
         return Reading({_place(blocks, Block(position, 1, 0)): 1.0})
+    if output.is_association:
+        return _read_pair(workload, output, blocks)
     own = position if source.optional else EVERYONE
     if output.kind == "rows":
         return Reading({_place(blocks, Block(own, 0, 1)): 1.0})
@@ -113,6 +116,14 @@ def _dispersion(workload: Workload, output: Output, rows: Reading, blocks: _Bloc
     return Dispersion(rows, Reading({first: unit}), Reading({rest: unit / 2}), width, root)
 
 
+def _read_pair(workload: Workload, output: Output, blocks: _Blocks) -> Pair:
+    """Read what is about a pair of columns off its parts, adding these."""
+    source = workload.sources[output.source]
+    names = parts_of_pair(source.degree)
+    places = tuple(_place(blocks, Block(output.source, 0, 0, part=name)) for name in names)
+    return Pair(places, source.half_widths, cast(Association, output.kind))
+
+
 def _is_averaged(workload: Workload, position: int) -> bool:
     """Whether the centered sum of a source and its rows are measured for another output."""
     return any(
@@ -167,6 +178,10 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
             yield reading.rows, 0.25
             if reading.apart is not None:  # off by no more than the sum, for one row
                 yield reading.apart.rest, _OF_SQUARES
+        elif isinstance(reading, Pair):
+            # together the parts cost what one of them does: each counts for all
+            each = math.sqrt(len(reading.blocks)) / WHOLE
+            yield Reading(dict.fromkeys(reading.blocks, each)), 1.0
         elif isinstance(reading, Dispersion):
             # equal to each other, relative to how far a row moves them
             yield reading.rows, 0.25

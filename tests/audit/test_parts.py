@@ -148,7 +148,7 @@ def answered(
     """Return the integers that a release of epsilon 1 hides, and the scales of their noise."""
     frame = made(filling, unit, neighboring)
     declaration = declaration_of(frame).in_part(part)
-    asked = in_part(frame, declaration, QUERIES[name])
+    asked = in_part(declaration, QUERIES[name])
     operation = plan_operation(frame, declaration, asked, Spend.of(epsilon=1), "laplace")
     assert isinstance(operation.plan, Plan)
     (measured,), (totals,) = operation.plan.measurements, operation.measure(frame)

@@ -157,6 +157,7 @@ def refusal(mechanism, query, spend, neighboring, caps):
     return None
 
 
+@pytest.mark.sampled(every=7, full=3)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("query", MANY_QUERIES)
 @pytest.mark.parametrize("spend", MANY_SPENDS)

@@ -69,7 +69,7 @@ FOOTPRINTS = {
 }
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("name", FOOTPRINTS)

@@ -114,6 +114,26 @@ def tables():
     yield games(name, both, others, unit, moved, **more)
 
 
+def moment_of_two(outputs):
+    """Multiply covariances by the number of rows, both published in turn in every zone."""
+    tables = outputs.reshape(len(outputs), -1, 2).copy()
+    tables[:, :, 1] *= np.maximum(tables[:, :, 0], 1)
+    return tables.reshape(len(outputs), -1)
+
+
+def pairs():
+    others = rows(zone=np.arange(80) % 2, a=0.0, b=0.0)
+    query = dpf.aggregate("zone", n=dpf.count(), c=dpf.cov("a", "b"))
+    declared = {"bounds": {"a": (0, 10), "b": (-3, 5)}, "missing": {"a": 0, "b": 0}}
+    more = {"query": query, "declared": declared, "zones": 2, "features": moment_of_two}
+    # what is published adds up the noise of nine numbers
+    both = ("laplace", "gaussian")
+    more |= MANY_ROWS | {"spend": FOUR, "loose": both}
+    unit, moved = rows(zone=[0], a=[HUGE], b=[HUGE]), rows(zone=[1], a=[HUGE], b=[HUGE])
+    yield games("covariance", both, others, unit, **more)
+    yield games("covariance", both, others, unit, moved, **more)
+
+
 WIDE = [f"q{position}" for position in range(6)]
 
 
@@ -214,6 +234,7 @@ KINDS = (
     means,
     histograms,
     tables,
+    pairs,
     wide_sums,
     few_true,
     units,

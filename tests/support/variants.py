@@ -145,6 +145,11 @@ def true_values_without_limit(patch):
     patch.setattr(sums, "keep_few", lambda columns, most: None)
 
 
+def parts_of_more_than_one(patch):
+    parts_of = sums.bernstein_parts
+    patch.setattr(sums, "bernstein_parts", lambda *of: [3 * part for part in parts_of(*of)])
+
+
 def the_whole_amount_for_each_table(patch):
     scale_designs = calibrated.scale_designs
 
@@ -256,6 +261,11 @@ VARIANTS = (
         "the limit on true values is ignored",
         true_values_without_limit,
         GAMES["six sums, two of six true", ADD, "correlated"],
+    ),
+    Variant(
+        "the nine parts of a pair add up to more than one",
+        parts_of_more_than_one,
+        GAMES["covariance", ADD, "laplace"],
     ),
     Variant(
         "each table of a joint release is given the whole amount",

@@ -353,5 +353,5 @@ def _dealt(
 
 
 def _texts_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[str]:
-    """List the columns that tasks name; those of Parquet files are named by texts."""
+    """List the columns that tasks name; those of Arrow are named by texts."""
     return [str(label) for label in labels_of(tasks)]
