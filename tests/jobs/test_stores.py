@@ -11,6 +11,7 @@ from dpframe.jobs import stores
 from dpframe.jobs.answers import LATER, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
+from dpframe.ledger.ledger import Ledger
 
 MARCH = ("--set", "month=2024-03", "--quiet")
 S3 = (
@@ -210,3 +211,17 @@ def test_a_plan_reads_a_store(tmp_path, monkeypatch, capsys, s3):
     assert release(reading(tmp_path, "visits/trips.v2/{month}/", S3)) == LATER
     told = "".join(capsys.readouterr())
     assert "${STORE_SECRET}" in told and "hidden-secret" not in told
+
+
+def test_room_for_private_rows_is_asked_for_before_the_charge(tmp_path, monkeypatch, capsys):
+    from dpframe.engines import scans
+
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 10)
+    usage = scans.shutil.disk_usage
+    monkeypatch.setattr(scans.shutil, "disk_usage", lambda place: usage(place)._replace(free=0))
+    TRIPS.to_parquet(tmp_path / "trips.parquet")
+    plan = reading(tmp_path, "trips.parquet")
+    for command in ("preview", "release"):
+        assert main([command, str(plan), *MARCH]) == LATER
+        assert "too little room" in capsys.readouterr().err
+    assert Ledger(tmp_path / "trips.ledger").entries == ()
