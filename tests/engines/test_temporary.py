@@ -227,6 +227,7 @@ def test_a_folder_that_is_gone_has_no_leftovers(tmp_path):
     remove_leftovers(tmp_path / "none")
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGXCPU"])
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -29,6 +29,7 @@ def release(plan, *more):
     return main(["release", str(plan), *MARCH, *more])
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     "path",
     [
@@ -61,6 +62,7 @@ def test_csv_files_of_a_pattern_are_one_frame(tmp_path):
     assert release(plan) == SOUND
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -103,6 +105,7 @@ def test_a_value_that_is_given_names_no_variable(tmp_path, monkeypatch, capsys):
     assert "${HIDDEN}" in err and "not-to-be-seen" not in err
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("place", ["data", "ledger", "files", "no ledger"])
 def test_values_of_variables_are_in_no_message(tmp_path, monkeypatch, capsys, place, more):
