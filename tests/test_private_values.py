@@ -171,7 +171,7 @@ def test_one_hostile_value_shows_in_nothing_but_numbers(expected, name, column):
     assert looks(frame) == expected
 
 
-@pytest.mark.sampled(every=5, full=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", VALUES)
 def test_a_frame_of_hostile_values_shows_in_nothing_but_numbers(expected, name):
     frame = pd.DataFrame({column: objects([VALUES[name]] * N) for column in COLUMNS})
@@ -233,7 +233,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.sampled(every=5, full=2)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames_of_any_kind_show_in_nothing_but_numbers(expected, name):
     assert looks(FRAMES[name]()) == expected

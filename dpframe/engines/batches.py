@@ -276,7 +276,7 @@ _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FileLayout:
     """How files store their columns.
 
     Parameters
@@ -313,7 +313,13 @@ class Layout:
 
 
 def batches_of(
-    source: Any, metadata: Any, layout: Layout, labels: Sequence[str], rows: int, *, distant: bool
+    source: Any,
+    metadata: Any,
+    layout: FileLayout,
+    labels: Sequence[str],
+    rows: int,
+    *,
+    distant: bool,
 ) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 

@@ -11,13 +11,17 @@ from itertools import compress
 from typing import Any, Self, TypeAlias
 from urllib.parse import unquote
 
-import numpy as np
 import pandas as pd
 
-from dpframe.columns import filters
 from dpframe.columns.arrow import pa
-from dpframe.engines.batches import Layout, batches_of, common_type, plain_array, plain_type
-from dpframe.engines.sources import attrs_of, folder_values, missing_column, other_type
+from dpframe.engines.batches import FileLayout, batches_of, common_type, plain_array, plain_type
+from dpframe.engines.sources import (
+    attrs_of,
+    folder_values,
+    missing_column,
+    other_type,
+    possible_files,
+)
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
 from dpframe.queries.where import Condition
@@ -45,7 +49,7 @@ class File:
     size: int
     place: Hashable
     partitions: dict[str, str | None]
-    layout: Layout
+    layout: FileLayout
     footer: Any  # pyarrow's metadata; None where they would take too much memory
     rows: int
     attrs: dict[str, Any]
@@ -229,7 +233,7 @@ class ParquetFiles:
         self._files: list[File] = []
         self._kinds = _Kinds([])
         self._seen: dict[Hashable, File] = {}
-        self._layouts: dict[tuple[Any, int], Layout] = {}
+        self._layouts: dict[tuple[Any, int], FileLayout] = {}
 
     def refresh(self) -> None:
         """Look again which files there are, and read the footers of those that are new."""
@@ -286,7 +290,7 @@ class ParquetFiles:
         kept = footer if size <= _FOOTER_BYTES else None
         schema = schema.remove_metadata()  # that of fields is not compared
         key = schema, footer.num_columns  # files with equal columns share a layout
-        layout = self._layouts.get(key) or Layout.of_footer(footer, schema)
+        layout = self._layouts.get(key) or FileLayout.of_footer(footer, schema)
         layout = self._layouts.setdefault(key, layout)
         return File(path, info.size, place, _folders(path), layout, kept, rows, attrs)
 
@@ -315,17 +319,9 @@ class ParquetFiles:
 
     def where(self, conditions: Sequence[Condition | None]) -> Self:
         """Leave out files whose folders say that no row satisfies any of some conditions."""
-        if not self.folders:
+        kept = possible_files(conditions, self.folders, self._said)
+        if kept is None:
             return self
-        demands: list[Condition] = []
-        for one in conditions:
-            demand = None if one is None else one.within(self.folders)
-            if demand is None:
-                return self
-            demands.append(demand)
-        labels = {label for demand in demands for label in demand.columns}
-        said = pd.DataFrame({label: self._said(label) for label in labels})
-        kept = np.logical_or.reduce([filters.keep(demand, said) for demand in demands])
         chosen = object.__new__(type(self))
         vars(chosen).update(vars(self), _files=[*compress(self._files, kept)])
         return chosen

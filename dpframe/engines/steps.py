@@ -18,7 +18,7 @@ from dpframe.engines.sums import Prepared, keep_few, sums_of
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis, BinAxis, Cells, Task, Weights
+from dpframe.queries.tasks import Axis, BinAxis, Cells, RowWeights, Task
 from dpframe.queries.where import Condition
 
 
@@ -152,7 +152,7 @@ class RowTrace:
         masks = missing, np.isnan(numbers) & ~missing, numbers < grid.lower, numbers > grid.upper
         return Valued(*(int(np.count_nonzero(rows & mask)) for mask in masks))
 
-    def clipped_weight(self, weights: Weights, rows: np.ndarray) -> tuple[float, float]:
+    def clipped_weight(self, weights: RowWeights, rows: np.ndarray) -> tuple[float, float]:
         """Return what clipping adds to the total of weights, and what it takes off, in parts of it.
 
         The total is that of the finite weights above 0 in the rows of a mask, before clipping.

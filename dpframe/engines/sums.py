@@ -20,7 +20,7 @@ from dpframe.engines.capping import larger_where
 from dpframe.forks import cached_property
 from dpframe.privacy import noise
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Cells, Task, Term, Weights
+from dpframe.queries.tasks import Cells, RowWeights, Task, Term
 from dpframe.queries.where import Condition
 
 _Amounts = Mapping[int, np.ndarray | int]
@@ -300,7 +300,7 @@ class _BlockTerms:
                 amounts = amounts * bernstein_parts(integers, own, term.degree)[part]
         return amounts * there
 
-    def _weighted(self, term: Term, weights: Weights) -> np.ndarray:
+    def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:
         """Return what the rows add to a term where each counts for its weight."""
         own, _ = self._block.snap(weights.column, weights.grid)  # 0 where it is missing
         if term.grid is None:

@@ -30,7 +30,7 @@ from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.margins import margins
-from dpframe.queries.quantiles import Quantile, quantile
+from dpframe.queries.quantiles import LEVEL, quantile
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import CapOptions
 
@@ -121,7 +121,7 @@ class Job:
             return True
         first, *others = self.queries.values()
         selected = self.options.get("mechanism") == SELECT
-        return selected and not others and isinstance(first, Quantile)
+        return selected and not others and LEVEL in first.levels
 
     @property
     def source(self) -> PlanText:

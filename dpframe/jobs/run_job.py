@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -135,11 +135,14 @@ def _begins_again(run: ChargedRun) -> str:
     )
 
 
-def release_job(job: Job, *, overwrite: bool = False) -> Done:
-    """Try a job, read the data, release in one charge, and write the files."""
+def release_job(
+    job: Job, *, overwrite: bool = False, begin: Callable[[], object] = lambda: None
+) -> Done:
+    """Try a job, say that it begins, read the data, release in one charge, and write the files."""
     job = replace(job, data=job.data.expanded())
     tried = preview_job(job, overwrite=overwrite)
     ledger = _opened_ledger(job, job.ledger)
+    begin()
     frame = job.data.frame(tried.needed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried

@@ -32,7 +32,7 @@ from dpframe.plan.tables import Table, table_of
 from dpframe.queries import counts, sums_and_means
 from dpframe.queries.grid import Grid
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Axis, BinAxis, Cells, Weights
+from dpframe.queries.tasks import Axis, BinAxis, Cells, RowWeights
 from dpframe.queries.where import Condition
 from dpframe.steps.matching import constants_compared, may_match
 
@@ -514,7 +514,7 @@ def _lines_of_column(
 
 
 def _lines_of_weights(
-    found: RowTrace, weights: Weights, declaration: Declaration
+    found: RowTrace, weights: RowWeights, declaration: Declaration
 ) -> Iterator[_Line]:
     """Say what becomes of the weights of the rows that are counted, and of their total."""
     rows, (lower, upper) = found.kept, weights.bounds

@@ -345,8 +345,11 @@ def _output(
     width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
     per = "cell"
     if prediction.per_row:
-        what = "rows" if column.weights is None else "weighted total"
-        per = f"1 / {what}" if cell is None else f"cell of {cell:,.6g} {what}"
+        plain = column.weights is None
+        per = "1 / rows" if plain else "1 / weighted total"
+        if cell is not None:
+            size = f"{cell:,.6g}"
+            per = f"cell of {size} rows" if plain else f"cell of weighted total {size}"
         each = column.row_step / (cell or 1)
         error, width = error * each, width * each
     return {

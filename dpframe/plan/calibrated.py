@@ -7,9 +7,10 @@ on public facts alone.
 import math
 import operator
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TypeAlias
 
 from dpframe.errors import CalibrationError
@@ -91,32 +92,27 @@ def _too_wide() -> CalibrationError:
     )
 
 
-def relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
+def relative_variance(workload: Workload, errors: Sequence[float]) -> float:
     """Return the variance of all outputs wanted, relative to the ranges of what a row adds.
 
     The number of rows counts with its weight, once more where it is an output itself. Of several
     tables of a query, it is the mean, by their weights; those of several queries add up.
     """
-    domain = workload.domain
+    domain, size = workload.domain, len(workload.outputs)
+    outputs = (*workload.outputs, workload.everyone)
+    widths = [workload.width(output) * workload.weight for output in outputs]
+    rows = outputs.index(workload.everyone)
+
+    def of_table(own: Sequence[float]) -> float:
+        squares = [(error / width) ** 2 for error, width in zip(own, widths, strict=False)]
+        return sum(squares[:size]) + workload.rows_weight * sum(squares[rows : rows + 1])
+
     if domain.margins:
         weights = domain.weights or (1.0,) * len(domain.margins)
-        size = len(workload.outputs)
-        starts = range(0, len(predictions), size)
-        variances = [_relative_variance(workload, predictions[at : at + size]) for at in starts]
+        variances = [of_table(errors[at : at + size]) for at in range(0, len(errors), size)]
         whole = 1.0 if domain.apart else math.fsum(weights)
         return math.fsum(map(operator.mul, weights, variances)) / whole
-    return _relative_variance(workload, predictions)
-
-
-def _relative_variance(workload: Workload, predictions: Sequence[Prediction]) -> float:
-    """Return the relative variance of one table."""
-    outputs = (*workload.outputs, workload.everyone)
-    errors = {
-        output: prediction.error_compared / (workload.width(output) * workload.weight)
-        for output, prediction in zip(outputs, predictions, strict=False)
-    }
-    wanted = sum(errors[output] ** 2 for output in workload.outputs)
-    return wanted + workload.rows_weight * errors.get(workload.everyone, 0.0) ** 2
+    return of_table(errors)
 
 
 def _balance_scales(
@@ -225,17 +221,22 @@ class Calibrated:
         Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
     deviations
         Standard deviations of the rounded noise of the blocks.
-    predictions
-        The errors of all outputs.
     variance
         The predicted variance of all outputs, relative to the ranges of what a row adds.
+    predict
+        Returns the errors of all outputs, which few of the plans compared need.
     """
 
     design: Design
     scales: tuple[float, ...]
     deviations: tuple[float, ...]
-    predictions: tuple[Prediction, ...]
     variance: float
+    predict: Callable[[], tuple[Prediction, ...]]
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """The errors of all outputs."""
+        return self.predict()
 
 
 def calibrate_designs(
@@ -331,6 +332,6 @@ def _calibrate_anew(
 def _predict(law: Law, work: Workload, design: Design, scales: tuple[float, ...]) -> Calibrated:
     """Say how far off a design is with some noise."""
     deviations = deviations_of(law, design, scales, work.cells)
-    predictions = tuple(design.predict(deviations))
-    variance = relative_variance(work, predictions)
-    return Calibrated(design, scales, deviations, predictions, variance)
+    variance = relative_variance(work, design.errors(deviations))
+    predict = cache(lambda: tuple(design.predict(deviations)))
+    return Calibrated(design, scales, deviations, variance, predict)

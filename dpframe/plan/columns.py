@@ -14,7 +14,7 @@ from dpframe.queries import where as conditions
 from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.query import OutputSpec, Statistic
 from dpframe.queries.syntax import as_name
-from dpframe.queries.tasks import Weights
+from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
 from dpframe.strategies.association import FOURTH
@@ -114,7 +114,7 @@ class SourceKey(NamedTuple):
     other: Hashable = None
     other_grid: Grid | None = None
     degree: int = 2
-    weights: Weights | None = None
+    weights: RowWeights | None = None
     origin: int = 0
     span: int = 0
 
@@ -165,7 +165,7 @@ class OutputColumn:
     other: Hashable = None
     other_grid: Grid | None = None
     other_bounds: Bounds | None = None
-    weights: Weights | None = None
+    weights: RowWeights | None = None
 
     @property
     def ticks(self) -> Ticks | None:
@@ -296,7 +296,7 @@ def _grid_and_bounds(
 _WEIGHT_BITS = 30  # products with a column on its grid stay below 2**64
 
 
-def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> Weights:
+def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> RowWeights:
     """Resolve the column of weights, which are no less than 0."""
     facts = declaration.column(label)
     if facts.bounds is None:
@@ -310,7 +310,7 @@ def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> Weights
         way = f"Declare bounds={{{label!r}: (0, largest weight)}}."
         text = f"weights={quote(label)} {rule} {way}"
         raise DeclarationError(text, parameter="bounds", label=label, value=facts.bounds)
-    return Weights(label, grid, (lower, upper))
+    return RowWeights(label, grid, (lower, upper))
 
 
 def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:

@@ -292,12 +292,25 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
         return {name: table_of(query, declaration)}
     cells = cells_of(query, declaration)
     axes, bits = {axis.column: axis for axis in cells.axes}, _bits(cells)
-    return {
-        TableName(name, columns): table_of(
-            part, declaration, Cells(tuple(axes[column] for column in columns)), query, bits
+    found: dict[Hashable, Table] = {}
+    for columns, part in query.margins.items():
+        own = Cells(tuple(axes[column] for column in columns))
+        known = next(iter(found.values()), None)
+        found[TableName(name, columns)] = (
+            table_of(part, declaration, own, query, bits)
+            if known is None
+            else _in_other_cells(known, part, own, declaration)
         )
-        for columns, part in query.margins.items()
-    }
+    return found
+
+
+def _in_other_cells(table: Table, query: Query, cells: Cells, declaration: Declaration) -> Table:
+    """Resolve a query that asks for the same as that of a table, of other groups."""
+    work = table.workload
+    always = table.where is None and not table.valued
+    reach = reach_in(declaration, query, cells, table.caps, always=always)
+    workload = replace(work, domain=_domain(query, cells), reach=reach)
+    return replace(table, query=query, cells=cells, workload=workload)
 
 
 def _bits(cells: Cells) -> int:

@@ -117,7 +117,8 @@ class Cells:
     def size(self) -> int:
         """Number of cells."""
         if self.margins:
-            return sum(self.of_margin(margin).size for margin in self.margins)
+            sizes = [len(axis) for axis in self.axes]
+            return sum(math.prod(sizes[at] for at in margin) for margin in self.margins)
         return self.product if self.chosen is None else len(self.chosen)
 
     @property
@@ -144,7 +145,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RowWeights:
     """What a row counts for, in place of 1.
 
     Parameters
@@ -198,7 +199,7 @@ class Term:
     other_grid: Grid | None = None
     part: tuple[int, int] = (0, 0)
     degree: int = 2
-    weights: Weights | None = None
+    weights: RowWeights | None = None
     origin: int = 0
     span: int = 0
 

@@ -103,7 +103,11 @@ _MECHANISMS = {
         across=True,
     ),
     "staircase": Mechanism(
-        STAIRCASE, (staircase.design,), "staircase", plain=(), automatic=False, least_epsilon=1.0
+        STAIRCASE,
+        (staircase.design,),
+        "staircase",
+        plain=(staircase.design_beside,),
+        least_epsilon=1.5,
     ),
     "classical": Mechanism(
         GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True

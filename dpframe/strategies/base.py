@@ -8,6 +8,7 @@ estimates. Neither knows frames.
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -121,9 +122,6 @@ class Source:
         return (min(lower, 0), max(upper, 0)) if self.optional else (lower, upper)
 
 
-_ONE_CELL = Domain()
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """A released column.
@@ -219,11 +217,8 @@ class Workload:
         """
         if self.known_rows is not None:
             return id(self)  # arrays are not compared
-        reach = self.reach
-        alone = reach.full + (reach.rest > 0) <= 1 and self.neighboring == "add_remove"
-        if self.is_layered or not alone:
-            return self
-        return replace(self, domain=_ONE_CELL, reach=replace(reach, cells=1))
+        alone = self.reach.full + (self.reach.rest > 0) <= 1 and self.neighboring == "add_remove"
+        return self if self.is_layered or not alone else _in_one_cell(self)
 
     @property
     def is_layered(self) -> bool:
@@ -277,6 +272,11 @@ class Workload:
         return upper - lower or abs(upper) or 1
 
 
+@lru_cache(256)  # every mechanism asks for it
+def _in_one_cell(work: Workload) -> Workload:
+    return replace(work, domain=Domain(), reach=replace(work.reach, cells=1))
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """Error of one output, known before any data is read.
@@ -294,20 +294,12 @@ class Prediction:
     loadings
         By block, the standard deviation that its noise gives the output, with a sign; for a mean,
         where the error is largest.
-    compared
-        The error by which plans are compared, where it is not that of a cell.
     """
 
     std_error: float
     per_row: bool = False
     block: int | None = None
     loadings: Mapping[int, float] = field(default_factory=dict)
-    compared: float | None = None
-
-    @property
-    def error_compared(self) -> float:
-        """The error by which plans are compared."""
-        return self.std_error if self.compared is None else self.compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -453,6 +445,12 @@ class Design(Protocol):
 
         Where there are layers, these are scales in place of deviations; and the outputs come once
         for each table, table by table.
+        """
+
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the standard errors by which plans are compared, of outputs as in `predict`.
+
+        Of a table whose cells err differently, it is the root of their mean variance.
         """
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:

@@ -51,7 +51,7 @@ def joined_lifted(workload: Workload, law: Law) -> LinearDesign | None:
     return None if layout is None else _in_one(workload, layout)
 
 
-def best_boxes(squares: Sequence[float]) -> list[tuple[int, ...]]:
+def best_boxes(squares: Sequence[float] | np.ndarray) -> list[tuple[int, ...]]:
     """Return the best boxes of blocks with `q_k h_k^2` in `squares`, all positive.
 
     Examples
@@ -88,15 +88,15 @@ def boxes_of(
     reach, weights
         `h_k` and `q_k` of every block; one that no neighbor moves is in no box, at scale 0.
     """
-    moving = [k for k, h in enumerate(reach) if h]
-    squares = [weights[k] * reach[k] ** 2 for k in moving]
-    boxes, scales = [], [0.0] * len(reach)
-    for places in best_boxes(squares):
-        root = np.cbrt(spread(len(places)) * math.fsum(squares[at] for at in places)).item()
-        boxes.append(tuple(moving[at] for at in places))
-        for k in boxes[-1]:
-            scales[k] = reach[k] / root
-    return tuple(box for box in boxes if len(box) > 1), tuple(scales)
+    far = np.asarray(reach, np.float64)
+    (moving,) = far.nonzero()
+    squares = np.asarray(weights, np.float64)[moving] * far[moving] ** 2
+    boxes, scales = [], np.zeros(len(far))
+    for places in map(list, best_boxes(squares)):
+        box = moving[places]
+        boxes.append(tuple(box.tolist()))
+        scales[box] = far[box] / np.cbrt(spread(len(box)) * math.fsum(squares[places].tolist()))
+    return tuple(box for box in boxes if len(box) > 1), tuple(scales.tolist())
 
 
 def _kinds(falling: np.ndarray) -> list[int]:

@@ -197,12 +197,22 @@ class Characters:
         return [_step(weights) for _, weights in self.readings]
 
     @cached_property
+    def _means(self) -> list[np.ndarray]:
+        """By table, the weights of the variances of its sums in the mean variance of its cells."""
+        return [(parts**2).mean(axis=0) for _, parts in self.readings]
+
+    def mean_variances(self, variances: np.ndarray) -> list[float]:
+        """Return the mean variance of the cells of every table, from those of all sums."""
+        pairs = zip(self.readings, self._means, strict=True)
+        return [float(means @ variances[positions]) for (positions, _), means in pairs]
+
+    @cached_property
     def demands(self) -> list[float]:
         """For every sum, the weight of its variance in the mean variance of all tables."""
         given = self.lattice.domain.weights or (1.0,) * len(self.readings)
         found = np.zeros(self.number)
-        for (positions, parts), weight in zip(self.readings, given, strict=True):
-            found[positions] += weight * (parts**2).mean(axis=0)
+        for (positions, _), means, weight in zip(self.readings, self._means, given, strict=True):
+            found[positions] += weight * means
         demands: list[float] = (found / math.fsum(given)).tolist()
         return demands
 
@@ -323,8 +333,20 @@ class CharacterDesign:
         loadings = dict(zip(positions.tolist(), (weights[worst] * own).tolist(), strict=True))
         if reading.rounding:
             loadings[rounded] = reading.rounding
-        compared = math.sqrt(variances.mean())
-        return Prediction(math.sqrt(variances[worst]), loadings=loadings, compared=compared)
+        return Prediction(math.sqrt(variances[worst]), loadings=loadings)
+
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the roots of the mean variances of the cells of every table."""
+        squares = np.square(deviations).reshape(-1, self.characters.number)
+        by_total = [self.characters.mean_variances(own) for own in squares]
+        return [
+            math.sqrt(
+                sum(weight**2 * by_total[k][table] for k, weight in reading.weights.items())
+                + reading.rounding**2
+            )
+            for table, whole in enumerate(self._wholes)
+            for reading in whole
+        ]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured sums."""
@@ -350,13 +372,19 @@ class CharacterDesign:
     @cached_property
     def _columns(self) -> list["_Column"]:
         """The released columns, table by table."""
-        # numbers are rounded, but where they are to add up to those of other tables
-        whole = self.workload.domain.apart
         return [
-            self._column(table, reading.whole(reading.step * step if whole else 0))
-            for table, step in enumerate(self.characters.steps)
-            for reading in self.outputs
+            self._column(table, reading)
+            for table, whole in enumerate(self._wholes)
+            for reading in whole
         ]
+
+    @cached_property
+    def _wholes(self) -> list[list[Reading]]:
+        """How outputs are read off totals, by table."""
+        # numbers are rounded, but where they are to add up to those of other tables
+        tables = self.characters.readings
+        steps = self.characters.steps if self.workload.domain.apart else [0] * len(tables)
+        return [[one.whole(one.step * step) for one in self.outputs] for step in steps]
 
     def _column(self, table: int, reading: Reading) -> "_Column":
         positions, weights = self.characters.readings[table]

@@ -69,18 +69,19 @@ class LayeredDesign:
 
     def predict(self, deviations: Sequence[float]) -> list[Prediction]:
         """Return the errors of the outputs of every table, from the scales of the blocks."""
-        by_table = zip(*map(self.layers.deviations, deviations), strict=True)
-        compared = zip(*map(self.layers.errors_to_compare, deviations), strict=True)
-        pairs = list(zip(by_table, compared, strict=True))
-        known = {pair: self._predict(*pair) for pair in dict.fromkeys(pairs)}  # many err alike
-        return [one for pair in pairs for one in known[pair]]
+        own = list(zip(*map(self.layers.deviations, deviations), strict=True))
+        known = {table: self._predict(table) for table in dict.fromkeys(own)}  # many err alike
+        return [one for table in own for one in known[table]]
 
-    def _predict(self, own: Sequence[float], compared: Sequence[float]) -> list[Prediction]:
-        """Return the errors of the outputs of a table, and those by which plans are compared."""
-        errors = self.totals.predict(own)
-        others = errors if own == compared else self.totals.predict(compared)
-        pairs = zip(errors, others, strict=True)
-        return [replace(one, block=None, compared=other.std_error) for one, other in pairs]
+    def _predict(self, own: Sequence[float]) -> list[Prediction]:
+        """Return the errors of the outputs of a table."""
+        return [replace(one, block=None) for one in self.totals.predict(own)]
+
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the errors by which plans are compared, of the outputs of every table."""
+        own = list(zip(*map(self.layers.errors_to_compare, deviations), strict=True))
+        known = {table: self.totals.errors(table) for table in dict.fromkeys(own)}
+        return [one for table in own for one in known[table]]
 
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs of every table off the measured blocks."""

@@ -380,6 +380,10 @@ class LinearDesign:
         own = self._deviations(deviations)
         return [reading.predict(own, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the errors by which plans are compared: those predicted."""
+        return [one.std_error for one in self.predict(deviations)]
+
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the outputs off the measured blocks."""
         blocks = dict(enumerate(measured))

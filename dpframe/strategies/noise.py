@@ -35,10 +35,10 @@ def deviations_of(
     """
     if design.layers is not None:
         return tuple(scales)
-    members = members_of(design, cells)
-    kinds = [(scale, members[k]) for k, scale in enumerate(scales)]
+    members = map(members_of(design, cells).__getitem__, range(len(scales)))
+    kinds = list(zip(scales, members, strict=True))
     found = {kind: law.deviation_among(*kind) for kind in dict.fromkeys(kinds)}
-    return tuple(found[kind] for kind in kinds)
+    return tuple(map(found.__getitem__, kinds))
 
 
 def noise_of(

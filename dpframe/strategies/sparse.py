@@ -173,6 +173,10 @@ class SpreadDesign:
         """Return the error of a bin."""
         return [self._reading.predict(dict(enumerate(deviations)), ROUNDED)]
 
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the error by which plans are compared: that of a bin."""
+        return [one.std_error for one in self.predict(deviations)]
+
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Read the counts of the bins."""
         blocks, own = dict(enumerate(measured)), dict(enumerate(deviations))

@@ -80,6 +80,10 @@ class WeightedDesign:
         """Return the errors of the outputs, in steps of the weights."""
         return self.design.predict(deviations)
 
+    def errors(self, deviations: Sequence[float]) -> list[float]:
+        """Return the standard errors by which plans are compared."""
+        return self.design.errors(deviations)
+
     def decode(self, measured: Sequence[np.ndarray], deviations: Sequence[float]) -> list[Estimate]:
         """Turn the measured blocks into estimates of the outputs."""
         return self.design.decode(measured, deviations)

@@ -27,10 +27,10 @@ from dpframe.queries.tasks import (
     LabelAxis,
     LabelKind,
     LabelTask,
+    RowWeights,
     Sizes,
     Task,
     Term,
-    Weights,
 )
 from dpframe.queries.timescale import ticks_of
 from dpframe.queries.where import Condition
@@ -268,7 +268,7 @@ def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
         "max_rows_per_group=1": Caps(rows_per_group=1),
         "max_groups=1, max_rows_per_group=2": Caps(groups=1, rows_per_group=2),
     }
-    weights = Weights("n", Grid.for_bounds(0, 2.3, bits=30), (0, 2.3))
+    weights = RowWeights("n", Grid.for_bounds(0, 2.3, bits=30), (0, 2.3))
     weighted = (
         Term("rows", weights=weights),
         Term("valid", "x", grid, weights=weights),

@@ -214,7 +214,7 @@ def test_ids_are_told_apart_as_in_a_dict(name, seed):
     assert numbered(make(items)) == as_a_dict_tells(items)
 
 
-@pytest.mark.sampled(every=5, full=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", COLUMNS)
 @given(data=st.data())
 def test_an_added_id_never_moves_others(name, data):

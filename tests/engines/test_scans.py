@@ -197,7 +197,7 @@ def arrow_of(column):
     return column.array.__arrow_array__()
 
 
-@pytest.mark.sampled(every=5, full=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("kind", list(of_kinds()), ids=repr)
 def test_columns_of_any_type_are_read_as_what_they_hold(kind, tmp_path, monkeypatch):
     column = arrow_of(kind.column(kind.pool * 3))

@@ -157,7 +157,7 @@ def test_pickling_opens_the_files_again(units):
     np.testing.assert_array_equal(totals(again, [capped()]), totals(units, [capped()]))
 
 
-@pytest.mark.sampled(every=5, full=2)
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "int16", "uint8"])
 @pytest.mark.parametrize("count", [2, 191, 500])
 def test_integers_are_dealt_to_buckets_with_numbers_that_differ_there(dtype, count):

@@ -485,7 +485,7 @@ def released_ranks(tied, quantiles, monkeypatch=None, factor=1.0):
     return ranks_off(values, released, quantiles), bound
 
 
-@pytest.mark.sampled(every=5, full=2)
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("tied", TIED)
 @pytest.mark.parametrize("quantiles", [[0.5], [0.9], [0.25, 0.5, 0.75]])
 def test_ranks_are_as_far_off_as_previewed_at_most(tied, quantiles):

@@ -13,7 +13,7 @@ from dpframe.plan.calibrated import relative_variance, scale_designs
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, sparse
-from dpframe.strategies.base import Output, Prediction
+from dpframe.strategies.base import Output
 from dpframe.strategies.independent import design as plan_independent
 
 ALLOWED = Fraction(1, 3)
@@ -47,7 +47,7 @@ def moved(design, scales, law):
 def variance(designs, scales):
     wide = 2.0**40  # so that rounding adds nothing
     return sum(
-        relative_variance(work, design.predict([wide * each for each in own])) / wide**2
+        relative_variance(work, design.errors([wide * each for each in own])) / wide**2
         for (work, design), own in zip(designs, scales, strict=True)
     )
 
@@ -130,7 +130,7 @@ def test_too_wide_noise_is_refused(law):
 
 
 def test_the_number_of_rows_counts_with_its_weight_and_once_more_as_an_output():
-    rows, total = Prediction(3.0), Prediction(10.0)
+    rows, total = 3.0, 10.0
     work = workload(columns((0, 5)), rows_weight=2.0)
     assert relative_variance(work, [total, rows]) == 4 + 2 * 9
     both = workload(columns((0, 5)), (Output("rows", 0), Output("value", 1)), rows_weight=2.0)

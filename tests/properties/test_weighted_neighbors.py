@@ -139,7 +139,7 @@ def test_missing_weights_and_values_may_count_or_be_dropped(neighboring, missing
     assert reached(plan, farthest_row(plan, neighboring))
 
 
-UNIT_ROWS = [(g, 0, x, w, 1) for g in "AB" for x in (-2.0, 3.0) for w in (np.nan, 2.5)]
+UNIT_ROWS = [(g, 0, x, 2.5, 1) for g in "ABC" for x in (-2.0, 3.0)] + [("A", 0, 3.0, 0.9, 1)]
 CONTENTS = [
     rows for n in range(4) for rows in itertools.combinations_with_replacement(UNIT_ROWS, n)
 ]

@@ -275,8 +275,8 @@ def test_closed_forms_of_binary_tables():
     for design, most in ((apart, 5.11), (together, 17.53)):
         moved = float(design.movement(design.scales, BOX))
         wide = [2.0**30 * moved * scale for scale in design.scales]
-        found = design.predict(deviations_of(BOX, design, wide, design.workload.cells))
-        error = math.sqrt(np.mean([one.compared**2 for one in found])) / 2.0**30
+        found = design.errors(deviations_of(BOX, design, wide, design.workload.cells))
+        error = math.sqrt(np.mean(np.square(found))) / 2.0**30
         assert error <= most
         # in one box: v(D) times the mean of 1 / 2^k
         members = len(design.scales)

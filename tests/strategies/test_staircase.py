@@ -48,7 +48,7 @@ def crossed(design, caps):
 def made_for(name, cells, caps, neighboring, **more):
     sources, outputs = SUMS[name]
     work = workload(sources, outputs, cells=cells, caps=caps, neighboring=neighboring, **more)
-    return staircase.design(work, STAIRCASE)
+    return staircase.design_beside(work, STAIRCASE)
 
 
 @pytest.mark.parametrize("caps", CAPS, ids=str)
@@ -72,6 +72,17 @@ def test_where_a_row_never_leaves_the_farthest_replacement_is_one_stair():
     assert made_for("a count", 1, ROW_CAPS, "replace", always=True) is None  # it is public
 
 
+def test_stairs_of_one_integer_are_for_other_tables_of_a_release():
+    count = workload((EVERYONE,), COUNT, cells=4)
+    sums = workload(columns((0, 20)))
+    how = MECHANISMS["staircase"]
+    assert staircase.design(count, STAIRCASE) is None  # the discrete Laplace law
+    assert staircase.design(workload(columns((0, 1))), STAIRCASE) is None
+    assert calibrate_designs(how, [count], Fraction(3)) is None
+    made = calibrate_designs(how, [count, sums], Fraction(3))
+    assert [int(one.scales[0]) for one in made] == [1, 20]
+
+
 def test_groups_count_where_rows_can_be_spread():
     spread = made_for("a count", 9, Caps(3, None, None), "add_remove")
     held = made_for("a count", 9, Caps(3, 1, None), "add_remove")
@@ -93,7 +104,7 @@ def test_groups_count_where_rows_can_be_spread():
     ids=["two sums", "count and sum", "a mean", "rows that matter", "ranges", "vast"],
 )
 def test_where_several_totals_move_there_is_no_design(work):
-    assert staircase.design(work, STAIRCASE) is None
+    assert staircase.design_beside(work, STAIRCASE) is None
     assert calibrate_designs(MECHANISMS["staircase"], [work], Fraction(3)) is None
 
 

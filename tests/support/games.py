@@ -60,6 +60,8 @@ def sums():
     more = {"query": dpf.sum("x", "zone"), "declared": {"bounds": {"x": (-3, 5)}}, "zones": 2}
     unit, far, moved = rows(zone=[0], x=[HUGE]), rows(zone=[0], x=[-HUGE]), rows(zone=[1], x=[HUGE])
     yield games("sum", ("laplace", "gaussian"), others, unit, spend=ONE, **more)
+    yield games("sum", ("staircase",), others, unit, spend=TWO, **more)
+    yield games("sum", ("staircase",), others, unit, moved, spend=TWO, **more)
     # Laplace noise of both groups is the same when the unit moves; Gaussian noise when it stays
     yield games("sum", ("laplace",), others, unit, moved, spend=ONE, **more)
     yield games("sum", ("gaussian",), others, unit, far, spend=ONE, **more)

@@ -142,6 +142,22 @@ CALLS = {
     ),
     "suggest_bounds": _call("suggest_bounds", "fare", "zone", smallest=1, largest=8),
     "suggest_bounds within": _call("suggest_bounds", "size", query="mean", within=(0, 8), bins=8),
+    "weighted mean": _call("mean", "fare", "zone", weights="size"),
+    "weighted aggregate": _call(
+        "aggregate",
+        "day",
+        where=WHERE,
+        n=dpf.count(weights="size"),
+        s=dpf.sum("fare", weights="size"),
+        r=dpf.rate("flag == True", weights="size"),
+    ),
+    "weighted margins": _call(
+        "margins",
+        ["zone", "day"],
+        1,
+        h=dpf.count(weights="size"),
+        m=dpf.mean("fare", weights="size"),
+    ),
 }
 """All methods that release, in several forms."""
 
@@ -221,7 +237,8 @@ class Case(NamedTuple):
         method = CALLS[self.call].method
         denoised = method in ("count", "sum", "mean", "histogram", "margins")
         how = "consistent" if method == "margins" else "auto"
-        denoise = {"denoise": how} if denoised and self.place % 2 else {}
+        weighted = self.call.startswith("weighted")
+        denoise = {"denoise": how} if denoised and not weighted and self.place % 2 else {}
         return {"name": "job", "note": "a note", **denoise}
 
     def ask(self, rows, path):

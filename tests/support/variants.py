@@ -15,7 +15,7 @@ from dpframe.privacy import noise, noise_tables, sensitivity, unit_reach
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
-from dpframe.strategies import linear
+from dpframe.strategies import linear, staircase
 
 
 def half_the_noise(patch):
@@ -122,6 +122,16 @@ def no_noise_for_empty_groups(patch):
     patch.setattr(Law, "draw", masked)
 
 
+def half_the_stairs(patch):
+    best = staircase._best_step
+
+    def halved(reach, alone, farthest, *, both):
+        period, stairs = best(reach, alone, farthest, both=both)
+        return period // 2, stairs
+
+    patch.setattr(staircase, "_best_step", halved)
+
+
 def the_number_of_rows_for_free(patch):
     def moved(design, scales, law):
         counted = [part for part in design.footprints if part.coordinates != (0,)]
@@ -206,6 +216,7 @@ VARIANTS = (
         groups_without_cap,
         GAMES["count, units in eight groups, one of which counts", ADD, "gaussian"],
     ),
+    Variant("stairs for half of the movement", half_the_stairs, GAMES["sum", ADD, "staircase"]),
     Variant("values are not clipped", values_without_bounds, GAMES["sum", ADD, "laplace"]),
     Variant(
         "replacements of missing values are not clipped",

@@ -39,7 +39,7 @@ def test_a_right_pipeline_with_the_relation_of_replacement_passes():
     assert dpt.check(pipelines.each_row_replaced, rides(60), units=4).measured
 
 
-@pytest.mark.sampled(every=5, full=2)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("pipeline", WRONG, ids=lambda one: one.__name__)
 def test_mistakes_are_found_by_a_rule(pipeline):
     found = fault(pipeline, rides(), units=8)
