@@ -488,7 +488,7 @@ def _row_bytes(metadata: Any, leaves: Sequence[tuple[str, int]], coded: Collecti
     return largest
 
 
-def stored_bytes(metadata: Any, layout: Layout, labels: Iterable[str]) -> int:
+def stored_bytes(metadata: Any, layout: FileLayout, labels: Iterable[str]) -> int:
     """Add up the bytes of some columns of a file, as they are stored."""
     places = [at for label in labels for at in layout.leaves.get(label, ())]
     groups = map(metadata.row_group, range(metadata.num_row_groups))
