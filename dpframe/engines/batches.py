@@ -313,7 +313,13 @@ class FileLayout:
 
 
 def batches_of(
-    source: Any, metadata: Any, layout: FileLayout, labels: Sequence[str], rows: int, *, distant: bool
+    source: Any,
+    metadata: Any,
+    layout: FileLayout,
+    labels: Sequence[str],
+    rows: int,
+    *,
+    distant: bool,
 ) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 
