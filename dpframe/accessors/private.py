@@ -46,7 +46,7 @@ from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOption
 from dpframe.queries.query import By, Columns, Keys, Objective, Query, Request, Search
 from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions, WeightOptions
 from dpframe.queries.suggestions import BoundSearchOptions, CapSearchOptions
-from dpframe.queries.sums_and_means import AccuracyOptions, MeanOptions, SumOptions
+from dpframe.queries.sums_and_means import AccuracyOptions, MeanOptions, SampledOptions, SumOptions
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
 
@@ -61,6 +61,10 @@ class CountCall(WeightOptions, ReleaseOptions, total=False):
 
 class ColumnCall(ColumnOptions, ReleaseOptions, total=False):
     """Which values to look at, and options of the release; see `dpframe.mean`."""
+
+
+class SampledCall(SampledOptions, ReleaseOptions, total=False):
+    """Which values to look at, and options of the release; see `dpframe.corr`."""
 
 
 class MeanCall(MeanOptions, ReleaseOptions, total=False):
@@ -257,13 +261,13 @@ class PrivateAccessor:
         return self._ask(association.cov, options, x, y, by)
 
     def corr(
-        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanCall]
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledCall]
     ) -> pd.DataFrame:
         """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`."""
         return self._ask(association.corr, options, x, y, by)
 
     def slope(
-        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanCall]
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledCall]
     ) -> pd.DataFrame:
         """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`."""
         return self._ask(association.slope, options, x, y, by)

@@ -276,7 +276,7 @@ _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FileLayout:
     """How files store their columns.
 
     Parameters
@@ -313,7 +313,13 @@ class Layout:
 
 
 def batches_of(
-    source: Any, metadata: Any, layout: Layout, labels: Sequence[str], rows: int, *, distant: bool
+    source: Any,
+    metadata: Any,
+    layout: FileLayout,
+    labels: Sequence[str],
+    rows: int,
+    *,
+    distant: bool,
 ) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 
@@ -480,6 +486,13 @@ def _row_bytes(metadata: Any, leaves: Sequence[tuple[str, int]], coded: Collecti
                 size += column.total_uncompressed_size
         largest = max(largest, size / max(group.num_rows, 1))
     return largest
+
+
+def stored_bytes(metadata: Any, layout: FileLayout, labels: Iterable[str]) -> int:
+    """Add up the bytes of some columns of a file, as they are stored."""
+    places = [at for label in labels for at in layout.leaves.get(label, ())]
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return sum(group.column(at).total_compressed_size for group in groups for at in places)
 
 
 def _fitting(row_bytes: float, rows: int) -> int:

@@ -10,7 +10,7 @@ from dpframe.errors import QueryError
 from dpframe.queries import reading
 from dpframe.queries.query import By, GivenBounds, Keys, OutputSpec, Query, Statistic
 from dpframe.queries.reading import ColumnOptions
-from dpframe.queries.sums_and_means import MeanOptions
+from dpframe.queries.sums_and_means import SampledOptions
 from dpframe.queries.where import Condition
 
 
@@ -87,7 +87,7 @@ def _of_pair(
     return (*groups, x, y, reading.bounds_of((x, y), options.get("bounds")))
 
 
-def _sampled(options: MeanOptions) -> bool:
+def _sampled(options: SampledOptions) -> bool:
     check_flag("sampling", options["sampling"])
     return bool(options["sampling"])
 
@@ -127,7 +127,7 @@ def cov(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions
 
 
 @with_keywords
-def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanOptions]) -> Correlation:
+def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptions]) -> Correlation:
     """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
 
     Parameters
@@ -154,7 +154,7 @@ def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanOptions]
 
 
 @with_keywords
-def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[MeanOptions]) -> Slope:
+def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptions]) -> Slope:
     """Describe the slope of the line of least squares that gives y for x, per group.
 
     It is `cov(x, y) / var(x)`, in units of y for a unit of x.

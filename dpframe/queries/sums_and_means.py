@@ -35,10 +35,14 @@ class AccuracyOptions(TypedDict, total=False):
     objective: Annotated[Objective, "total"]
 
 
-class MeanOptions(ColumnOptions, WeightOptions, total=False):
-    """Which values to look at, and for what error; see `dpframe.mean`."""
+class SampledOptions(ColumnOptions, total=False):
+    """Which values to look at, and for what error; see `dpframe.corr`."""
 
     sampling: Annotated[bool, False]
+
+
+class MeanOptions(SampledOptions, WeightOptions, total=False):
+    """The same, and what each row counts for; see `dpframe.mean`."""
 
 
 class SumOptions(ColumnOptions, WeightOptions, AccuracyOptions, total=False):

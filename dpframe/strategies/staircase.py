@@ -41,7 +41,7 @@ class StaircaseDesign(LinearDesign):
 
 
 def design(workload: Workload, law: Law) -> StaircaseDesign | None:
-    """Plan one total of every cell; `None` where a neighbor moves several of them, or none.
+    """Plan one total of every cell; `None` where others move, too, or a stair is of one integer.
 
     Parameters
     ----------
@@ -50,7 +50,16 @@ def design(workload: Workload, law: Law) -> StaircaseDesign | None:
     law
         Law of the noise.
     """
-    if workload.is_layered:
+    rows_alone = all(output.kind == "rows" for output in workload.outputs)
+    if rows_alone and workload.reach.rows == workload.weight == 1:  # most counts
+        return None
+    made = design_beside(workload, law)
+    return None if made is None or max(made.scales) * workload.weight == 1 else made
+
+
+def design_beside(workload: Workload, law: Law) -> StaircaseDesign | None:
+    """Plan one total of every cell beside other tables, whatever the stairs."""
+    if workload.is_layered or len(workload.outputs_and_rows) != 1:
         return None
     layout = separate(workload)
     steps = _steps(workload, layout.blocks)

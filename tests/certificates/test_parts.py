@@ -92,7 +92,9 @@ MADE = {
         for name in MECHANISMS
         if name not in ("correlated", "staircase")
     },
-    "staircase": lambda: one_frame(COUNT, mechanism="staircase", epsilon=2),
+    "staircase": lambda: one_frame(
+        dpf.sum("fare", bounds=(0, 9)), mechanism="staircase", epsilon=2
+    ),
     "correlated": lambda: one_frame(SUMS, mechanism="correlated", mu=0.5),
     "shared by all bins": lambda: one_frame(
         dpf.histogram("fare", BINS), mechanism="correlated", mu=0.5, **UNIT

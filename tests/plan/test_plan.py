@@ -148,7 +148,7 @@ def refusal(mechanism, query, spend, neighboring, caps):
     public = neighboring == "replace" and caps is None and not grouped
     if mechanism == "correlated" and (query is MANY_QUERIES[0] or public):
         return 'mechanism="correlated" does not apply'
-    if mechanism == "staircase" and (query is not MANY_QUERIES[0] or public):
+    if mechanism == "staircase" and (query is not MANY_QUERIES[0] or caps is None):
         return 'mechanism="staircase" does not apply'
     if mechanism == "staircase" and max(spend.values()) < 1e-5:
         return "take Laplace noise"

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
 
 import dpframe as dpf
@@ -24,6 +25,7 @@ from dpframe.plan.plan import plan_release
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.unit_reach import Reach
 
 ENGINE = PandasEngine()
 COLUMNS = ["g", "h", "x", "k", "f", "u"]
@@ -329,6 +331,34 @@ def test_one_unit_moves_a_query_with_caps_of_its_own_as_far_as_claimed(caps):
         mine = [measured(plan, rows) for rows in kept]
         others = mine if neighboring == "replace" else [measured(plan, [])]
         assert reached(plan, farthest(plan, mine, others)), (mechanism, neighboring)
+
+
+ONE_TOTAL = {"count": dpf.count(), "count by g": dpf.count(by="g"), "sum": dpf.sum("k", by="g")}
+
+
+@pytest.mark.parametrize("name", ONE_TOTAL)
+def test_one_unit_crosses_no_more_stairs_than_claimed(name, monkeypatch):
+    query, table = ONE_TOTAL[name], in_one if name == "count" else by_g
+    free = planned(query, "laplace", "add_remove", Caps(9, 9, 9))  # caps drop nothing
+    base = totals_of(free, BASE)
+    units = {rows: totals_of(free, [*BASE, *rows]) for rows in CONTENTS[::3]}
+
+    def check(caps, neighboring):
+        plan = planned(query, "staircase", neighboring, caps)
+        kept = [encoded(plan, one) for rows, one in units.items() if within(rows, caps, table)]
+        ones = list({tuple(np.ravel(own)): own for own in kept}.values())
+        others = ones if neighboring == "replace" else [encoded(plan, base)]
+        return reached(plan, farthest(plan, ones, others))
+
+    most = [caps for caps in ALL_CAPS if name == "sum" or 1 not in (caps.rows, caps.rows_per_group)]
+    for caps in most:
+        assert check(caps, "add_remove"), caps
+        check(caps, "replace")
+    if name != "count":  # planted: all rows of a unit are taken to be in as few groups as fit
+        keep_no_plans(monkeypatch)
+        monkeypatch.setattr(Reach, "touched", property(lambda reach: reach.full))
+        with pytest.raises(AssertionError):
+            check(Caps(3, None, None), "add_remove")
 
 
 ALL_ROWS = [(g, h, x, k, f) for g, h, x, k, f in ROWS if f]

@@ -3,10 +3,12 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.designing import EVERYONE, columns, counting, workload
 from support.moving import blocks_of, units_of
 
+import dpframe as dpf
 from dpframe.errors import CalibrationError
 from dpframe.plan.calibrated import calibrate_designs, scale_designs
 from dpframe.privacy.laws import LAPLACE, STAIRCASE
@@ -48,7 +50,7 @@ def crossed(design, caps):
 def made_for(name, cells, caps, neighboring, **more):
     sources, outputs = SUMS[name]
     work = workload(sources, outputs, cells=cells, caps=caps, neighboring=neighboring, **more)
-    return staircase.design(work, STAIRCASE)
+    return staircase.design_beside(work, STAIRCASE)
 
 
 @pytest.mark.parametrize("caps", CAPS, ids=str)
@@ -72,6 +74,17 @@ def test_where_a_row_never_leaves_the_farthest_replacement_is_one_stair():
     assert made_for("a count", 1, ROW_CAPS, "replace", always=True) is None  # it is public
 
 
+def test_stairs_of_one_integer_are_for_other_tables_of_a_release():
+    count = workload((EVERYONE,), COUNT, cells=4)
+    sums = workload(columns((0, 20)))
+    how = MECHANISMS["staircase"]
+    assert staircase.design(count, STAIRCASE) is None  # the discrete Laplace law
+    assert staircase.design(workload(columns((0, 1))), STAIRCASE) is None
+    assert calibrate_designs(how, [count], Fraction(3)) is None
+    made = calibrate_designs(how, [count, sums], Fraction(3))
+    assert [int(one.scales[0]) for one in made] == [1, 20]
+
+
 def test_groups_count_where_rows_can_be_spread():
     spread = made_for("a count", 9, Caps(3, None, None), "add_remove")
     held = made_for("a count", 9, Caps(3, 1, None), "add_remove")
@@ -93,7 +106,7 @@ def test_groups_count_where_rows_can_be_spread():
     ids=["two sums", "count and sum", "a mean", "rows that matter", "ranges", "vast"],
 )
 def test_where_several_totals_move_there_is_no_design(work):
-    assert staircase.design(work, STAIRCASE) is None
+    assert staircase.design_beside(work, STAIRCASE) is None
     assert calibrate_designs(MECHANISMS["staircase"], [work], Fraction(3)) is None
 
 
@@ -128,3 +141,17 @@ def test_it_reads_what_independent_noise_reads():
     blocks = mine.encode({need: totals[need] for need in mine.needs})
     assert [block.tolist() for block in blocks] == [[5, -7]]
     assert mine.predict([2.0])[0].std_error == plain.predict([2.0])[0].std_error == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [dpf.cov("x", "y"), dpf.corr("x", "y", "g", sampling=True), dpf.slope("x", "y"), dpf.var("x")],
+)
+def test_integers_that_move_together_get_none(query):
+    """A move by a part of the period costs a whole stair: what moves several pays for each."""
+    frame = pd.DataFrame({"x": [1.0], "y": [1.0]}).assign(g="a")
+    facts = {"bounds": {"x": (0, 1), "y": (0, 1)}, "keys": {"g": ["a", "b"]}}
+    frame.dp.declare(**facts, privacy_unit=dpf.EACH_ROW)
+    assert "staircase" not in set(frame.dp.preview(query, epsilon=5)["mechanism"])
+    with pytest.raises(CalibrationError, match="does not apply"):
+        frame.dp.preview(query, epsilon=5, mechanism="staircase")

@@ -60,6 +60,8 @@ def sums():
     more = {"query": dpf.sum("x", "zone"), "declared": {"bounds": {"x": (-3, 5)}}, "zones": 2}
     unit, far, moved = rows(zone=[0], x=[HUGE]), rows(zone=[0], x=[-HUGE]), rows(zone=[1], x=[HUGE])
     yield games("sum", ("laplace", "gaussian"), others, unit, spend=ONE, **more)
+    yield games("sum", ("staircase",), others, unit, spend=TWO, **more)
+    yield games("sum", ("staircase",), others, unit, moved, spend=TWO, **more)
     # Laplace noise of both groups is the same when the unit moves; Gaussian noise when it stays
     yield games("sum", ("laplace",), others, unit, moved, spend=ONE, **more)
     yield games("sum", ("gaussian",), others, unit, far, spend=ONE, **more)
@@ -190,6 +192,18 @@ def capped_sums():
     yield games("six sums, two rows of three count", ("correlated",), others, unit, **more)
 
 
+def weighted():
+    declared = {"bounds": {"x": (0, 10), "w": (0, 2.5)}, "missing": {"x": 0}}
+    others = rows(zone=[0, 0, 1], x=[1.0, 9.0, 3.0], w=[0.7, 2.0, 9.0])
+    unit, moved = rows(zone=[0], x=[HUGE], w=[HUGE]), rows(zone=[1], x=[HUGE], w=[HUGE])
+    more = {"declared": declared, "zones": 2, "spend": ONE}
+    total = dpf.count("zone", weights="w")
+    yield games("weighted total", ("laplace", "gaussian"), others, unit, query=total, **more)
+    yield games("weighted total", ("gaussian",), others, unit, moved, query=total, **more)
+    both = dpf.aggregate("zone", n=dpf.count(weights="w"), x=dpf.sum("x", weights="w"))
+    yield games("weighted total and sum", ("laplace",), others, unit, query=both, **more)
+
+
 def whole_frames():
     others, unit, far = rows(x=[1.0, 2.0], who=1), rows(x=[HUGE], who=[0]), rows(x=[-HUGE], who=[0])
     more = {"query": dpf.sum("x"), "declared": {"bounds": {"x": (-3, 5)}}, **ALONE}
@@ -237,6 +251,7 @@ KINDS = (
     few_true,
     units,
     capped_sums,
+    weighted,
     whole_frames,
     several,
 )
