@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import logging
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,6 +16,7 @@ from typing import Any, NoReturn
 
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
@@ -23,11 +26,17 @@ from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import lost_files
 from dpframe.jobs.plan_schema import plan_schema
-from dpframe.jobs.released_files import opened_ledger, without_certificates
+from dpframe.jobs.released_files import (
+    LedgerPlace,
+    ledger_place,
+    opened_ledger,
+    without_certificates,
+)
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger
 
+_LOGGER = logging.getLogger("dpframe")
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1
 _CODES = """\
@@ -84,6 +93,52 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
         return _settle_code(code, stops)
 
 
+@contextmanager
+def _lines(given: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]:
+    """Write a line when a run begins and one when it ends, for a log: a terminal shows bars."""
+    began: list[float] = []
+
+    def begin() -> None:
+        began.append(time.monotonic())
+        write("begins: rows are read")
+
+    def write(words: str) -> None:
+        if given.quiet or _is_terminal():
+            return
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        line = visible(answers.without_hidden(f"{now} {given.file}, {name!r}: {words}"))
+        # a stream may be closed or none, and what is wrong with the run be written nevertheless
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+    try:
+        yield begin
+    finally:
+        if began:
+            write(f"ends after {time.monotonic() - began[0]:.1f} s")
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (ValueError, AttributeError):  # it is closed, or none
+        return False
+
+
+def _log(command: str, answer: Answer) -> None:
+    """Log previews, and why a run is refused; releases are logged where they are made."""
+    if command not in ("preview", "release") or (command == "release" and answer.code == SOUND):
+        return
+    what = "spent, and not done" if answer.code == LEFT_OVER else "refused"
+    if command == "preview" and answer.facts:
+        what = f"previewed: {answer.facts['name']!r}"
+    words = [what, f"exit code {answer.code}", *map(answers.one_line, answer.problems)]
+    sentence = visible(answers.without_hidden(f"{answer.about}: {'; '.join(words)}"))
+    with suppress(Exception):  # of a filter or a handler that is not ours
+        _LOGGER.info("%s", sentence)
+
+
 def _settle_code(code: int, stops: Stops) -> int:
     """Choose an exit code that does not deny what was spent, nor that somebody ended the job."""
     if stops.stage is Stage.UNSPENT or code == LEFT_OVER:
@@ -109,6 +164,8 @@ def _ran(arguments: Sequence[str] | None) -> int:
     else:
         files = without_certificates(given.files) if command.several else [given.file]
         found = [answers.answer_of(str(one), partial(command.run, given, one)) for one in files]
+    for answer in found:
+        _log(given.command, answer)
     options = {"as_json": given.json, "quiet": given.quiet, "as_list": command.several}
     return answers.print_answers(found, **options)
 
@@ -136,7 +193,8 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         if command.several or command.together:
             one.add_argument("files", type=_path, nargs="+", metavar="FILE")
         elif not command.alone:
-            one.add_argument("file", type=_path, metavar="FILE")
+            kind = _ledger if name == "ledger" else _path
+            one.add_argument("file", type=kind, metavar="FILE")
         one.add_argument("--json", action="store_true", help="print facts for a program")
         one.add_argument("--quiet", action="store_true", help="print nothing but what is wrong")
         command.options(one)
@@ -158,6 +216,10 @@ def _path(text: str) -> Path:
     return Path(_nonempty(text))
 
 
+def _ledger(text: str) -> LedgerPlace:
+    return ledger_place(_nonempty(text))
+
+
 def _setting(text: str) -> tuple[str, str]:
     name, equal, value = text.partition("=")
     if not (equal and value and name.isidentifier()):
@@ -167,7 +229,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _check_options(parser: argparse.ArgumentParser) -> None:
     also = "check also that this ledger was charged for the releases"
-    parser.add_argument("--ledger", type=_path, metavar="PATH", help=also)
+    parser.add_argument("--ledger", type=_ledger, metavar="PATH", help=also)
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
@@ -287,7 +349,8 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     job = _job(given, path)
     _await_noise(job)
     try:
-        done = release_job(job, overwrite=given.overwrite)
+        with _lines(given, job.options["name"]) as begin:
+            done = release_job(job, overwrite=given.overwrite, begin=begin)
     except AlreadyReleasedError as error:
         raise _done_before(job, error) from None
     except BudgetExceededError as error:

@@ -20,6 +20,8 @@ from dpframe.jobs import output_paths
 from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
+from dpframe.jobs.released_files import LedgerPlace
+from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.privacy.selection import SELECT
@@ -90,7 +92,7 @@ class Job:
     queries: Mapping[str, Query]  # what is asked, by name
     options: Mapping[str, Any]  # keywords of `release`
     files: Mapping[str, tuple[Path, ...]]  # where each release is written to, by name of the table
-    ledger: Path  # the file of the ledger
+    ledger: LedgerPlace  # the file of the ledger, or its database
     budget: Budget | None  # what the plan says of the budget; `None`: nothing
     part: str | None = None  # the column whose every value has that budget, as the plan says
     # groups to be found, in place of the one query, which then says what is read for it
@@ -508,12 +510,13 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
 }
 
 
-def _ledger(section: Section) -> Path:
+def _ledger(section: Section) -> LedgerPlace:
     section.only(("path", "budget", "part"), "ledger")
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
-    return section.path("path", path)
+    url = section.fill_text("path", path, environment=True)
+    return LedgerPlace(url if is_url(url) else section.path("path", path))
 
 
 def _budget(section: Section) -> Budget | None:

@@ -26,7 +26,7 @@ WRITERS = {".csv": write_csv, ".parquet": write_parquet}
 def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
     """Check that every file can be written where it is wanted, and replaces nothing."""
     notes: list[str] = []
-    own = {place.resolve() for place in (job.source.path, job.ledger, *job.data.paths)}
+    own = {place.resolve() for place in (job.source.path, *job.ledger.files, *job.data.paths)}
     for name, path in _places(job):
         error = _section(job, name).error
         if path.suffix.lower() not in WRITERS:
@@ -137,7 +137,11 @@ def _why_lost(path: Path, release_id: str) -> str:
 
 def rescue_frames(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
     """Write releases that could not be written where they should be into a new folder."""
-    for place in (job.ledger.parent, Path.cwd(), Path(tempfile.gettempdir())):
+    for place in (
+        *(file.parent for file in job.ledger.files),
+        Path.cwd(),
+        Path(tempfile.gettempdir()),
+    ):
         folder = None
         try:
             there = seam.place(place / "released").parent

@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import check_places, rescue_frames, try_to_write, write_all
 from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
+from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger, copy_in_memory
@@ -109,6 +110,8 @@ def preview_job(
     declared = declared.in_part(job.options["part"])
     asked: Any = in_part(declared, job.queries)
     needed = job.data.columns_for(stored.labels, declared, asked.values())
+    if stored.scan is not None and declared.unit_columns:
+        stored.scan.check_room(needed, [query.condition for query in asked.values()])
     notes += [] if run is None else [_begins_again(run)]
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
@@ -134,11 +137,14 @@ def _begins_again(run: ChargedRun) -> str:
     )
 
 
-def release_job(job: Job, *, overwrite: bool = False) -> Done:
-    """Try a job, read the data, release in one charge, and write the files."""
+def release_job(
+    job: Job, *, overwrite: bool = False, begin: Callable[[], object] = lambda: None
+) -> Done:
+    """Try a job, say that it begins, read the data, release in one charge, and write the files."""
     job = replace(job, data=job.data.expanded())
     tried = preview_job(job, overwrite=overwrite)
     ledger = _opened_ledger(job, job.ledger)
+    begin()
     frame = job.data.frame(tried.needed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
@@ -263,25 +269,29 @@ def ledger_now(job: Job, *, here: bool) -> Ledger:
         return copy_in_memory(_opened_ledger(job, job.ledger))
     with temporary_folder("dpframe-ledger-") as folder:
         copy = folder / "copy.ledger"
-        if job.ledger.is_file():
-            shutil.copyfile(job.ledger, copy)
-        return copy_in_memory(_opened_ledger(job, copy))
+        for file in job.ledger.files:
+            if file.is_file():
+                shutil.copyfile(file, copy)
+            return copy_in_memory(_opened_ledger(job, LedgerPlace(copy)))
+    return copy_in_memory(_opened_ledger(job, job.ledger))
 
 
-def _opened_ledger(job: Job, place: Path) -> Ledger:
+def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
     """Open the ledger, or a copy, which must be there: a new one would forget what was spent."""
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
         raise error(f"there is no ledger {path}. {_to_make(job)}", "path")
-    try:
-        sound = place.is_file() and is_ledger(place)
-    except PermissionError:
-        raise error(f"{path} must be readable and writable: ask for the right.", "path") from None
-    if not sound:
-        raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
-    if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
-        raise error(f"{path} and its folder must be writable.", "path")
-    ledger = Ledger(place)
+    for place in where.files:
+        try:
+            sound = place.is_file() and is_ledger(place)
+        except PermissionError:
+            wrong = f"{path} must be readable and writable: ask for the right."
+            raise error(wrong, "path") from None
+        if not sound:
+            raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
+        if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
+            raise error(f"{path} and its folder must be writable.", "path")
+    ledger = Ledger(where.given)
     if job.part is not None and job.part != ledger.part:
         raise error(f"must be that of {path}, {ledger.part!r}, got {job.part!r:.200}.", "part")
     if job.budget is not None and job.budget != ledger.budget:

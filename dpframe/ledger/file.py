@@ -94,9 +94,13 @@ class LedgerFile:
         except OSError:  # whoever reads it says what is wrong
             return False
 
+    def exists(self) -> bool:
+        """Whether something is there."""
+        return os.path.lexists(self.path)
+
     def check_new(self, *, taken: bool = False) -> None:
         """Refuse a path where something is already, or in no folder."""
-        if taken or os.path.lexists(self.path):
+        if taken or self.exists():
             raise LedgerError(self._taken_error(), parameter="path")
         if not os.path.isdir(self.path.parent):
             why = f"the folder of the ledger {self.path} does not exist. Create it first."

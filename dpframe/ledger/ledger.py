@@ -406,6 +406,11 @@ class Ledger:
                 raise
             raise charged_perhaps(self._where()) from error
 
+    @property
+    def begins_again(self) -> bool:
+        """Whether it is charged for a run that was charged before."""
+        return self._earlier is not None
+
     def as_charged(self, entry: Entry) -> Entry:
         """Return an entry as it was charged, if it is that of a run that begins again."""
         known = self._earlier

@@ -162,12 +162,14 @@ class LedgerTable:
         """Answer no: to look takes as long as to read what is new."""
         return False
 
+    def exists(self) -> bool:
+        """Whether there is a table of its name."""
+        query, name = text("SELECT to_regclass(:name) IS NOT NULL"), {"name": self._table}
+        return self._attempt(_READ, lambda on: bool(on.execute(query, name).scalar_one()))
+
     def check_new(self, *, taken: bool = False) -> None:
         """Refuse a name that is taken, and a database that cannot be used."""
-        query = text("SELECT to_regclass(:name) IS NOT NULL")
-        name = {"name": self._table}
-        found = self._attempt(_READ, lambda on: on.execute(query, name).scalar_one())
-        if taken or found:
+        if self.exists() or taken:
             raise self._taken_error()
 
     def create(self, rows: Sequence[Row]) -> None:

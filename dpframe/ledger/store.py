@@ -42,6 +42,9 @@ class Store(Protocol):
     def looks_like(self, left: object) -> bool:
         """Whether nobody appended since it looked so; `False` where that cannot be told."""
 
+    def exists(self) -> bool:
+        """Whether something is there."""
+
     def check_new(self, *, taken: bool = False) -> None:
         """Refuse a place where something is already, or where nothing can be."""
 

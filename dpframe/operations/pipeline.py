@@ -96,7 +96,8 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
             return certify(noisy, ledger_of(ledger, entry))
 
     if ledger is not None:
-        _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
+        done = "begun again, charged before" if ledger.begins_again else "charged"
+        _log(entry, lambda loss: (f"{done} {loss}", f"left: {ledger.last_status().left}"))
     made = after_charge(make)
     _log(entry, lambda loss: ("released", f"cost: {loss}"))
     return made

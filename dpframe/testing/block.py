@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from dpframe.errors import PrivacyTestError
 from dpframe.ledger.ledger import Ledger, emptied_in_memory, place_of
+from dpframe.ledger.store import is_url
 from dpframe.privacy import seam
 
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
@@ -172,4 +173,4 @@ def _state(path: str) -> object:
 
 
 def _key(place: str) -> str:
-    return os.path.realpath(place)
+    return place if is_url(place) else os.path.realpath(place)

@@ -29,6 +29,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import store_at
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.laws import Law
+from dpframe.testing import record
 
 pytestmark = [
     pytest.mark.full,
@@ -103,6 +104,18 @@ def test_frames_are_released_on_it(server, url):
 
 def unpickled(ledger: Ledger) -> Ledger:
     return pickle.loads(pickle.dumps(ledger))  # noqa: S301
+
+
+def test_in_a_test_nothing_is_charged_to_it(server, url):
+    frame, made = trips(Ledger(url)), server.url()
+    with record() as run:
+        frame.dp.count(epsilon=0.25)
+        Ledger.create(made, budget=ONE).charge(entry(pure(0.25)))
+        assert len(Ledger(url).entries) == len(Ledger(made).entries) == 1
+    assert len(run.measured) == 1
+    assert Ledger(url).entries == ()
+    with raises(LedgerError, "there is no ledger"):
+        Ledger(made)
 
 
 @pytest.mark.sampled(every=7, full=99)
