@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import check_not_selected, intervals_of
 from dpframe.accuracy.joint_errors import check_no_given_rows, shared_noise
-from dpframe.accuracy.quotients import Quotients, Rows, estimate_quotients, part_of, span_of_signs
+from dpframe.accuracy.quotients import Quotients, estimate_quotients, part_of, span_of_signs
 from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_cells
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
@@ -23,7 +23,7 @@ from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.html import bounds_text
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.accuracy import Rows, check_level
 from dpframe.privacy.laws import IndependentSum, Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.queries.timescale import in_seconds

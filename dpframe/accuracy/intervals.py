@@ -9,7 +9,7 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
-from dpframe.accuracy.quotients import ErrorOfSum, Quotients, Rows, border, quotient_interval
+from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, quotient_interval
 from dpframe.calls import with_keywords
 from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
@@ -21,6 +21,7 @@ from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.laws import IndependentSum, Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around

@@ -18,14 +18,13 @@ from dpframe.certificates.parts import LayersPart, TreePart
 from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.accuracy import Rows, check_level, narrow
 from dpframe.privacy.laws import IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds
 
 Parts: TypeAlias = dict[str, float | np.ndarray]
-Rows: TypeAlias = slice | np.ndarray
 _Sums: TypeAlias = Callable[[np.ndarray, np.ndarray, Rows], tuple[Parts, Parts | None]]
 
 
@@ -226,78 +225,6 @@ def border(
         within = holds(middle)
         rejected, kept = np.where(within, rejected, middle), np.where(within, middle, kept)
     return rejected
-
-
-def narrow(
-    excess: Callable[[np.ndarray, Rows], np.ndarray],
-    rejected: np.ndarray,
-    kept: np.ndarray,
-    *,
-    by_row: bool = False,
-) -> np.ndarray:
-    """Return the last place that is rejected on the way to one that is kept, as `border`, faster.
-
-    Where a line through both ends is 0, moved a little to the middle, is tried in place of the
-    middle, so that both ends come closer (Oliveira and Takahashi 2020). The way is as short as if
-    it were halved 40 times, after 41 tries at most; for most it takes ten.
-
-    Parameters
-    ----------
-    excess
-        How far places are from being kept, in some rows: those up to 0 are kept.
-    rejected, kept
-        Where the ways begin and end, one of each for every interval.
-    by_row
-        Whether rows can be tried without others.
-
-    References
-    ----------
-    I. F. D. Oliveira and R. H. C. Takahashi, "An enhancement of the bisection method average
-    performance preserving minmax optimality", ACM Transactions on Mathematical Software 47(1),
-    2020.
-
-    Examples
-    --------
-    >>> round(float(narrow(lambda x, _: 0.0625 - x**2, np.zeros(1), np.ones(1))[0]), 11)
-    0.25
-    """
-    found, rows = rejected.copy(), np.arange(len(rejected))
-    some: Rows = slice(None)
-    ulps = 4 * np.spacing(np.maximum(np.abs(rejected), np.abs(kept)))
-    whole = np.abs(kept - rejected)
-    enough = np.maximum(whole * 2.0**-_HALVINGS, ulps)
-    ends = np.stack([rejected, kept, excess(rejected, some), excess(kept, some), whole, enough])
-    for tried in range(_HALVINGS + 1):
-        rejected, kept, far, near, whole, enough = ends
-        apart = (far > 0) & (near <= 0) & (np.abs(kept - rejected) > enough)
-        if not apart.any():
-            break
-        if by_row and 2 * np.count_nonzero(apart) < len(rows):
-            found[rows] = rejected
-            some = rows = rows[apart]
-            rejected, kept, far, near, whole, enough = ends = ends[:, apart]
-            apart = apart[apart]
-        middle = np.where(apart, _between(ends, tried), rejected)
-        value = excess(middle, some)
-        within = value <= 0
-        rejected, far = np.where(within, rejected, middle), np.where(within, far, value)
-        kept, near = np.where(within, middle, kept), np.where(within, value, near)
-        ends = np.stack([rejected, kept, far, near, whole, enough])
-    found[rows] = ends[0]
-    return found
-
-
-def _between(ends: np.ndarray, tried: int) -> np.ndarray:
-    """Return the next place to try: near where a line is 0, but further inwards."""
-    rejected, kept, far, near, whole, enough = ends
-    way, part = kept - rejected, far / (far - near)
-    left = np.abs(way)
-    at = np.where(np.isfinite(part), part, 0.5) - 0.5  # from the middle
-    inwards = np.maximum(0.2 * left / whole, 0.7 * enough / left)
-    at -= np.copysign(np.minimum(np.abs(at), inwards), at)
-    most = np.maximum(whole * 2.0**-tried / left - 0.5, 0)  # so that no try is lost
-    middle: np.ndarray = rejected + (np.clip(at, -most, most) + 0.5) * way
-    return middle
 
 
 @with_keywords

@@ -488,6 +488,13 @@ def _row_bytes(metadata: Any, leaves: Sequence[tuple[str, int]], coded: Collecti
     return largest
 
 
+def stored_bytes(metadata: Any, layout: FileLayout, labels: Iterable[str]) -> int:
+    """Add up the bytes of some columns of a file, as they are stored."""
+    places = [at for label in labels for at in layout.leaves.get(label, ())]
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return sum(group.column(at).total_compressed_size for group in groups for at in places)
+
+
 def _fitting(row_bytes: float, rows: int) -> int:
     """Say how many rows of some bytes are read at once."""
     return max(1, min(rows, int(_MOST_BYTES / max(row_bytes, 1))))

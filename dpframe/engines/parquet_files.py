@@ -14,7 +14,14 @@ from urllib.parse import unquote
 import pandas as pd
 
 from dpframe.columns.arrow import pa
-from dpframe.engines.batches import FileLayout, batches_of, common_type, plain_array, plain_type
+from dpframe.engines.batches import (
+    FileLayout,
+    batches_of,
+    common_type,
+    plain_array,
+    plain_type,
+    stored_bytes,
+)
 from dpframe.engines.sources import (
     attrs_of,
     folder_values,
@@ -34,6 +41,7 @@ _LEAST_AT_ONCE = 4
 _BYTES_TOGETHER = 1 << 20  # of files on this machine, as they are stored
 _BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
 _BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes
+_ASKED_FOR_SIZES = 64  # files
 _FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
 _LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
@@ -125,6 +133,13 @@ def _folders(path: str) -> dict[str, str | None]:
     return {
         unquote(name): None if value == _NO_PARTITION else unquote(value) for name, value in pairs
     }
+
+
+def _stored_bytes(file: File, labels: Sequence[str]) -> float:
+    """Estimate the bytes of some columns; all the same where a footer is too long to keep."""
+    if file.footer is None:
+        return file.size * len(labels) / max(len(file.schema), 1)
+    return stored_bytes(file.footer, file.layout, labels)
 
 
 class _Kinds:
@@ -325,6 +340,12 @@ class ParquetFiles:
         chosen = object.__new__(type(self))
         vars(chosen).update(vars(self), _files=[*compress(self._files, kept)])
         return chosen
+
+    def stored_bytes(self, labels: Sequence[str]) -> int:
+        """Estimate how many bytes some columns have, as they are stored, by some of the files."""
+        asked = self._files[:: -(-len(self._files) // _ASKED_FOR_SIZES)]
+        part = sum(_stored_bytes(file, labels) for file in asked) / sum(file.size for file in asked)
+        return int(part * sum(file.size for file in self._files))
 
     def _said(self, label: str) -> pd.Categorical:
         """List what folders say of the files."""

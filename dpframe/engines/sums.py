@@ -1,7 +1,7 @@
 """The totals of one task, added up block by block."""
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -230,6 +230,7 @@ class _BlockTerms:
         self._whole = cells
         self._last: tuple[Condition | None, np.ndarray] = (None, cells)
         self._few: dict[Term, np.ndarray] = {}
+        self._split: dict[tuple[Hashable, Grid, int], list[np.ndarray]] = {}
 
     @cached_property
     def _inside(self) -> np.ndarray:
@@ -297,7 +298,10 @@ class _BlockTerms:
             if own.fill is None:
                 there = np.where(missing, 0, there)
             if term.kind == "part":
-                amounts = amounts * bernstein_parts(integers, own, term.degree)[part]
+                about = column, own, term.degree
+                if about not in self._split:  # all parts of a column are wanted
+                    self._split[about] = bernstein_parts(integers, own, term.degree)
+                amounts = amounts * self._split[about][part]
         return amounts * there
 
     def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:

@@ -110,6 +110,8 @@ def preview_job(
     declared = declared.in_part(job.options["part"])
     asked: Any = in_part(declared, job.queries)
     needed = job.data.columns_for(stored.labels, declared, asked.values())
+    if stored.scan is not None and declared.unit_columns:
+        stored.scan.check_room(needed, [query.condition for query in asked.values()])
     notes += [] if run is None else [_begins_again(run)]
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 

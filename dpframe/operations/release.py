@@ -177,7 +177,7 @@ def plan_operation(
 
     Errors of cells are independent where tables are to be measured apart, to be denoised.
     """
-    if mechanism != SELECT:
+    if isinstance(mechanism, str) and mechanism != SELECT:
         _refuse_candidates(asked)
     operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
     check_part_held(operation.engine, frame, declaration)

@@ -164,9 +164,11 @@ class Table:
     def rows_column(self) -> OutputColumn:
         """The column of the number of rows, where a design gives it for free."""
         taken = {out.name for out in self.outputs} | {axis.column for axis in self.cells.axes}
-        names = chain(("n", "n_rows"), (f"n_rows_{k}" for k in count(2)))
+        weights = self.outputs[0].weights
+        first = ("n", "n_rows") if weights is None else ("weighted_total",)
+        names = chain(first, (f"{first[-1]}_{k}" for k in count(2)))
         name = next(name for name in names if name not in taken)
-        return OutputColumn(name, "count", weights=self.outputs[0].weights)
+        return OutputColumn(name, "count", weights=weights)
 
     @property
     def asked(self) -> Query:

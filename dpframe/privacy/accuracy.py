@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,7 +12,12 @@ from dpframe.errors import QueryError
 _NARROW = 1e-12  # stands for a scale of 0
 _NARROWEST = 60 * _NARROW
 _FARTHEST = 700.0  # beyond it, exponentials leave the range of floats
-_HALVINGS = 32  # of an interval as long as its upper end: to 1 part in 10^9
+_LEAST_TAIL = 1e-300  # in place of 0
+_PARTS = 2.0**32
+_TRIES = 40  # so that an end is off by no more than 1 part in 10^12
+Rows: TypeAlias = slice | np.ndarray
+"""Some rows of a table, or all of them."""
+
 _Tails = Callable[[np.ndarray], np.ndarray]
 _Steps = tuple[float | np.ndarray, float | np.ndarray]
 
@@ -29,14 +35,88 @@ def check_level(level: object) -> float:
     raise QueryError.about("level", "must be a number in (0, 1)", level, "0.95 is usual.")
 
 
-def bisect_tails(tails: _Tails, most: np.ndarray, level: float) -> np.ndarray:
-    """Return where falling tails are `1 - level`, between 0 and `most`, rounded up."""
-    low, high = np.zeros_like(most), most
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        beyond = tails(middle) > 1 - level
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    return high
+def solve_tails(tails: _Tails, most: np.ndarray, level: float) -> np.ndarray:
+    """Return where falling tails are `1 - level`, in parts of 2**-32 of `most`, rounded up."""
+    ends, missed = np.atleast_1d(most), math.log(1 - level)
+
+    def excess(t: np.ndarray, _: Rows) -> np.ndarray:  # logarithms of tails are nearly lines
+        logs = np.log(np.maximum(tails(t), _LEAST_TAIL))
+        return np.asarray(missed - np.where(t > 0, logs, 0.0))
+
+    found = narrow(excess, ends, np.zeros_like(ends)).reshape(np.shape(most))
+    return np.asarray(np.ceil(found / most * _PARTS) / _PARTS * most)
+
+
+def narrow(
+    excess: Callable[[np.ndarray, Rows], np.ndarray],
+    rejected: np.ndarray,
+    kept: np.ndarray,
+    *,
+    by_row: bool = False,
+) -> np.ndarray:
+    """Return the last place that is rejected on the way to one that is kept, by tries in between.
+
+    Where a line through both ends is 0, moved a little to the middle, is tried in place of the
+    middle, so that both ends come closer (Oliveira and Takahashi 2020). The way is as short as if
+    it were halved 40 times, after 41 tries at most; for most it takes ten.
+
+    Parameters
+    ----------
+    excess
+        How far places are from being kept, in some rows: those up to 0 are kept.
+    rejected, kept
+        Where the ways begin and end, one of each for every interval.
+    by_row
+        Whether rows can be tried without others.
+
+    References
+    ----------
+    I. F. D. Oliveira and R. H. C. Takahashi, "An enhancement of the bisection method average
+    performance preserving minmax optimality", ACM Transactions on Mathematical Software 47(1),
+    2020.
+
+    Examples
+    --------
+    >>> round(float(narrow(lambda x, _: 0.0625 - x**2, np.zeros(1), np.ones(1))[0]), 11)
+    0.25
+    """
+    found, rows = rejected.copy(), np.arange(len(rejected))
+    some: Rows = slice(None)
+    ulps = 4 * np.spacing(np.maximum(np.abs(rejected), np.abs(kept)))
+    whole = np.abs(kept - rejected)
+    enough = np.maximum(whole * 2.0**-_TRIES, ulps)
+    ends = np.stack([rejected, kept, excess(rejected, some), excess(kept, some), whole, enough])
+    for tried in range(_TRIES + 1):
+        rejected, kept, far, near, whole, enough = ends
+        apart = (far > 0) & (near <= 0) & (np.abs(kept - rejected) > enough)
+        if not apart.any():
+            break
+        if by_row and 2 * np.count_nonzero(apart) < len(rows):
+            found[rows] = rejected
+            some = rows = rows[apart]
+            rejected, kept, far, near, whole, enough = ends = ends[:, apart]
+            apart = apart[apart]
+        middle = np.where(apart, _between(ends, tried), rejected)
+        value = excess(middle, some)
+        within = value <= 0
+        rejected, far = np.where(within, rejected, middle), np.where(within, far, value)
+        kept, near = np.where(within, middle, kept), np.where(within, value, near)
+        ends = np.stack([rejected, kept, far, near, whole, enough])
+    found[rows] = ends[0]
+    return found
+
+
+def _between(ends: np.ndarray, tried: int) -> np.ndarray:
+    """Return the next place to try: near where a line is 0, but further inwards."""
+    rejected, kept, far, near, whole, enough = ends
+    way, part = kept - rejected, far / (far - near)
+    left = np.abs(way)
+    at = np.where(np.isfinite(part), part, 0.5) - 0.5  # from the middle
+    inwards = np.maximum(0.2 * left / whole, 0.7 * enough / left)
+    at -= np.copysign(np.minimum(np.abs(at), inwards), at)
+    most = np.maximum(whole * 2.0**-tried / left - 0.5, 0)  # so that no try is lost
+    middle: np.ndarray = rejected + (np.clip(at, -most, most) + 0.5) * way
+    return middle
 
 
 def pair_half_width(
@@ -46,7 +126,7 @@ def pair_half_width(
 
     With scales `a > b` it is the t that solves
     `P(|a X + b Y| > t) = (a^2 e^(-t/a) - b^2 e^(-t/b)) / (a^2 - b^2) = 1 - level`, found by
-    bisection and rounded up; the limit `(1 + t / (2 a)) e^(-t/a)` counts where `a = b`.
+    tries and rounded up; the limit `(1 + t / (2 a)) e^(-t/a)` counts where `a = b`.
 
     Parameters
     ----------
@@ -65,7 +145,7 @@ def pair_half_width(
     ratio = np.divide(lows, tops, out=np.zeros(np.shape(tops)), where=tops > 0)
     ratio = np.clip(ratio, 1e-8, 1 - 1e-8)  # both ends are limits
     most = np.full_like(ratio, 2 * (1 - math.log1p(-level)))
-    return bisect_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
+    return solve_tails(lambda t: _pair_beyond(t, ratio), most, level) * tops
 
 
 def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) -> np.ndarray:
@@ -89,7 +169,7 @@ def laplace_sum_half_width(parts: Sequence[float | np.ndarray], level: float) ->
     """
     unit, tails = _sum_tails(parts)
     most = np.full(unit.shape, len(parts) * (1 - math.log1p(-level)) * 1.1)
-    width: np.ndarray = bisect_tails(tails, most, level) * unit
+    width: np.ndarray = solve_tails(tails, most, level) * unit
     return width
 
 
@@ -156,7 +236,7 @@ def _pair_beyond(t: np.ndarray, ratio: np.ndarray) -> np.ndarray:
 def integer_pair_half_width(steps: _Steps, scales: tuple[float, float], level: float) -> np.ndarray:
     """Return the half-width for `g X + h Y`, discrete Laplace X and Y of scales r and s.
 
-    It is `t + g / 2`, with g the smaller step and t found by bisection, rounded up, so that
+    It is `t + g / 2`, with g the smaller step, and t rounded up so that
     `sum_k P(Y = k) b(h |k|)` is `1 - level`. Here `b(u) >= P(|g X + u| > t + g / 2)` is
     `c exp(-t / a) cosh(u / a)` where `u <= t` and `1 - c exp(-u / a) sinh(t / a)` elsewhere, with
     `a = g r` and `c = 1 / cosh(1 / (2 r))`: for a continuous Laplace of scale a, c is 1, and it is
@@ -180,7 +260,7 @@ def integer_pair_half_width(steps: _Steps, scales: tuple[float, float], level: f
     array([0.652])
     """
     fine, unit, tails = _integer_pair(steps, scales)
-    high = bisect_tails(tails, np.full_like(fine, 2 * (1 - math.log1p(-level))), level)
+    high = solve_tails(tails, np.full(fine.shape, 2 * (1 - math.log1p(-level))), level)
     # a scale that stands for 0 is not to lead below an integer of the coarse noise
     width: np.ndarray = (high + _NARROWEST) * unit + fine / 2
     return width

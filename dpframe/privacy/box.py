@@ -54,7 +54,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dpframe.privacy import noise, noise_floats
-from dpframe.privacy.accuracy import bisect_tails
+from dpframe.privacy.accuracy import solve_tails
 from dpframe.privacy.noise import Interval, integer_noise, random_words, try_strips
 from dpframe.privacy.noise_floats import KNOWN_BITS, LOW_BITS, WORD, check_scale, check_size, halves
 from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
@@ -355,13 +355,13 @@ def _farthest(members: int) -> float:
 
 @lru_cache(1024)
 def _half_widths(members: int, level: float) -> np.ndarray:
-    """Half-widths of z_1 + r z_2 at r = 0, ..., 1, by bisection, rounded up."""
+    """Half-widths of z_1 + r z_2 at r = 0, ..., 1, rounded up."""
     ratios = np.linspace(0, 1, _NODES)
 
     def tails(t: np.ndarray) -> np.ndarray:
         return np.concatenate([beyond(t[:1], members), pair_beyond(t[1:], ratios[1:], members)])
 
-    return bisect_tails(tails, (1 + ratios) * _farthest(members), level)
+    return solve_tails(tails, (1 + ratios) * _farthest(members), level)
 
 
 def sum_half_width(parts: Sequence[float | np.ndarray], members: int, level: float) -> np.ndarray:
@@ -434,14 +434,20 @@ def pair_beyond(t: np.ndarray, ratio: np.ndarray, members: int) -> np.ndarray:
     """
     from scipy import special  # slow to import, and not always needed
 
-    def moment(k: int, x: np.ndarray) -> np.ndarray:
-        """E[R^-k; R > x]."""
-        rest = special.gammaincc(members + 1 - k, x)
-        return np.asarray(rest / math.prod(range(members + 1 - k, members + 1)))
+    def moments(x: np.ndarray) -> list[np.ndarray]:
+        """E[R^-k; R > x] for k = 0, 1, 2."""
+        # Q(n + 1, x) = Q(n, x) + x^n e^-x / n!
+        least, n = special.gammaincc(members - 1, x), members
+        with np.errstate(divide="ignore", invalid="ignore"):
+            term = np.exp((n - 1) * np.log(x) - x - special.gammaln(n))
+        term = np.where(x < _VAST, term, 0.0)
+        once = least + term
+        return [once + term * x / n, once / n, least / (n * (n - 1))]
 
     outer = t / (1 + ratio)
-    inner = np.divide(t, 1 - ratio, out=np.full(np.shape(ratio), np.inf), where=ratio < 1)
-    whole, once, twice = (moment(k, outer) - moment(k, inner) for k in range(3))
-    flat = moment(0, inner) - t * moment(1, inner)
+    inner = np.divide(t, 1 - ratio, out=np.full(np.shape(ratio), _VAST), where=ratio < 1)
+    beyond_inner = moments(inner)
+    whole, once, twice = map(np.subtract, moments(outer), beyond_inner)
+    flat = beyond_inner[0] - t * beyond_inner[1]
     slope = (1 + ratio) ** 2 * whole - 2 * (1 + ratio) * t * once + t * t * twice
     return np.asarray(flat + slope / (4 * ratio))

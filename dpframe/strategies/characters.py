@@ -21,11 +21,11 @@ that is better, a sum of 1 for rows with a key and -1 for others, and no sign in
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def _square(n: int) -> np.ndarray:
     if n <= 2:  # noqa: PLR2004
         return np.array([[1, 1], [1, -1]])[:n, :n]
     found = [_all_but_one(n), _beside(_square(n - 1))]
-    found += [np.kron(_square(p), _square(n // p)) for p in range(2, n) if n % p == 0]
+    found += [_kron(_square(p), _square(n // p)) for p in range(2, n) if n % p == 0]
     if n % 2 == 0:
         half, ones = _all_but_one(n // 2), np.ones((n // 2, n // 2), np.int64)
         found.append(np.block([[half, ones], [-ones, half]]))
@@ -122,6 +122,13 @@ def _beside(matrix: np.ndarray) -> np.ndarray:
     found[[0, -1]] = 1
     found[-1, -1] = -1
     return found
+
+
+def _kron(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the Kronecker product of two matrices; that of numpy takes ten times as long."""
+    rows, columns = np.multiply(one.shape, other.shape)
+    product: np.ndarray = one[:, None, :, None] * other[:, None]
+    return product.reshape(rows, columns)
 
 
 def _all_but_one(n: int) -> np.ndarray:
@@ -177,51 +184,65 @@ class Characters:
     @cached_property
     def ranges(self) -> list[tuple[int, int]]:
         """The least and the largest that a row adds to each sum."""
+        by_axis = [
+            (signs.matrix[1:].min(axis=1), signs.matrix[1:].max(axis=1)) for signs in self._signs
+        ]
+        one = np.ones(1, np.int64)
         found: list[tuple[int, int]] = []
         for layer in self.lattice.layers:
-            ends: list[Iterable[tuple[int, int]]] = [[(1, 1)]]
-            for axis in layer:
-                rows = self._signs[axis].matrix[1:]
-                ends.append([*zip(rows.min(axis=1), rows.max(axis=1), strict=True)])
-            found += list(reduce(_products, ends))
+            low, high = reduce(_products, (by_axis[axis] for axis in layer), (one, one))
+            found += zip(low.tolist(), high.tolist(), strict=True)
         return found
 
     @cached_property
-    def readings(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """By table, which sums its cells are read off, and with which weights, cell by cell."""
-        return [self._reading(table) for table in self.lattice.tables]
+    def positions(self) -> list[np.ndarray]:
+        """By table, which sums its cells are read off."""
+        return list(map(self._find_sums, self.lattice.tables))
+
+    def _find_sums(self, table: Layer) -> np.ndarray:
+        positions = np.empty(self.lattice.shape(table), np.intp)
+        for layer in subsets(table):
+            positions[place(table, layer)] = self._places[layer]
+        return positions.ravel()
+
+    @cached_property
+    def weights(self) -> list[np.ndarray]:
+        """By table, with which weights its cells are read off these sums, cell by cell."""
+        return [
+            reduce(_kron, (self._signs[axis].inverse for axis in table), np.ones((1, 1)))
+            for table in self.lattice.tables
+        ]
 
     @cached_property
     def steps(self) -> list[int]:
         """By table, the s for which all weights are multiples of 1 / s."""
-        return [_step(weights) for _, weights in self.readings]
+        return list(map(_step, self.weights))
 
     @cached_property
-    def _means(self) -> list[np.ndarray]:
-        """By table, the weights of the variances of its sums in the mean variance of its cells."""
-        return [(parts**2).mean(axis=0) for _, parts in self.readings]
+    def _mean_squares(self) -> list[np.ndarray]:
+        """By table, the mean over its cells of the squares of these weights."""
+        by_axis = [(signs.inverse**2).mean(axis=0) for signs in self._signs]
+        one = np.ones(1)
+        return [
+            reduce(np.multiply.outer, (by_axis[axis] for axis in table), one).ravel()
+            for table in self.lattice.tables
+        ]
 
     def mean_variances(self, variances: np.ndarray) -> list[float]:
         """Return the mean variance of the cells of every table, from those of all sums."""
-        pairs = zip(self.readings, self._means, strict=True)
-        return [float(means @ variances[positions]) for (positions, _), means in pairs]
+        pairs = zip(self.positions, self._mean_squares, strict=True)
+        return [float(squares @ variances[positions]) for positions, squares in pairs]
 
     @cached_property
     def demands(self) -> list[float]:
         """For every sum, the weight of its variance in the mean variance of all tables."""
-        given = self.lattice.domain.weights or (1.0,) * len(self.readings)
+        given = self.lattice.domain.weights or (1.0,) * len(self.positions)
         found = np.zeros(self.number)
-        for (positions, _), means, weight in zip(self.readings, self._means, given, strict=True):
-            found[positions] += weight * means
+        tables = zip(self.positions, self._mean_squares, given, strict=True)
+        for positions, squares, weight in tables:
+            found[positions] += weight * squares
         demands: list[float] = (found / math.fsum(given)).tolist()
         return demands
-
-    def _reading(self, table: Layer) -> tuple[np.ndarray, np.ndarray]:
-        inverses = (self._signs[axis].inverse for axis in table)
-        positions = np.empty(self.lattice.shape(table), np.intp)
-        for layer in subsets(table):
-            positions[place(table, layer)] = self._places[layer]
-        return positions.ravel(), reduce(np.kron, inverses, np.ones((1, 1)))
 
 
 def _step(weights: np.ndarray) -> int:
@@ -229,12 +250,13 @@ def _step(weights: np.ndarray) -> int:
     return math.lcm(*(part.denominator for part in parts))
 
 
-def _products(
-    some: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
-) -> Iterable[tuple[int, int]]:
+_Ends: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+
+def _products(some: _Ends, others: _Ends) -> _Ends:
     """Return the ends of all products of numbers from two lists of intervals."""
-    every = ([a * b for a in one for b in other] for one in some for other in others)
-    return [(int(min(corner)), int(max(corner))) for corner in every]
+    every = [np.multiply.outer(a, b).ravel() for a in some for b in others]
+    return np.min(every, axis=0), np.max(every, axis=0)
 
 
 def _of_dimension(dimension: Dimension) -> Signs:
@@ -382,12 +404,12 @@ class CharacterDesign:
     def _wholes(self) -> list[list[Reading]]:
         """How outputs are read off totals, by table."""
         # numbers are rounded, but where they are to add up to those of other tables
-        tables = self.characters.readings
+        tables = self.workload.domain.margins
         steps = self.characters.steps if self.workload.domain.apart else [0] * len(tables)
         return [[one.whole(one.step * step) for one in self.outputs] for step in steps]
 
     def _column(self, table: int, reading: Reading) -> "_Column":
-        positions, weights = self.characters.readings[table]
+        positions, weights = self.characters.positions[table], self.characters.weights[table]
         parts = reading.weights.items()
         if [*parts] == [(0, 1)]:
             return _Column(positions, weights, reading)

@@ -51,10 +51,10 @@ def design(workload: Workload, law: Law) -> StaircaseDesign | None:
         Law of the noise.
     """
     rows_alone = all(output.kind == "rows" for output in workload.outputs)
-    if rows_alone and workload.reach.rows == 1:  # most counts
+    if rows_alone and workload.reach.rows == workload.weight == 1:  # most counts
         return None
     made = design_beside(workload, law)
-    return None if made is None or max(made.scales) == 1 else made
+    return None if made is None or max(made.scales) * workload.weight == 1 else made
 
 
 def design_beside(workload: Workload, law: Law) -> StaircaseDesign | None:

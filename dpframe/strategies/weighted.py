@@ -4,7 +4,8 @@ A row adds w times what a row of weight 1 adds to the measured integers, where w
 from 0 to W. What the rows of a unit add is thus W times a point between vectors that rows of weight
 1 can add, rows that are not there among them; the distance between two units is convex in these
 points, so that the worst ones are rows of weight W, or none. All integers move by W times as much,
-and need noise of W times the scale.
+and need noise of W times the scale. Of staircase noise, stairs are W times as wide: a row of weight
+w crosses no more of them than one of weight W.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,9 +12,9 @@ from pyarrow import compute
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines import batches, engine_for, scans
+from dpframe.engines import batches, engine_for, parquet_files, scans
 from dpframe.engines.scans import ScannedFrame
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, TemporaryError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.where import Condition
@@ -192,3 +192,34 @@ def test_threads_that_have_buckets_of_their_own_add_up_the_same(tasks, units, mo
     monkeypatch.setattr(scans, "_SMALL_BUCKET_ROWS", 0)  # all threads work on one
     for found, total in zip(totals(units, tasks), expected, strict=True):
         np.testing.assert_array_equal(found, total)
+
+
+@pytest.mark.parametrize("footer", [1 << 20, 0])
+def test_room_is_asked_for_what_is_read(units, monkeypatch, footer):
+    """An estimate: of one file, the columns as they are stored, or their part of it."""
+    monkeypatch.setattr(parquet_files, "_FOOTER_BYTES", footer)
+    frame = dpf.scan_parquet(units.source._path)
+    size = frame.source.stored_bytes(["u", "x"])
+    whole = frame.source.stored_bytes(["u", "c", "x"])
+    assert 0 < size < whole <= units.source._files[0].size
+
+    def room(free):
+        disk = mock.Mock(return_value=mock.Mock(free=free))
+        with mock.patch.object(scans.shutil, "disk_usage", disk):
+            frame.check_room(["u", "x"], [None])
+        return disk.call_count
+
+    assert room(size) == 1
+    with raises(TemporaryError, "too little room"):
+        room(size // 2 - 1)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 1000)  # no rows are written
+    assert room(0) == 0
+
+
+def test_room_is_asked_for_files_that_are_read(units, tmp_path):
+    for week in (1, 2, 3):
+        (tmp_path / f"weeks/week={week}").mkdir(parents=True)
+        pq.write_table(TABLE, tmp_path / f"weeks/week={week}/rows.parquet")
+    frame = dpf.scan_parquet(tmp_path / "weeks")
+    chosen = frame.source.where([Condition.parse("week == 2")])
+    assert chosen.stored_bytes(["u"]) * 3 == frame.source.stored_bytes(["u"])

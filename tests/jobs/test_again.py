@@ -83,6 +83,7 @@ def once_charged(plan, measure):
     return failing
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "change",
     [

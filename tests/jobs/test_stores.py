@@ -11,6 +11,7 @@ from dpframe.jobs import stores
 from dpframe.jobs.answers import LATER, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
+from dpframe.ledger.ledger import Ledger
 
 MARCH = ("--set", "month=2024-03", "--quiet")
 S3 = (
@@ -28,6 +29,7 @@ def release(plan, *more):
     return main(["release", str(plan), *MARCH, *more])
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     "path",
     [
@@ -60,6 +62,7 @@ def test_csv_files_of_a_pattern_are_one_frame(tmp_path):
     assert release(plan) == SOUND
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -102,6 +105,7 @@ def test_a_value_that_is_given_names_no_variable(tmp_path, monkeypatch, capsys):
     assert "${HIDDEN}" in err and "not-to-be-seen" not in err
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("place", ["data", "ledger", "files", "no ledger"])
 def test_values_of_variables_are_in_no_message(tmp_path, monkeypatch, capsys, place, more):
@@ -210,3 +214,17 @@ def test_a_plan_reads_a_store(tmp_path, monkeypatch, capsys, s3):
     assert release(reading(tmp_path, "visits/trips.v2/{month}/", S3)) == LATER
     told = "".join(capsys.readouterr())
     assert "${STORE_SECRET}" in told and "hidden-secret" not in told
+
+
+def test_room_for_private_rows_is_asked_for_before_the_charge(tmp_path, monkeypatch, capsys):
+    from dpframe.engines import scans
+
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 10)
+    usage = scans.shutil.disk_usage
+    monkeypatch.setattr(scans.shutil, "disk_usage", lambda place: usage(place)._replace(free=0))
+    TRIPS.to_parquet(tmp_path / "trips.parquet")
+    plan = reading(tmp_path, "trips.parquet")
+    for command in ("preview", "release"):
+        assert main([command, str(plan), *MARCH]) == LATER
+        assert "too little room" in capsys.readouterr().err
+    assert Ledger(tmp_path / "trips.ledger").entries == ()

@@ -23,6 +23,7 @@ from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError
 from dpframe.plan import tables
 from dpframe.plan.plan import plan_release
+from dpframe.privacy import staircase
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.strategies.weighted import WeightedDesign
@@ -156,6 +157,19 @@ def test_one_unit_moves_measurements_no_further_than_claimed(query, caps):
         others = mine if neighboring == "replace" else [measured(plan, [])]
         worst = farthest(plan, mine, others)
         assert plan.measurements[0].table.workload.reach.total > 3 or reached(plan, worst)
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
+def test_one_row_crosses_no_more_stairs_than_claimed(neighboring):
+    query = dpf.sum("x", "g", weights="w")
+    declaration = declared((-2, 3), neighboring=neighboring)
+    plan = plan_release(declaration, {None: query}, Spend.of(epsilon=3), "staircase")
+    (scale,) = filter(None, plan.measurements[0].scales)
+    ones = [np.concatenate(measured(plan, [*BASE, row])) for row in ROWS]
+    others = ones if neighboring == "replace" else [np.concatenate(measured(plan, BASE))]
+    moves = {tuple(np.abs(one - other).tolist()) for one in ones for other in others}
+    worst = max(sum(staircase.cost(scale, part) for part in move) for move in moves)
+    assert 3 * (1 - 1e-5) < worst <= 3
 
 
 def test_less_noise_than_the_largest_weight_needs_is_seen(monkeypatch):

@@ -481,13 +481,14 @@ def test_intervals_with_the_error_of_a_sample_have_those_of_the_noise_inside(dec
     visits, _ = declared
     counts = visits.dp.count("ward", max_rows=1, epsilon=1)
     page = dpf.report(counts.dp.interval(0.9, sampling=True, join=True))
-    largest = max(counts["count"].max(), counts.dp.interval(0.9, sampling=True)["count_high"].max())
+    wide = counts.dp.interval(0.9, sampling=True).join(counts)
+    least, largest = min(wide.min().min(), 0), wide.max().max()
     drawn = [
-        [float(place) * largest / 100 for place in found]
+        [least + float(place) * (largest - least) / 100 for place in found]
         for found in re.findall(r'd="M([\d.]+) 6H([\d.]+)" stroke="#1b1f24" stroke-width="3"', page)
     ]
     assert np.array(drawn) == pytest.approx(
-        counts.dp.interval(0.9).to_numpy(float), abs=largest / 9999
+        counts.dp.interval(0.9).to_numpy(float), abs=(largest - least) / 9999
     )
     assert page.count('stroke-opacity="0.55"') == len(counts)
     for others in ({"simultaneous": True, "sampling": True}, {"sampling": False}):

@@ -255,7 +255,7 @@ def test_errors_are_those_of_many_draws(rest):
     for estimate, prediction, (positions, weights) in zip(
         design.decode([np.zeros(1, np.int64)] * len(scales), deviations),
         design.predict(deviations),
-        design.characters.readings,
+        zip(design.characters.positions, design.characters.weights, strict=True),
         strict=True,
     ):
         errors = (weights @ values[positions]).std(axis=1)

@@ -3,10 +3,12 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.designing import EVERYONE, columns, counting, workload
 from support.moving import blocks_of, units_of
 
+import dpframe as dpf
 from dpframe.errors import CalibrationError
 from dpframe.plan.calibrated import calibrate_designs, scale_designs
 from dpframe.privacy.laws import LAPLACE, STAIRCASE
@@ -139,3 +141,17 @@ def test_it_reads_what_independent_noise_reads():
     blocks = mine.encode({need: totals[need] for need in mine.needs})
     assert [block.tolist() for block in blocks] == [[5, -7]]
     assert mine.predict([2.0])[0].std_error == plain.predict([2.0])[0].std_error == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [dpf.cov("x", "y"), dpf.corr("x", "y", "g", sampling=True), dpf.slope("x", "y"), dpf.var("x")],
+)
+def test_integers_that_move_together_get_none(query):
+    """A move by a part of the period costs a whole stair: what moves several pays for each."""
+    frame = pd.DataFrame({"x": [1.0], "y": [1.0]}).assign(g="a")
+    facts = {"bounds": {"x": (0, 1), "y": (0, 1)}, "keys": {"g": ["a", "b"]}}
+    frame.dp.declare(**facts, privacy_unit=dpf.EACH_ROW)
+    assert "staircase" not in set(frame.dp.preview(query, epsilon=5)["mechanism"])
+    with pytest.raises(CalibrationError, match="does not apply"):
+        frame.dp.preview(query, epsilon=5, mechanism="staircase")

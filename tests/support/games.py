@@ -192,6 +192,18 @@ def capped_sums():
     yield games("six sums, two rows of three count", ("correlated",), others, unit, **more)
 
 
+def weighted():
+    declared = {"bounds": {"x": (0, 10), "w": (0, 2.5)}, "missing": {"x": 0}}
+    others = rows(zone=[0, 0, 1], x=[1.0, 9.0, 3.0], w=[0.7, 2.0, 9.0])
+    unit, moved = rows(zone=[0], x=[HUGE], w=[HUGE]), rows(zone=[1], x=[HUGE], w=[HUGE])
+    more = {"declared": declared, "zones": 2, "spend": ONE}
+    total = dpf.count("zone", weights="w")
+    yield games("weighted total", ("laplace", "gaussian"), others, unit, query=total, **more)
+    yield games("weighted total", ("gaussian",), others, unit, moved, query=total, **more)
+    both = dpf.aggregate("zone", n=dpf.count(weights="w"), x=dpf.sum("x", weights="w"))
+    yield games("weighted total and sum", ("laplace",), others, unit, query=both, **more)
+
+
 def whole_frames():
     others, unit, far = rows(x=[1.0, 2.0], who=1), rows(x=[HUGE], who=[0]), rows(x=[-HUGE], who=[0])
     more = {"query": dpf.sum("x"), "declared": {"bounds": {"x": (-3, 5)}}, **ALONE}
@@ -239,6 +251,7 @@ KINDS = (
     few_true,
     units,
     capped_sums,
+    weighted,
     whole_frames,
     several,
 )

@@ -88,7 +88,7 @@ CALLS = {
     "ranges": _call("ranges", "fare", 16, "day"),
     "quantile": _call("quantile", "fare", [0.25, 0.5, 0.9], "zone", bins=16),
     "median": _call("quantile", "size", 0.5),
-    "quantile of values": _call("quantile", "fare", [0.25, 0.5], candidates=[0, 5, 20]),
+    "quantile of values": _call("quantile", "fare", [0.25, 0.5], candidates=[0, 5, 9]),
     "units": _call("units", "zone", where=WHERE),
     "units of all": _call("units"),
     "aggregate": _call(

@@ -15,7 +15,7 @@ from dpframe.privacy import noise, noise_tables, sensitivity, unit_reach
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
-from dpframe.strategies import linear, staircase
+from dpframe.strategies import linear, staircase, weighted
 
 
 def half_the_noise(patch):
@@ -141,6 +141,15 @@ def the_number_of_rows_for_free(patch):
     patch.setattr(linear.LinearDesign, "movement", moved)
 
 
+def noise_for_half_of_the_largest_weight(patch):
+    movement = weighted.WeightedDesign.movement
+
+    def less(design, scales, law):
+        return movement(replace(design, weight=design.weight // 2), scales, law)
+
+    patch.setattr(weighted.WeightedDesign, "movement", less)
+
+
 def true_values_without_limit(patch):
     patch.setattr(sums, "keep_few", lambda columns, most: None)
 
@@ -200,6 +209,7 @@ BEYOND = replace(
     releases=(COUNT.releases[0] | {"mechanism": "classical", "epsilon": 10},),
     draws=2_000_000,
 )
+WEIGHTED = GAMES["weighted total", ADD, "laplace"]
 BUDGET = GAMES["three releases of one budget", ADD, "gaussian"]
 OVERSPENT = replace(BUDGET, releases=tuple(one | {"share": 1} for one in BUDGET.releases))
 
@@ -223,6 +233,8 @@ VARIANTS = (
         replacement_without_bounds,
         GAMES["sum with a replacement beyond the bounds", ADD, "laplace"],
     ),
+    Variant("weights are not clipped", values_without_bounds, WEIGHTED),
+    Variant("noise for half of the largest weight", noise_for_half_of_the_largest_weight, WEIGHTED),
     Variant("noise of floats, Gaussian", noise_of_floats, COUNT),
     Variant("noise of floats, Laplace", noise_of_floats, GAMES["count", ADD, "laplace"]),
     Variant("Laplace noise with 0 twice", zero_of_both_signs, GAMES["count", ADD, "laplace"]),
