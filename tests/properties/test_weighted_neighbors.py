@@ -119,7 +119,7 @@ def plan_or_skip(*given, **facts):
         raise
 
 
-@pytest.mark.sampled(every=31, full=8)
+@pytest.mark.sampled(every=25, full=8)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)
