@@ -348,6 +348,11 @@ class _Dataset(_Stream):
         self._fragments = fragments
         self._said = [ds.get_partition_keys(part.partition_expression) for part in fragments]
 
+    def refresh(self) -> None:
+        """Look at the schema, and at the names of folders."""
+        super().refresh()
+        self._folders = check_readable(self._said_of_all, self._given)
+
     def check(self, labels: Sequence[str]) -> None:
         """Check that every file has some columns, in types of which every value is kept."""
         for fragment, folders in zip(self._fragments, self._said, strict=True):
@@ -370,8 +375,7 @@ class _Dataset(_Stream):
 
         if not isinstance(self._scanned, ds.FileSystemDataset):
             return self
-        folders = set.intersection(*map(set, self._said or [{}]))  # others may be columns of files
-        kept = possible_files(conditions, folders, self._partition)
+        kept = possible_files(conditions, self._folders, self._folders.__getitem__)
         if kept is None:
             return self
         chosen = object.__new__(type(self))
@@ -381,16 +385,21 @@ class _Dataset(_Stream):
             vars(self),
             _fragments=files,
             _said=[*compress(self._said, kept)],
+            _folders={label: column[kept] for label, column in self._folders.items()},
             _scanned=ds.FileSystemDataset(files, given.schema, given.format, given.filesystem),
             _read=chosen._scan,
         )
         return chosen
 
-    def _partition(self, label: str) -> Any:
-        """List what folders say of the files, as it is read in their rows."""
-        kind = self.schema.field(label).type
-        cells = pa.array([said[label] for said in self._said], kind)
-        return pd.arrays.ArrowExtensionArray(pa.chunked_array([cells], kind))
+    def _said_of_all(self) -> dict[str, Any]:
+        """List what folders say of every file, as it is read in its rows."""
+        said = [set(one) for one in self._said]  # other columns may be in files
+        fields = [one for one in self.schema if said and one.name in set.intersection(*said)]
+        cells = {one.name: [of[one.name] for of in self._said] for one in fields}
+        return {
+            one.name: pd.arrays.ArrowExtensionArray(pa.chunked_array([cells[one.name]], one.type))
+            for one in fields
+        }
 
     def _scan(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns of all files, in their order."""

@@ -218,7 +218,7 @@ SOURCES = {
     "csv": csv_dataset,
     "polars": lambda table, _: pytest.importorskip("polars").from_arrow(table),
     "lazy": lambda table, _: pytest.importorskip("polars").from_arrow(table).lazy(),
-    "duckdb": lambda table, _: pytest.importorskip("duckdb").connect().from_arrow(table),
+    "duckdb": lambda table, _: pytest.importorskip("duckdb").from_arrow(table),
 }
 OTHER_KINDS = {"zone": [range(3), [DAY]], "day": [["1", "2"], [NOON]], "on": [["2020-02-01"], [1]]}
 
