@@ -68,9 +68,7 @@ class Aggregate(Query):
             for name, part in self.queries.items()
             for asked in part.outputs
         ]
-        means = {
-            (one.column, one.where) for one in asked if one.statistic == "mean" and one.weights
-        }
+        means = {(one.column, one.where) for one in asked if one.statistic == "mean"}
         return tuple(
             replace(one, averaged=one.statistic == "sum" and (one.column, one.where) in means)
             for one in asked
