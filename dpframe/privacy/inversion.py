@@ -39,6 +39,8 @@ _TILTS = np.arange(1, 64) / 64
 _DIVISORS = range(1, 13)
 _FINEST = 1e6  # of a finer lattice, the next point is no nearer than rounding
 _HALVINGS = 24
+_LEAST_TAIL = 1e-300  # in place of 0
+_VAST = 1e100
 _LONGEST = 20_000
 
 
@@ -152,12 +154,11 @@ def _half_width(
     heard = np.abs(found) > _ROUNDING / last / 10  # the others together are less than a tenth
     at, found = at[heard], found[heard]
     needed = level + 2 * spared + _ROUNDING
-    low, high = 0.0, most + smooth
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        short = 2 * middle / period + float((found * np.sin(at * middle)).sum()) < needed
-        low, high = (middle, high) if short else (low, middle)
-    return _on_lattice(high + smooth / 2, np.array(steps))
+
+    def excess(t: float) -> float:
+        return needed - 2 * t / period - float((found * np.sin(at * t)).sum())
+
+    return _on_lattice(_narrow(excess, most + smooth, needed) + smooth / 2, np.array(steps))
 
 
 def _farthest(terms: Sequence[tuple[float, float, int]], missed: float, known: Transforms) -> float:
@@ -228,20 +229,38 @@ def box_half_width(parts: tuple[float, ...], members: int, level: float) -> floa
     slopes = np.diff(tails) / np.diff(x)
     starts = tails[:-1] - slopes * x[:-1]
 
-    def beyond(t: float) -> float:
-        with np.errstate(divide="ignore"):
-            ends = t / x
-        whole = -np.diff(special.gammainc(members + 1, ends))
-        once = -np.diff(special.gammainc(members, ends)) * t / members
-        last_part = tails[-1] * special.gammainc(members + 1, ends[-1])
-        tail: float = starts @ whole + slopes @ once + last_part
-        return tail
+    logs = special.gammaln(members + 1)
 
-    low, high = 0.0, far * (members + 60 + 12 * math.sqrt(members))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if beyond(middle) > missed else (low, middle)
-    return high * largest
+    def excess(t: float) -> float:  # the logarithm of a tail is nearly a line
+        with np.errstate(all="ignore"):
+            ends = t / x
+            term = np.exp(members * np.log(ends) - ends - logs)
+        below = special.gammainc(members, ends)
+        below_next = below - np.where(ends < _VAST, term, 0.0)  # of members + 1
+        whole, once = -np.diff(below_next), -np.diff(below) * t / members
+        tail = float(starts @ whole + slopes @ once + tails[-1] * below_next[-1])
+        return math.log(max(tail, _LEAST_TAIL) / missed)
+
+    most = far * (members + 60 + 12 * math.sqrt(members))
+    return _narrow(excess, most, -math.log(missed)) * largest
+
+
+def _narrow(excess: Callable[[float], float], most: float, at_0: float) -> float:
+    """Return the end of the first of 2**24 parts of `most` where what falls is at most 0.
+
+    Where a line through both ends is 0 is tried next; an end that stays twice counts half.
+    """
+    low, high, above, below, side = 0, 1 << _HALVINGS, at_0, excess(most), 0
+    while high - low > 1:
+        part = above / (above - below)
+        k = min(max(low + round(part * (high - low)), low + 1), high - 1)
+        found = excess(most * k / (1 << _HALVINGS))
+        last, side = side, 1 if found > 0 else -1
+        if side > 0:
+            low, above, below = k, found, below / (2 if last == side else 1)
+        else:
+            high, below, above = k, found, above / (2 if last == side else 1)
+    return most * high / (1 << _HALVINGS)
 
 
 def _cut(ratios: np.ndarray, spared: float) -> int | None:

@@ -290,12 +290,12 @@ def test_correlations_and_slopes_have_the_errors_of_what_rows_do_to_them():
     r, b, of_r, of_b = first_order(frame)
     made, z = frame.dp.release(PAIR, **HARDLY), stats.norm.ppf(0.975)
     bars = made.dp.interval(sampling=True)
+    changed = made.dp.change(frame.dp.release(PAIR, **HARDLY), sampling=True)
     for name, value, error in (("r", r, of_r), ("b", b, of_b)):
         assert near(made[name], value, rel=1e-3)
         low, high = bars[f"{name}_low"], bars[f"{name}_high"]
         # nearly as long as to first order, and each end has the error that it would have
         assert near(high - low, 2 * z * error, rel=0.02)
-        changed = made.dp.change(frame.dp.release(PAIR, **HARDLY), sampling=True)
         found = changed.xs(name, level="column")["std_error"]
         assert near(found, np.sqrt(2) * error, rel=5e-3)
         alone = made.dp.select(columns=[name]).dp.combine({0: 1, 1: -1}, sampling=True)

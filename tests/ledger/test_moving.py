@@ -116,6 +116,11 @@ class CutShort(Exception):  # noqa: N818
     """Stands for a process that is killed."""
 
 
+@pytest.mark.parametrize(
+    "any_places",
+    ["files", pytest.param("server", marks=[pytest.mark.server, pytest.mark.audit])],
+    indirect=True,
+)
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("step", range(4))  # it is closed, left, made there, and arrives
 def test_a_move_that_is_cut_short_goes_on(any_places, monkeypatch, step, done):
