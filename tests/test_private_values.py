@@ -97,6 +97,9 @@ QUERIES = {
     "rate": dpf.rate(WHERE, "zone"),
     "variance": dpf.var("fare", "zone"),
     "deviation": dpf.std("size", where=WHERE),
+    "weighted": dpf.aggregate(
+        "zone", n=dpf.count(where=WHERE, weights="size"), m=dpf.mean("fare", weights="size")
+    ),
     "aggregate": dpf.aggregate(
         "zone", n=dpf.count(where=WHERE), s=dpf.sum("size"), m=dpf.mean("fare", where="day == 1")
     ),

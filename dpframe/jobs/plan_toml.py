@@ -343,9 +343,11 @@ class Section:
 
     def path(self, key: str, text: str, **more: str) -> Path:
         """Return a path of the plan, which starts from its folder or ~, filled in."""
-        filled = self.fill_text(key, text, environment=True, **more)
+        filled = Path(self.fill_text(key, text, environment=True, **more))
+        if not text.startswith("~/"):  # no value of a placeholder leads to a home
+            return self.source.path.parent / filled
         try:
-            return self.source.path.parent / Path(filled).expanduser()
+            return filled.expanduser()
         except RuntimeError:
             raise self.error(f"{text!r:.200} has a ~ that stands for no folder.", key) from None
 

@@ -169,8 +169,9 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
         """One row per output column; errors of means are those of a cell of so many rows."""
         plan, declaration = self.plan, self.declaration
         expected = expected_outputs(plan, rows, several=self.several)
-        table = pd.DataFrame(list(expected.values()))
-        table = table.assign(**outlook(plan, declaration))
+        facts = outlook(plan, declaration)
+        every = [one | facts for one in expected.values()]
+        table = pd.DataFrame({name: [one[name] for one in every] for name in every[0]})
         names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
         labels: list[Any] = list(expected)
         if len(names) > 1:

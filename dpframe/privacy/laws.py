@@ -41,7 +41,7 @@ from dpframe.privacy.inversion import (
 )
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
-from dpframe.privacy.noise_sum import NoiseSum, join_sums, norm
+from dpframe.privacy.noise_sum import NoiseSum, Value, join_sums, norm
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
 
@@ -857,10 +857,10 @@ class _Staircase(_Laplace):
         """Return the half-width for a sum of staircase noises.
 
         It is that of the exact law where the noises are known one by one, see `inversion`, or where
-        it is of a single one. Of two that differ from row to row, it is that of the next larger
-        ratio of 32, plus both steps: wider noise is never less spread if it has one peak, as noises
-        have after half a step of rounding. For others it is `quantile` deviations, and half of all
-        steps.
+        it is of a single one. Of two that differ from row to row, and of a share of a total, it is
+        that of the next larger ratio of 32, plus all steps: wider noise is never less spread if it
+        has one peak, as noises have after half a step of rounding. For others it is `quantile`
+        deviations, and half of all steps.
 
         Examples
         --------
@@ -878,8 +878,8 @@ class _Staircase(_Laplace):
             ((block, step),) = steps.items()
             return step * self.half_width(noise.scales[block], level)
         if apart and len(steps) == 2:  # noqa: PLR2004
-            scales = tuple(noise.scales[block] for block in steps)
-            wide = self._pair_half_width(tuple(steps.values()), scales, level)
+            (one, other), scales = steps.values(), [noise.scales[block] for block in steps]
+            wide = self._of_two_kinds((one, other), [*map(Noises, scales)], level)
             if wide is not None:
                 return wide
         width: np.ndarray = self.quantile(level) * noise.deviation + sum(steps.values()) / 2
@@ -899,27 +899,39 @@ class _Staircase(_Laplace):
             return np.where(held, -1.0, 1.0)
         return np.asarray(distance - self.sum_half_width(noise, level))
 
-    def _pair_half_width(
-        self, steps: Sequence[float | np.ndarray], scales: Sequence[float], level: float
+    def _holds(
+        self,
+        distance: np.ndarray,
+        steps: tuple[np.ndarray, np.ndarray],
+        scale: float,
+        others: Noises,
+        level: float,
     ) -> np.ndarray | None:
-        """Half-width for two noises, of steps that differ from row to row."""
+        """Tell where noise of a scale and others may lead that far, by tails or a half-width."""
+        held = super()._holds(distance, steps, scale, others, level)
+        if held is not None:
+            return held
+        wide = self._of_two_kinds(steps, [Noises(scale), others], level)
+        return None if wide is None else np.asarray(distance <= wide)
+
+    def _of_two_kinds(
+        self, steps: tuple[Value, Value], noises: Sequence[Noises], level: float
+    ) -> np.ndarray | None:
+        """Half-width for noises of two kinds, of steps that differ from row to row."""
         one, other = np.broadcast_arrays(*steps)
-        unit = np.array([self.standard_deviation(scale) for scale in scales])
-        first = one * unit[0] >= other * unit[1]
-        large = np.where(first, one, other)
-        ratio = np.divide(
-            np.where(first, other, one), large, out=np.zeros(large.shape), where=large > 0
-        )
-        ratio = ratio * np.where(first, unit[1] / unit[0], unit[0] / unit[1])
+        units = [self.standard_deviation(s) * math.sqrt(number) for s, number in noises]
+        first = one * units[0] >= other * units[1]
+        large, small = np.where(first, one, other), np.where(first, other, one)
+        ratio = np.divide(small, large, out=np.zeros(large.shape), where=large > 0)
+        ratio *= np.where(first, units[1], units[0]) / np.where(first, units[0], units[1])
         node = np.ceil(ratio * _NODES * (1 - _NO_MORE)).clip(0, _NODES).astype(np.int64)
         width = np.zeros(large.shape)
-        for swapped in (False, True):
-            a, b = (1, 0) if swapped else (0, 1)
-            mine = first != swapped
+        for mine, a, b in ((first, 0, 1), (~first, 1, 0)):
+            numbers = [noises[a].number, noises[b].number]
+            scales = np.repeat([noises[a].scale, noises[b].scale], numbers)
             for at in np.unique(node[mine]).tolist():
-                parts = np.array([1.0, at / _NODES * unit[a] / unit[b]])
-                order = np.array([scales[a], scales[b]])
-                wide = integer_half_width(parts, order, level, self.transforms)
+                parts = np.repeat([1.0, at / _NODES * units[a] / (units[b] or 1.0)], numbers)
+                wide = integer_half_width(parts, scales, level, self.transforms)
                 if wide is None:
                     return None
                 these = mine & (node == at)

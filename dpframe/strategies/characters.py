@@ -48,6 +48,7 @@ MOST_KEYS = 32
 """Nor are signs of more keys than this."""
 
 _FINEST = 10_000
+_SMALL_STEPS, _NEAR = np.arange(1, 65), 1e-9  # found faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ def signs_of(keys: int, *, hidden: bool = False) -> Signs:
 @lru_cache(64)
 def _signs_of(keys: int, hidden: bool) -> Signs:
     found = [_square(keys + hidden), *([_beside(_square(keys))] if hidden else [])]
-    made = [Signs(matrix, np.linalg.inv(matrix)[:keys]) for matrix in found]
+    made = [Signs(*pair) for pair in zip(found, np.linalg.inv(found)[:, :keys], strict=True)]
     return min(made, key=lambda one: round(one.spread, 12))
 
 
@@ -111,7 +112,7 @@ def _square(n: int) -> np.ndarray:
         half, ones = _all_but_one(n // 2), np.ones((n // 2, n // 2), np.int64)
         found.append(np.block([[half, ones], [-ones, half]]))
     # all have an inverse: that of J - 2 I has the eigenvalues 1 / (n - 2) and -1 / 2
-    best = min(found, key=lambda one: round(float((np.linalg.inv(one) ** 2).sum()), 9))
+    best = found[(np.linalg.inv(found) ** 2).sum(axis=(1, 2)).round(9).argmin()]
     matrix: np.ndarray = best * best[0]  # a column of the other sign is as good
     return matrix
 
@@ -246,7 +247,12 @@ class Characters:
 
 
 def _step(weights: np.ndarray) -> int:
-    parts = (Fraction(float(one)).limit_denominator(_FINEST) for one in np.unique(weights))
+    different = np.unique(weights)
+    times = np.multiply.outer(_SMALL_STEPS, different)
+    (small,) = (np.abs(times - np.rint(times)) < _NEAR).all(axis=1).nonzero()
+    if len(small):
+        return int(_SMALL_STEPS[small[0]])
+    parts = (Fraction(float(one)).limit_denominator(_FINEST) for one in different)
     return math.lcm(*(part.denominator for part in parts))
 
 

@@ -27,7 +27,7 @@ pytestmark = [
     # NumPy's threads are idle
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-LONGEST = 0.6  # seconds until a run is killed
+LONGEST = 1.2  # times as long as a run takes, until it is killed
 PAUSE = 0.05  # seconds that each stage after the charge takes longer
 GOES_ON = 0.6  # how often the next run of the same name is killed, too
 
@@ -64,6 +64,12 @@ class Runs:
         self.plan, self.patch = planned(folder, ('share = "1/12"', "epsilon = 0.001")), monkeypatch
         self.ledger, self.month, self.killed, self.ended = folder / "trips.ledger", 0, 0, Counter()
         self.begin()
+        assert self.start() == SOUND  # imports what runs need
+        self.begin()
+        began = time.monotonic()
+        assert self.start() == SOUND
+        self.longest = LONGEST * (time.monotonic() - began)
+        self.begin()
 
     def begin(self):
         """Go on to the next month."""
@@ -74,8 +80,8 @@ class Runs:
         self.line = ["release", str(self.plan), "--set", f"month={self.month}", "--quiet"]
         self.line.append("--overwrite")  # so that nothing else stops a second draw
 
-    def kill(self, seconds):
-        """Start a run in a process, and kill it."""
+    def start(self, part=None):
+        """Run in a process, and kill it after a part of the longest time, unless there is none."""
         child = os.fork()
         if child == 0:
             try:
@@ -84,11 +90,13 @@ class Runs:
                 traceback.print_exc()
             finally:
                 os._exit(99)
-        time.sleep(seconds)
-        os.kill(child, signal.SIGKILL)
+        if part is not None:
+            time.sleep(part * self.longest)
+            os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert code in (-signal.SIGKILL, SOUND, DONE_BEFORE, LEFT_OVER)
         self.killed += code == -signal.SIGKILL
+        return code
 
     def end(self):
         """Run once more, and compare how that ends with what the ledger says of the runs before."""
@@ -133,7 +141,7 @@ def killed(tmp_path, monkeypatch, drawn, kills):
     """Kill so many runs, and check what all came to."""
     source, runs = random.Random(33), Runs(tmp_path, monkeypatch)
     while runs.killed < kills:
-        runs.kill(source.random() * LONGEST)
+        runs.start(source.random())
         if source.random() > GOES_ON:
             runs.end()
     runs.end()
@@ -147,6 +155,7 @@ def killed(tmp_path, monkeypatch, drawn, kills):
 def test_killed_runs_lose_no_share_and_draw_once(tmp_path, monkeypatch, drawn, kills):
     runs = killed(tmp_path, monkeypatch, drawn, kills)
     assert runs.killed >= kills
+    print(f"{runs.killed} killed in {runs.month} months, which then ended so: {dict(runs.ended)}")
     if kills >= 300:  # what the runs were to be compared in came about
         assert runs.ended["free"] > 10 and runs.ended[LEFT_OVER] > 10, runs.ended
 

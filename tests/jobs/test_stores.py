@@ -97,6 +97,14 @@ def test_variables_stand_in_paths_alone(tmp_path, monkeypatch, capsys, key):
     assert "in paths and in filesystem alone" in capsys.readouterr().err
 
 
+def test_a_value_that_is_given_leads_to_no_home(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", "/nowhere")
+    plan = planned(tmp_path, ('"{query}-{month}.csv"', '"{month}-{query}.csv"'))
+    given = ["--set", "month=~", "--data", str(tmp_path / "trips-2024-03.csv")]
+    assert main(["release", str(plan), *given, "--quiet"]) == SOUND
+    assert (tmp_path / "~-fares.csv").is_file()
+
+
 def test_a_value_that_is_given_names_no_variable(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HIDDEN", "not-to-be-seen")
     plan = planned(tmp_path)

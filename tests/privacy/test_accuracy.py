@@ -28,7 +28,7 @@ def beyond(law, scale, a):
     return 2 * q ** (a + 1) / (1 + q)
 
 
-@pytest.mark.parametrize("law", LAWS.values(), ids=str)
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=str)
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("scale", [0.1, 1, 4.224679, 1e6])
 def test_an_exact_half_width_is_the_smallest_that_covers(law, scale, level):

@@ -11,7 +11,7 @@ from scipy import stats
 from support.raising import raises
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import staircase
+from dpframe.privacy import laws, staircase
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE, IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum, Shares
 from dpframe.privacy.staircase import scale_for, staircase_noise, stairs_of
@@ -282,6 +282,25 @@ def test_shares_of_a_total_are_covered(level):
     for distance, beyond in tails.items():
         held = STAIRCASE.sum_excess(np.array([distance]), noise, level)[0] <= 0
         assert held == (beyond > 1 - level) or abs(beyond / (1 - level) - 1) < 2e-3
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_shares_of_a_total_of_wide_noise_are_covered_by_its_half_widths(level, monkeypatch):
+    monkeypatch.setattr(laws, "share_holds", lambda *given, **known: None)  # as for very wide noise
+    scale, cells = scale_for(40, 40 / 3), 6
+    own = STAIRCASE.standard_deviation(scale)
+    for times in (3, 1):  # the cell, and then the total, counts more
+        b = np.array([1.0])
+        shares = Shares(b + times, b, np.array([cells]), {"0": own}, ())
+        part = np.hypot(times * own, own * math.sqrt(cells - 1))
+        noise = NoiseSum({"0": b * part}, {"0": scale}, largest={"0": b * part}, shares=shares)
+        at, law = convolved((times,) + (1,) * (cells - 1), [scale] * cells)
+        tails = np.array([law[np.abs(at) > d].sum() for d in range(200)])
+        least = int(np.argmax(tails <= 1 - level))
+        held = [STAIRCASE.sum_excess(np.array([d]), noise, level)[0] <= 0 for d in (least, 400)]
+        assert held == [True, False]
+        most = np.array([1.06 * least + times + cells - 1 + 2])
+        assert STAIRCASE.sum_excess(most, noise, level)[0] > 0
 
 
 def test_beside_noise_of_another_law_it_is_covered():

@@ -119,6 +119,12 @@ QUERIES = {
     "units": lambda ask: dpf.units(ask.by("k", "hk"), where=ask.where()),
     "variance": lambda ask: dpf.var(ask.any("x", "y"), ask.by("k"), where=ask.where()),
     "rate": lambda ask: dpf.rate(ask.where() or "y > 0", ask.by("k", "hk")),
+    "weighted": lambda ask: dpf.aggregate(
+        ask.by("k"),
+        n=dpf.count(where=ask.where(), weights=ask.at("d")),
+        s=dpf.sum(ask.at("b"), weights=ask.at("d")),
+        m=dpf.mean(ask.at("c"), weights=ask.at("d")),
+    ),
     "aggregate": lambda ask: dpf.aggregate(
         ask.by("k"),
         where=ask.where(),

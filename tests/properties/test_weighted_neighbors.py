@@ -119,7 +119,7 @@ def plan_or_skip(*given, **facts):
         raise
 
 
-@pytest.mark.sampled(every=11, full=3)
+@pytest.mark.sampled(every=25, full=8)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)
@@ -146,7 +146,7 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.sampled(every=10, full=3)
+@pytest.mark.sampled(every=20, full=6)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 @pytest.mark.parametrize("query", [QUERIES["mean"][0], QUERIES["count by"][0]], ids=["mean", "n"])
 def test_one_unit_moves_measurements_no_further_than_claimed(query, caps):
