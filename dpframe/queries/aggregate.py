@@ -62,11 +62,15 @@ class Aggregate(Query):
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
-        return tuple(
+        found = [
             replace(asked, name=name, where=None if shared is not None else part.where)
             for name, part in self.queries.items()
             for asked in part.outputs
-        )
+        ]
+        # sums stay whole numbers; means are then read off the integers of the variance
+        summed = {one.column for one in found if one.statistic == "sum"}
+        fine = {one.column for one in found if one.statistic in ("var", "std")} - summed
+        return tuple(replace(one, fine=one.column in fine) for one in found)
 
     @property
     def what(self) -> str:

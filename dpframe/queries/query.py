@@ -41,6 +41,8 @@ class OutputSpec:
         For a rate, the condition whose share of the rows is asked for.
     sampled
         Whether its sampling error is to be known, for which squares of values are measured.
+    fine
+        Whether whole numbers are read as real ones, beside a variance of the same column.
     """
 
     name: Hashable
@@ -50,6 +52,7 @@ class OutputSpec:
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
     condition: Condition | None = None
     sampled: bool = False
+    fine: bool = False
 
     @property
     def of_column(self) -> bool:
