@@ -298,6 +298,9 @@ def _grid_and_bounds(
     facts = declaration.column(label)
     if facts.bounds is None:
         raise no_bounds(label)
+    if asked.fine or asked.statistic in ("var", "std"):
+        # squares are rounded up to a part of the width: whole numbers are too coarse for them
+        facts = replace(facts, integer=False)
     grid = _grid(label, facts, facts.bounds, bits)
     if what in _OF_NUMBERS and grid.ticks is not None:
         raise no_numbers(what, "columns", label)

@@ -47,6 +47,8 @@ class OutputSpec:
         The second private column, where it is about a pair of columns; `None` otherwise.
     weights
         The private column of what each row counts for; `None`: 1.
+    fine
+        Whether whole numbers are read as real ones, beside a variance of the same column.
     """
 
     name: Hashable
@@ -59,6 +61,7 @@ class OutputSpec:
     other: Hashable = None
     weights: Hashable = None
     averaged: bool = False
+    fine: bool = False
 
     @property
     def of_pair(self) -> bool:

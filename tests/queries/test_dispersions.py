@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from support.raising import raises
 
@@ -170,3 +171,31 @@ def test_a_constant_column_has_no_variance():
     made = frame.dp.aggregate(v=dpf.var("x"), s=dpf.std("x"), epsilon=1)
     assert made.to_numpy().tolist() == [[0.0, 0.0]]
     assert made.dp.interval().to_numpy().tolist() == [[0.0] * 4]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "box"])
+def test_whole_numbers_in_narrow_bounds_have_their_own_variance(mechanism):
+    class Seats(pa.DataFrameModel):
+        seats: int = pa.Field(ge=0, le=3)
+
+    frame = pd.DataFrame({"seats": [1, 2, 2, 2] * 100})
+    frame.dp.declare(Seats, privacy_unit=dpf.EACH_ROW)
+    query = dpf.aggregate(n=dpf.count(), mean=dpf.mean("seats"), var=dpf.var("seats"))
+    spend = {**EXACT, "delta": 1e-6, "mechanism": mechanism}
+    n, mean, var = frame.dp.release(query, **spend).loc[0].tolist()
+    # squares of whole numbers, rounded up to thirds of the largest, would give 1.19
+    assert (n, mean, var) == pytest.approx((400, 1.75, 0.1875), abs=1e-3)
+    total = dpf.aggregate(total=dpf.sum("seats"), std=dpf.std("seats"))
+    assert frame.dp.release(total, **spend)["total"].tolist() == [700]
+
+
+def test_a_mean_beside_a_variance_of_whole_numbers_costs_nothing():
+    facts = {"bounds": {"x": (0, 100)}, "privacy_unit": dpf.EACH_ROW}
+    schema = pa.DataFrameSchema({"x": pa.Column(int)})
+    errors = []
+    for given in (schema, None):
+        frame = pd.DataFrame({"x": [1]})
+        frame.dp.declare(given, **facts)
+        query = dpf.aggregate(n=dpf.count(), mean=dpf.mean("x"), std=dpf.std("x"))
+        errors.append(frame.dp.preview(query, epsilon=1, rows=100)["std_error"].tolist())
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
