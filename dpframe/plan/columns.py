@@ -166,6 +166,7 @@ class OutputColumn:
     other_grid: Grid | None = None
     other_bounds: Bounds | None = None
     weights: RowWeights | None = None
+    averaged: bool = False
 
     @property
     def ticks(self) -> Ticks | None:
@@ -198,16 +199,25 @@ class OutputColumn:
         return 1.0 if self.weights is None else self.weights.grid.step
 
     @property
+    def of_rows(self) -> float:
+        """How many times the rows are added to a sum of parts of the range."""
+        origin, span = self._range
+        return origin / span if span and self.kind == "sum" else 0.0
+
+    @property
     def _range(self) -> tuple[int, int]:
         """Where values are counted from with weights, and how far they are from it at most.
 
-        For means it is the whole range, so that what rows add to both of its ends adds up to the
-        weight; for totals the largest value, since a row without weight adds 0.
+        For means, and totals beside them, it is the whole range, so that what rows add to both of
+        its ends adds up to the weight; for other totals the largest value, since a row without
+        weight adds 0.
         """
         if self.weights is None or self.grid is None:
             return 0, 0
         lower, upper = self.grid.lower, self.grid.upper
-        return (lower, upper - lower) if self.kind == "mean" else (0, max(-lower, upper))
+        if self.kind == "mean" or (self.averaged and upper > lower):
+            return lower, upper - lower
+        return 0, max(-lower, upper)
 
     @property
     def unit(self) -> float:
@@ -242,7 +252,7 @@ class OutputColumn:
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
         summed = self.kind in ("count", "sum") and not self.layered
-        return summed and self.step == 1 and self.ticks is None
+        return summed and self.step == 1 and self.ticks is None and not self.of_rows
 
 
 def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> OutputColumn:
@@ -263,7 +273,8 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits)
     own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
     if not asked.of_pair:
-        return OutputColumn(*own, sampled=asked.sampled, weights=weights)
+        averaged = asked.averaged
+        return OutputColumn(*own, sampled=asked.sampled, weights=weights, averaged=averaged)
     other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
     pair = {"other": asked.other, "other_grid": other, "other_bounds": beside}
     return OutputColumn(*own, sampled=asked.sampled, **pair)  # type: ignore[arg-type]

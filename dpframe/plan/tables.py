@@ -257,7 +257,7 @@ def table_of(
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
-            Output(total, places[source], out.sampled)
+            Output(total, places[source], out.sampled, out.of_rows)
             for (source, total), out in zip(read, outputs, strict=True)
         ),
         domain=_domain(query, cells),

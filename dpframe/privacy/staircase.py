@@ -20,7 +20,7 @@ Transactions on Information Theory 62(2), 2016 (Theorem 7 has r for the least va
 """
 
 import math
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -35,7 +35,9 @@ MOST_MOVED = 2**40
 """Largest D: beyond, a float has too few digits left for b."""
 
 _DIGITS = 60
-_SLACK = Decimal(10) ** (10 - _DIGITS)  # of exponentials and logarithms, relative and absolute
+# whatever the caller has set
+_EXACT = Context(_DIGITS, ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+_SLACK = Decimal(f"1e{10 - _DIGITS}")  # of exponentials and logarithms, relative and absolute
 _FARTHEST = 2.0**62
 _NOT_LESS = 1 + 1e-13  # with D = 1 noise is not to look better than that of Laplace
 _LEAST_EPSILON = 1 / 64  # draws take 1 / epsilon rounds; Laplace noise does as well
@@ -95,7 +97,7 @@ def scale_for(moved: int, wide: float) -> float:
         )
         raise CalibrationError(text, parameter="epsilon")
     unit = math.ulp(float(moved))
-    with localcontext(prec=_DIGITS):
+    with localcontext(_EXACT):
         least = (-Decimal(moved) / Decimal(wide)).exp() * (1 + _SLACK)
         return moved + max(1, math.ceil(least / Decimal(unit))) * unit  # e^-epsilon may be 0
 
@@ -135,7 +137,7 @@ def cost(scale: float, moved: int) -> Fraction:
 @lru_cache(1024)
 def _logarithm(numerator: int, bits: int) -> Fraction:
     """Return `log(2**bits / numerator)`, rounded up."""
-    with localcontext(prec=_DIGITS):
+    with localcontext(_EXACT):
         return Fraction((Decimal(2**bits) / Decimal(numerator)).ln() + _SLACK)
 
 

@@ -63,10 +63,15 @@ class Aggregate(Query):
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
-        return tuple(
+        asked = [
             replace(asked, name=name, where=None if shared is not None else part.where)
             for name, part in self.queries.items()
             for asked in part.outputs
+        ]
+        means = {(one.column, one.where) for one in asked if one.statistic == "mean"}
+        return tuple(
+            replace(one, averaged=one.statistic == "sum" and (one.column, one.where) in means)
+            for one in asked
         )
 
     @property

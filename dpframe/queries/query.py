@@ -58,6 +58,7 @@ class OutputSpec:
     sampled: bool = False
     other: Hashable = None
     weights: Hashable = None
+    averaged: bool = False
 
     @property
     def of_pair(self) -> bool:

@@ -137,11 +137,15 @@ class Output:
     sampled
         Whether a mean is to say how far values are apart, too, for its sampling error. The parts of
         a pair say it by their degree.
+    of_rows
+        How many times the rows are added to a sum of values. With weights, values are counted from
+        the lower bound where their mean is an output, too.
     """
 
     kind: Total
     source: int
     sampled: bool = False
+    of_rows: float = 0.0
 
     @property
     def needs_squares(self) -> bool:
@@ -269,6 +273,9 @@ class Workload:
             return (half**2 if output.kind == "variance" else half) or 1
         source = self.sources[output.source]
         lower, upper = source.hull if output.kind == "value" else (source.lower, source.upper)
+        if output.of_rows:
+            ends = (0.0, source.lower + output.of_rows, source.upper + output.of_rows)
+            return max(ends) - min(ends)
         return upper - lower or abs(upper) or 1
 
 

@@ -47,7 +47,7 @@ def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReadi
     """Read an output off totals, adding those it needs."""
     position = output.source
     source = workload.sources[position]
-    if output.kind == "value" and not _is_averaged(workload, position):
+    if output.kind == "value" and not (output.of_rows or _is_averaged(workload, position)):
         return Reading({_place(blocks, Block(position, 1, 0)): 1.0})
     if output.is_association:
         return _read_pair(workload, output, blocks)
@@ -60,7 +60,9 @@ def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReadi
         return _mean(workload, output, rows, blocks)
     if output.is_dispersion:
         return _dispersion(workload, output, rows, blocks)
-    return rows.times((source.lower + source.upper) / 2).plus(at, 0.5).whole(2)
+    center = (source.lower + source.upper) / 2
+    total = rows.times(center + output.of_rows).plus(at, 0.5)
+    return total if output.of_rows else total.whole(2)
 
 
 def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
@@ -87,7 +89,8 @@ def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
 def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
     if output.kind == "value":
-        return _value(workload, output.source, blocks).whole(2)
+        total = _value(workload, output, blocks)
+        return total if output.of_rows else total.whole(2)
     rows = _rows(workload, output.source, blocks)
     if output.kind == "rows":
         return rows if rows.block is not None else rows.whole(2)
@@ -156,13 +159,15 @@ def _rows(workload: Workload, position: int, blocks: _Blocks) -> Reading:
     return everyone.times(0.5).plus(_place(blocks, Block(position, 0, 2, everyone=-1)), 0.5)
 
 
-def _value(workload: Workload, position: int, blocks: _Blocks) -> Reading:
+def _value(workload: Workload, output: Output, blocks: _Blocks) -> Reading:
     """Sum of a source's values, from the rows of the source if they are measured anyway."""
+    position = output.source
     source = workload.sources[position]
-    if _is_averaged(workload, position) or not source.optional:
+    if output.of_rows or _is_averaged(workload, position) or not source.optional:
         rows = _rows(workload, position, blocks)
         center = (source.lower + source.upper) / 2
-        return rows.times(center).plus(_place(blocks, _center_sum(workload, position)), 0.5)
+        at = _place(blocks, _center_sum(workload, position))
+        return rows.times(center + output.of_rows).plus(at, 0.5)
     lower, upper = source.hull
     at = _place(blocks, Block(position, 2, 0, everyone=-(lower + upper)))
     return _everyone(workload).times((lower + upper) / 2).plus(at, 0.5)

@@ -153,9 +153,9 @@ def _read_pair(source: Source, output: Output) -> Reading | Quotient:
         return (rows.plus(2, 1.0) if missing else rows).whole(width)
     if output.kind == "mean":
         return Quotient(Reading({0: 0.5, 1: -0.5}), rows, (lower, upper))
-    shares = {0: upper / width, 1: lower / width}
+    shares = {0: (upper + output.of_rows) / width, 1: (lower + output.of_rows) / width}
     total = Reading({k: share for k, share in shares.items() if share})
-    return total.whole(width // math.gcd(width, lower))
+    return total if output.of_rows else total.whole(width // math.gcd(width, lower))
 
 
 def _read_bernstein(source: Source, output: Output) -> AnyReading:

@@ -13,7 +13,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from support.planning import TRIPS, planned
+from support.planning import PLAN, TRIPS, planned
 
 import dpframe as dpf
 from dpframe.jobs import commands as jobs
@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 LONGEST = 1.2  # times as long as a run takes, until it is killed
+AIMED = 0.6  # how many are killed while rows are totaled, noise is drawn, or files are written
 PAUSE = 0.05  # seconds that each stage after the charge takes longer
 GOES_ON = 0.6  # how often the next run of the same name is killed, too
 
@@ -48,7 +49,9 @@ def drawn(tmp_path, monkeypatch):
         return draw(plan, exact)
 
     def slow(plan, frame):
-        time.sleep(PAUSE * bool(len(frame)))
+        if len(frame):
+            (tmp_path / "charged").touch()
+            time.sleep(PAUSE)
         return measure(plan, frame)
 
     monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
@@ -57,12 +60,17 @@ def drawn(tmp_path, monkeypatch):
     return place
 
 
+BY_ZONE = PLAN[PLAN.index("[queries.by_zone]") : PLAN.index("[queries.fares]")]
+
+
 class Runs:
     """Runs of one plan, by months, of which some are killed."""
 
     def __init__(self, folder, monkeypatch):
-        self.plan, self.patch = planned(folder, ('share = "1/12"', "epsilon = 0.001")), monkeypatch
+        changes = ('share = "1/12"', "epsilon = 0.001"), (BY_ZONE, ""), ("bins = 10", "bins = 2")
+        self.plan, self.patch = planned(folder, *changes), monkeypatch
         self.ledger, self.month, self.killed, self.ended = folder / "trips.ledger", 0, 0, Counter()
+        self.charged = folder / "charged"
         self.begin()
         assert self.start() == SOUND  # imports what runs need
         self.begin()
@@ -80,8 +88,9 @@ class Runs:
         self.line = ["release", str(self.plan), "--set", f"month={self.month}", "--quiet"]
         self.line.append("--overwrite")  # so that nothing else stops a second draw
 
-    def start(self, part=None):
-        """Run in a process, and kill it after a part of the longest time, unless there is none."""
+    def start(self, part=None, *, aimed=False):
+        """Run in a process, and kill it after a part of its time, or of that after the charge."""
+        self.charged.unlink(missing_ok=True)
         child = os.fork()
         if child == 0:
             try:
@@ -91,7 +100,10 @@ class Runs:
             finally:
                 os._exit(99)
         if part is not None:
-            time.sleep(part * self.longest)
+            ends = time.monotonic() + self.longest
+            while aimed and not self.charged.exists() and time.monotonic() < ends:
+                time.sleep(0.001)
+            time.sleep(part * (3 * PAUSE if aimed else self.longest))
             os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert code in (-signal.SIGKILL, SOUND, DONE_BEFORE, LEFT_OVER)
@@ -118,10 +130,9 @@ class Runs:
     def verify(self):
         """Compare the files with the ledger."""
         ledger = Ledger(self.ledger)
-        for table in ("by_zone", "fares"):
-            frame = dpf.read_csv(self.plan.parent / f"{table}-{self.month}.csv")
-            certificate = dpf.verify(frame, ledger=ledger)
-            assert certificate.release_id == ledger.run_of(self.name).entry.release_id
+        frame = dpf.read_csv(self.plan.parent / f"fares-{self.month}.csv")
+        certificate = dpf.verify(frame, ledger=ledger)
+        assert certificate.release_id == ledger.run_of(self.name).entry.release_id
 
     def check(self, drawn):
         """Compare what was drawn with what was charged, when all is over."""
@@ -141,7 +152,7 @@ def killed(tmp_path, monkeypatch, drawn, kills):
     """Kill so many runs, and check what all came to."""
     source, runs = random.Random(33), Runs(tmp_path, monkeypatch)
     while runs.killed < kills:
-        runs.start(source.random())
+        runs.start(source.random(), aimed=source.random() < AIMED)
         if source.random() > GOES_ON:
             runs.end()
     runs.end()

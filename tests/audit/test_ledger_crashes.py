@@ -184,7 +184,7 @@ on_server = [pytest.mark.server, pytest.mark.audit]
         (6, plain, spend_of_parts),
         *(pytest.param(1000, way, act, marks=pytest.mark.audit) for way in WAYS for act in ACTS),
         *(pytest.param(20, by_server, act, marks=on_server) for act in ACTS),
-        *(pytest.param(300, by_server, act, marks=on_server) for act in ACTS),
+        *(pytest.param(100, by_server, act, marks=on_server) for act in ACTS),
     ],
 )
 def test_killed_processes_leave_every_release_recorded(tmp_path, request, kills, act, way):

@@ -198,6 +198,7 @@ def s3():
 
 
 @pytest.mark.full
+@pytest.mark.server
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of packages that serve the store
 def test_a_plan_reads_a_store(tmp_path, monkeypatch, capsys, s3):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

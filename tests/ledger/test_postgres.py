@@ -4,8 +4,10 @@ import copy
 import json
 import os
 import pickle
+import re
 import threading
 from fractions import Fraction
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -24,6 +26,7 @@ from dpframe.errors import (
     LedgerError,
     ReleaseError,
 )
+from dpframe.jobs.commands import main
 from dpframe.ledger.chain import Row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import store_at
@@ -213,6 +216,27 @@ def test_who_may_only_insert_can_release(releaser):
     released = trips(ledger).dp.count(by="zone", epsilon=0.25)
     dpf.verify(released, ledger=ledger)
     assert len(Ledger(releaser).entries) == 1
+
+
+def test_the_page_sets_it_up(server):
+    import psycopg
+
+    page = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text(encoding="utf-8")
+    before, grants, people = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    passwords = "ALTER ROLE {} PASSWORD 'weak'"
+    server.run(*before.strip().splitlines(), passwords.format("ledger_keeper"))
+    given = re.search(r"^dpframe ledger '(\S+)' (--create .*)$", page, re.MULTILINE)
+    at = f":weak@127.0.0.1:{server.port}/"
+    url = given[1].replace("@db.clinic.example/", at)
+    assert main(["ledger", url, *given[2].split()]) == 0
+    keeper = {"user": "ledger_keeper", "password": "weak", "dbname": "ledgers"}
+    server.run(*grants.strip().splitlines(), **keeper)
+    server.run(people, passwords.format("anna"))
+    trips(Ledger(url.replace("ledger_keeper", "anna"))).dp.count(by="zone", epsilon=0.25)
+    for edit in EDITS:
+        with pytest.raises(psycopg.Error):
+            server.run(edit.format(table="dpframe.visits"), **{**keeper, "user": "anna"})
+    assert len(Ledger(url).entries) == 1
 
 
 EDITS = [

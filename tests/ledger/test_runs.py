@@ -132,3 +132,23 @@ def test_plans_and_rows_about_runs_are_read_again(ledger):
     assert read._seen.log.times_marked("noise", made.release_id) == 1
     with pytest.raises(ReleaseError):
         read.note_noise(made)
+
+
+def test_a_run_of_a_part_is_planned_with_what_the_part_had_left(tmp_path, monkeypatch):
+    ledger = dpf.Ledger.create(tmp_path / "weeks.ledger", budget=dpf.Budget(1), part="week")
+
+    def run_of_week(week, name, **amount):
+        frame = pd.DataFrame({"week": [1, 2, 2]})
+        own = dpf.Ledger(ledger.path).of_plan(PLAN, name)
+        frame.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=own)
+        return frame.dp.count(name=name, part=week, **amount)
+
+    run_of_week(1, "before", share="1/2")
+    with monkeypatch.context() as patch, pytest.raises(ReleaseError):
+        patch.setattr(PlannedTables, "measure", lambda *_: 1 / 0)
+        run_of_week(2, "march", share="1/2")
+    run_of_week(2, "april", share="1/2")
+    released = run_of_week(2, "march", share="1/2")
+    assert released.dp.certificate.releases[0].ledger.used == 0.5
+    assert dpf.verify(released, ledger=ledger)
+    assert ledger.status(2).remaining_share == 0

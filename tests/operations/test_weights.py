@@ -269,3 +269,41 @@ def test_a_weighted_mean_is_better_than_two_sums_at_half_the_privacy(bounds, mea
     )
     made = frame.dp.mean("x", weights="w", epsilon=1, delta=delta, mechanism=mechanism)
     assert math.hypot(top, mean * bottom) / 18_000 > 1.38 * made.dp.std_error.iloc[0, 0]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "box", "correlated"])
+def test_a_total_beside_its_mean_is_read_off_the_same_parts(mechanism):
+    frame = people(missing={"income": 30, "age": 40})
+    both = dpf.aggregate(
+        "region",
+        total=dpf.sum("age", weights="w"),
+        mean=dpf.mean("age", weights="w"),
+        other=dpf.sum("income", weights="w"),
+        n=dpf.count(weights="w"),
+    )
+    alone = {"s": dpf.sum("age", "region", weights="w"), "b": both}
+    spend = {"epsilon": 1e9, "delta": 1e-6}
+    if mechanism == "correlated":  # which means have no strategy for
+        both = alone = dpf.sum(["age", "income"], "region", weights="w")
+    found = frame.dp.release(alone, mechanism=mechanism, **spend)
+    table = found if mechanism == "correlated" else found["b"]
+    rows = clipped(frame).assign(income=frame["income"].fillna(30).clip(*BOUNDS["income"]))
+    for region, own in rows.groupby("region"):
+        total, income = (own["w"] * own["age"]).sum(), (own["w"] * own["income"]).sum()
+        expected = {"total": total, "age": total, "other": income, "income": income}
+        expected |= {"mean": total / own["w"].sum(), "n": own["w"].sum()}
+        for name, values in table.items():
+            if name in expected:
+                assert values[region] == pytest.approx(expected[name], rel=1e-5)
+        if mechanism != "correlated":
+            assert found["s"].loc[region, "age"] == pytest.approx(total, rel=1e-5)
+
+
+def test_a_total_beside_its_mean_costs_no_more_than_the_mean():
+    frame = people(missing={"age": 40})
+    parts = {"total": dpf.sum("age", weights="w"), "mean": dpf.mean("age", weights="w")}
+    how = {"epsilon": 1, "mechanism": "laplace"}
+    both = frame.dp.preview(dpf.aggregate(**parts), **how)["std_error"]
+    assert both["mean"] == pytest.approx(frame.dp.preview(parts["mean"], **how)["std_error"].item())
+    scale = math.sqrt(2) * 3.7
+    assert both["total"] == pytest.approx(scale * math.hypot(18, 90), rel=1e-3)

@@ -9,7 +9,7 @@ from support.designing import EVERYONE, columns, counting, row_of, workload
 
 from dpframe.plan import calibrated
 from dpframe.plan.calibrated import _calibrate_anew, calibrate_designs
-from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Output
 from dpframe.strategies.domain import Dimension, Domain
@@ -93,3 +93,26 @@ def test_the_last_plans_are_kept_up_to_a_number_of_cells(monkeypatch):
     assert all(kept(part) is not made[part] for part in (1, 2))
     large = kept(1, 9_000)  # the last one stays, however large
     assert kept(1, 9_000) is large and kept(5) is not fifth
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_tables_of_one_kind_get_what_each_of_them_would_alone(name, neighboring, monkeypatch):
+    def table(cells, *bounds, **more):
+        how = {"cells": cells, "neighboring": neighboring, "caps": ROW_CAPS} | more
+        return workload(columns(*bounds), **how) if bounds else count_of(**how)
+
+    def count_of(**how):
+        return workload((EVERYONE,), (Output("rows", 0),), **how)
+
+    works = [table(2), table(3), table(3), table(40), table(4, (0, 9)), table(5, (0, 9))]
+    works += [table(6, (0, 1), (0, 7)), table(9, (0, 1), (0, 7)), table(9, caps=Caps(4, 3, 2))]
+    made = _calibrate_anew(MECHANISMS[name], works, ALLOWED)
+    monkeypatch.setattr(type(WORK), "kind", property(id))
+    alone = _calibrate_anew(MECHANISMS[name], works, ALLOWED)
+    assert (made is None) == (alone is None)
+    for mine, own in zip(made or (), alone or (), strict=True):
+        assert (mine.scales, mine.deviations) == (own.scales, own.deviations)
+        assert (mine.variance, mine.predictions) == (own.variance, own.predictions)
+    # where a unit may be in several cells, or is replaced, their number counts
+    assert made is None or len({*map(id, made)}) == (4 if neighboring == "add_remove" else 8)

@@ -1,5 +1,7 @@
 """Half-widths of sums of discrete Laplace noises: what they cover, by adding up the law itself."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from mpmath import mp
 from scipy import signal
 
 import dpframe as dpf
-from dpframe.privacy.inversion import integer_half_width
+from dpframe.privacy.inversion import _narrow, integer_half_width
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 
@@ -98,3 +100,16 @@ def test_a_total_of_cells_has_the_interval_of_its_law(epsilon, width):
     made = frame.dp.count("zone", epsilon=epsilon, mechanism="laplace")
     row = made.dp.combine(dict.fromkeys(keys, 1)).iloc[0]
     assert row["high"] - row["estimate"] == row["estimate"] - row["low"] == width
+
+
+@pytest.mark.parametrize("root", [1e-7, 0.3, 2.7, 8 - 1e-9])
+def test_a_root_is_found_to_the_part_that_it_lies_in(root):
+    tries = []
+
+    def excess(t):
+        tries.append(t)
+        return math.log(root / max(t, 1e-300)) * (1 + t)
+
+    part = 8 / 2**24
+    assert _narrow(excess, 8.0, 700.0) == math.ceil(root / part) * part
+    assert len(tries) <= 45

@@ -62,6 +62,10 @@ QUERIES = {
         ),
         (0, 3),
     ),
+    "total beside its mean": (
+        dpf.aggregate("g", s=dpf.sum("x", weights="w"), m=dpf.mean("x", weights="w")),
+        (1, 3),
+    ),
     "margins": (
         dpf.margins(["g", "h"], n=dpf.count(weights="w"), m=dpf.mean("x", weights="w")),
         (-2, 3),

@@ -109,18 +109,13 @@ class Server:
             "WHERE application_name = 'dpframe'"
         )
 
-    def run(self, *statements: str) -> list[tuple[object, ...]]:
-        """Run statements as the one who may do everything; return what the last one answers."""
+    def run(self, *statements: str, **others: str) -> list[tuple[object, ...]]:
+        """Run statements, by default as the one who may do everything; return the last answer."""
         import psycopg
 
-        with psycopg.connect(
-            host="127.0.0.1",
-            port=self.port,
-            user=KEEPER,
-            password=KEEPERS_PASSWORD,
-            dbname="postgres",
-            autocommit=True,
-        ) as connection:
+        usual = {"user": KEEPER, "password": KEEPERS_PASSWORD, "dbname": "postgres"}
+        given = {"host": "127.0.0.1", "port": self.port, **usual, **others}
+        with psycopg.connect(**given, autocommit=True) as connection:
             for statement in statements:
                 done = connection.execute(statement)
             return done.fetchall() if done.description else []
