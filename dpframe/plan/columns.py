@@ -270,7 +270,8 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
     what: str = "sampling=True" if asked.sampled else asked.statistic
     what = _WEIGHED if weights else what
-    grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits)
+    fine = asked.fine or asked.statistic in ("var", "std")
+    grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits, fine=fine)
     own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
     if not asked.of_pair:
         averaged = asked.averaged
@@ -292,16 +293,15 @@ def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
 
 
 def _grid_and_bounds(
-    label: Hashable, what: str, declaration: Declaration, bits: int
+    label: Hashable, what: str, declaration: Declaration, bits: int, *, fine: bool = False
 ) -> tuple[Grid, Bounds]:
     """Find the grid and the bounds of a column, of numbers where what is asked needs numbers."""
     facts = declaration.column(label)
     if facts.bounds is None:
         raise no_bounds(label)
-    if asked.fine or asked.statistic in ("var", "std"):
-        # squares are rounded up to a part of the width: whole numbers are too coarse for them
-        facts = replace(facts, integer=False)
-    grid = _grid(label, facts, facts.bounds, bits)
+    # squares are rounded up to a part of the width: whole numbers are too coarse for them
+    whole = facts.integer and not fine
+    grid = _grid(label, replace(facts, integer=whole), facts.bounds, bits)
     if what in _OF_NUMBERS and grid.ticks is not None:
         raise no_numbers(what, "columns", label)
     return grid, facts.bounds
