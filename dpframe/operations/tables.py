@@ -165,8 +165,8 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
         plan, declaration = self.plan, self.declaration
         expected = expected_outputs(plan, rows, several=self.several)
         facts = outlook(plan, declaration)
-        rows = [one | facts for one in expected.values()]
-        table = pd.DataFrame({name: [row[name] for row in rows] for name in rows[0]})
+        lines = [one | facts for one in expected.values()]
+        table = pd.DataFrame({name: [line[name] for line in lines] for name in lines[0]})
         names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
         labels: list[Any] = list(expected)
         if len(names) > 1:

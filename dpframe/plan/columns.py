@@ -187,10 +187,9 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     facts = declaration.column(label)
     if facts.bounds is None:
         raise no_bounds(label)
-    if asked.fine or asked.statistic in ("var", "std"):
-        # squares are rounded up to a part of the width: whole numbers are too coarse for them
-        facts = replace(facts, integer=False)
-    grid = _grid(label, facts, facts.bounds, bits)
+    # squares are rounded up to a part of the width: whole numbers are too coarse for them
+    whole = facts.integer and not asked.fine and asked.statistic not in ("var", "std")
+    grid = _grid(label, replace(facts, integer=whole), facts.bounds, bits)
     if (asked.statistic in ("var", "std") or asked.sampled) and grid.ticks is not None:
         what = "sampling=True" if asked.sampled else asked.statistic
         raise no_numbers(what, "columns", label)
