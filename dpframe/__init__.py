@@ -32,6 +32,7 @@ from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.queries.aggregate import aggregate
+from dpframe.queries.association import corr, cov, slope
 from dpframe.queries.binned import histogram, ranges
 from dpframe.queries.counts import count, rate, units
 from dpframe.queries.discovery import discover
@@ -74,7 +75,9 @@ __all__ = [
     "combine",
     "concat",
     "consistent",
+    "corr",
     "count",
+    "cov",
     "declare",
     "declares",
     "denoise",
@@ -104,6 +107,7 @@ __all__ = [
     "scan_parquet",
     "schema",
     "select",
+    "slope",
     "sort_values",
     "std",
     "suggest_bounds",

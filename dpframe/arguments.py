@@ -101,11 +101,11 @@ def no_ledger(given: object) -> DeclarationError:
     >>> no_ledger("trips.ledger")
     DeclarationError("ledger must be a dpf.Ledger, got a str. Open it: dpf.Ledger('trips.ledger').")
     """
-    is_path = isinstance(given, str | PathLike)
+    is_path = isinstance(given, str | PathLike) and ":/" not in str(given)  # a URL has a password
     path = str(given) if isinstance(given, PathLike) else given
     hint = f" Open it: dpf.Ledger({path!r})." if is_path else ""
     text = f"ledger must be a dpf.Ledger, got {a_type(given)}.{hint}"
-    return DeclarationError(text, parameter="ledger", value=given)
+    return DeclarationError(text, parameter="ledger", value=given if is_path else None)
 
 
 def is_unicode(label: object) -> bool:

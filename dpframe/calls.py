@@ -30,8 +30,8 @@ _FRAMES = frozenset(
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()
 _TAKE_DATA = frozenset(
-    "ax bins bounds by color column columns coords edges graph keys n parents path q schema".split()
-) | frozenset("weights delta discovery epsilon mu name note rho share".split())
+    "ax bins bounds by candidates color column columns coords edges graph keys n parents".split()
+) | frozenset("path q schema weights delta discovery epsilon mu name note rho share".split())
 """What may be, or hold, an array of public values, or has a check of its own that shows none."""
 
 _ELSEWHERE = {

@@ -220,11 +220,11 @@ class LedgerAlteredError(LedgerError):
 
 
 class LedgerBusyError(LedgerError, TemporaryError):
-    """Others have kept a ledger's file for long."""
+    """Others have kept a ledger for long, or its server does not answer."""
 
 
 class LedgerDiskError(LedgerError, TemporaryError):
-    """The disk of a ledger has no room, or fails."""
+    """The disk of a ledger has no room, or fails, or nobody can tell what is on it."""
 
 
 class PlanFileError(DPFrameError, ValueError):

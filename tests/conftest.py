@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import settings
+from support.databases import server_of_tests
 
 settings.register_profile("explore", deadline=None)
 settings.register_profile("gate", deadline=None, derandomize=True)
@@ -34,3 +35,10 @@ def pytest_collection_modifyitems(items):
             audit = at % mark.kwargs.get("full", 1)
             item.add_marker(pytest.mark.audit if audit else pytest.mark.full)
         cases[test] += 1
+
+
+@pytest.fixture(scope="session")
+def server():
+    """Start a PostgreSQL server, which stops with the tests."""
+    with server_of_tests() as started:
+        yield started

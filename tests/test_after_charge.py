@@ -11,9 +11,9 @@ import pytest
 from support.hostile import objects
 
 import dpframe as dpf
-from dpframe.engines import batches, parquet, threads
+from dpframe.engines import batches, scans, threads
 from dpframe.engines import pandas as engine
-from dpframe.engines.parquet import ScannedFrame
+from dpframe.engines.scans import ScannedFrame
 from dpframe.errors import STOPS, ReleaseError
 from dpframe.privacy.laws import Law
 
@@ -210,7 +210,7 @@ CHANGES = {
 @pytest.mark.parametrize("buckets", [False, True])
 def test_files_that_change_while_they_are_read(change, buckets, scan, tmp_path, monkeypatch):
     if buckets:
-        monkeypatch.setattr(parquet, "_BUCKET_ROWS", 10)
+        monkeypatch.setattr(scans, "_BUCKET_ROWS", 10)
     ready = ScannedFrame.tables
 
     def tables(files, *arguments):
@@ -227,7 +227,7 @@ def test_files_that_change_while_they_are_read(change, buckets, scan, tmp_path, 
 
 
 def test_a_full_disk(scan, monkeypatch):
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 10)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 10)
     full = mock.Mock(side_effect=OSError(28, SECRET))
     monkeypatch.setattr(batches.ipc, "new_stream", full)
     with pytest.raises(ReleaseError, match="a disk is full") as caught:

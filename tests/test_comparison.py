@@ -92,7 +92,7 @@ def test_ranges_of_a_tree_have_the_errors_that_are_released():
     frame = pd.DataFrame({"x": [1.0] * 10})
     released = frame.dp.ranges("x", 1_024, bounds=(0, 50), epsilon=1)
     rng = np.random.default_rng(3)
-    ends = np.sort([rng.choice(1_025, 2, replace=False) for _ in range(400)], axis=1) * 50 / 1_024
+    ends = np.sort([rng.choice(1_025, 2, replace=False) for _ in range(200)], axis=1) * 50 / 1_024
     drawn = [released.dp.between(a, b)["std_error"].iloc[0] ** 2 for a, b in ends]
     sure = 5 * np.std(drawn) / math.sqrt(len(drawn))  # the ranges are fixed by the seed
     assert abs(of_ranges(released.dp.certificate) ** 2 - np.mean(drawn)) < sure
@@ -190,6 +190,9 @@ FORMS = (
     "all tables of at most two of ten columns of yes and no",
     "count with sum and mean, a missing value drops the row",
     "mean with count and sum, a missing value drops the row",
+    "a sum on its own, epsilon 3",
+    "a sum on its own, epsilon 5",
+    "a count of units of up to 20 rows, epsilon 3",
 )
 
 
@@ -219,14 +222,14 @@ def test_errors_of_other_forms_are_those_of_the_law(form):
     if statistic in {"count", "histogram"}:
         assert number(factor * discrete_laplace(parts)) in {cell.split()[0] for cell in peers}
     for cell in filter(None, peers):
-        assert float(re.search(r"\(([0-9.]+)x\)", cell)[1]) > 1.3
+        assert float(re.search(r"\(([0-9.]+)x\)", cell)[1]) > 1.2
 
 
 @pytest.mark.audit
 @pytest.mark.usefixtures("scripts")
 @pytest.mark.parametrize("form", FORMS)
 def test_draws_of_other_forms_have_the_errors_of_the_law(form):
-    # five standard errors of a root mean square: 4e-6 for all seven; twice the error is rejected
+    # five standard errors of a root mean square: 6e-6 for all ten; twice the error is rejected
     from forms_dpframe import drawn, law
 
     found, error = drawn(form, 300), law(form)

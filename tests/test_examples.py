@@ -18,7 +18,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ROOT / "examples" / "papers"
-PROSE = {"changelog", "contributing", "glossary", "index", "replays", "security"}  # no code
+PROSE = {
+    "changelog",
+    "contributing",
+    "glossary",
+    "index",
+    "postgres",
+    "replays",
+    "security",
+}  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere
 MARKDOWN = ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 NOTEBOOKS = [page for page in MARKDOWN if "{code-cell}" in (ROOT / page).read_text("utf-8")]

@@ -100,7 +100,7 @@ def spoil(draw, sound, folder):
 
 
 # 3,000 in all
-@pytest.mark.sampled(every=10)
+@pytest.mark.sampled(every=10, full=3)
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.filterwarnings("ignore")  # readers of other packages may warn of what they find
 def test_damaged_files_have_an_exit_code_and_one_line(sound, tmp_path, capsys, seed):

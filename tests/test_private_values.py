@@ -97,6 +97,9 @@ QUERIES = {
     "rate": dpf.rate(WHERE, "zone"),
     "variance": dpf.var("fare", "zone"),
     "deviation": dpf.std("size", where=WHERE),
+    "weighted": dpf.aggregate(
+        "zone", n=dpf.count(where=WHERE, weights="size"), m=dpf.mean("fare", weights="size")
+    ),
     "aggregate": dpf.aggregate(
         "zone", n=dpf.count(where=WHERE), s=dpf.sum("size"), m=dpf.mean("fare", where="day == 1")
     ),
@@ -160,7 +163,7 @@ def expected():
     return looks(honest())
 
 
-@pytest.mark.sampled(every=17, full=3)
+@pytest.mark.sampled(every=17, full=8)
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("name", VALUES)
 def test_one_hostile_value_shows_in_nothing_but_numbers(expected, name, column):

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import progress
-from dpframe.engines import parquet
+from dpframe.engines import scans
 from dpframe.errors import DPFrameError
 from dpframe.progress import show_progress
 
@@ -102,7 +102,7 @@ def test_a_notebook_that_draws_no_widgets_is_not_warned_about(monkeypatch):
 
 @pytest.mark.parametrize("unit", [{}, {"privacy_unit": "who", "max_rows": 3}])
 def test_scans_show_how_far_they_are_and_no_number_of_rows(unit, files, capsys, monkeypatch):
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 400)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 400)
     for shown in (None, False, True):
         scan = dpf.scan_parquet(files, batch_rows=100, progress=shown)
         scan.dp.declare(keys={"zone": ["A"]}, **unit)

@@ -126,6 +126,7 @@ CALLS = {
 }
 
 
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_setting_matters(setting, call):

@@ -29,26 +29,42 @@ from dpframe.operations.preview import PreviewOptions, preview
 from dpframe.operations.release import ReleaseOptions, SpendOptions, release
 from dpframe.privacy.amounts import Amount, AmountOptions
 from dpframe.privacy.neighbors import EachRow
-from dpframe.queries import aggregate, binned, counts, margins, suggestions, sums_and_means
+from dpframe.queries import (
+    aggregate,
+    association,
+    binned,
+    counts,
+    margins,
+    suggestions,
+    sums_and_means,
+)
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import DiscoverOptions, DiscoveryMechanism, discover
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
 from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOptions, Quantiles
 from dpframe.queries.query import By, Columns, Keys, Objective, Query, Request, Search
-from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions
+from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions, WeightOptions
 from dpframe.queries.suggestions import BoundSearchOptions, CapSearchOptions
-from dpframe.queries.sums_and_means import AccuracyOptions, MeanOptions, SumOptions
+from dpframe.queries.sums_and_means import AccuracyOptions, MeanOptions, SampledOptions, SumOptions
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
 
 
-class CountCall(CountOptions, ReleaseOptions, total=False):
+class UnitCall(CountOptions, ReleaseOptions, total=False):
+    """Which units to count, and options of the release; see `dpframe.units`."""
+
+
+class CountCall(WeightOptions, ReleaseOptions, total=False):
     """Which rows to count, and options of the release; see `dpframe.count`."""
 
 
 class ColumnCall(ColumnOptions, ReleaseOptions, total=False):
     """Which values to look at, and options of the release; see `dpframe.mean`."""
+
+
+class SampledCall(SampledOptions, ReleaseOptions, total=False):
+    """Which values to look at, and options of the release; see `dpframe.corr`."""
 
 
 class MeanCall(MeanOptions, ReleaseOptions, total=False):
@@ -238,13 +254,31 @@ class PrivateAccessor:
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
         return self._ask(sums_and_means.std, options, columns, by)
 
+    def cov(
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnCall]
+    ) -> pd.DataFrame:
+        """Release covariances of two columns; see `dpframe.cov` and `dpframe.release`."""
+        return self._ask(association.cov, options, x, y, by)
+
+    def corr(
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledCall]
+    ) -> pd.DataFrame:
+        """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`."""
+        return self._ask(association.corr, options, x, y, by)
+
+    def slope(
+        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledCall]
+    ) -> pd.DataFrame:
+        """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`."""
+        return self._ask(association.slope, options, x, y, by)
+
     def histogram(
         self, column: Hashable, bins: object, by: By = None, **options: Unpack[CountCall]
     ) -> pd.DataFrame:
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
         return self._ask(binned.histogram, options, column, bins, by)
 
-    def units(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
+    def units(self, by: By = None, **options: Unpack[UnitCall]) -> pd.DataFrame:
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
         return self._ask(counts.units, options, by)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.calls import with_keywords
-from dpframe.engines.parquet import BATCH_ROWS, ScannedFrame
 from dpframe.engines.parquet_files import ParquetFiles, Paths
+from dpframe.engines.scans import BATCH_ROWS, ScannedFrame
 from dpframe.engines.sources import source_of
 
 

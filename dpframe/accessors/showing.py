@@ -13,7 +13,7 @@ from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
 from dpframe.calls import nearest
 from dpframe.certificates.certificate import TEST
-from dpframe.certificates.column_parts import CountPart, QuotientPart, TotalPart
+from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.parts import (
     LayersPart,
@@ -224,7 +224,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         and any(isinstance(column, TotalPart | QuotientPart) for column in columns),
         "independence": frame.index.nlevels > 1
         and apart
-        and any(isinstance(column, CountPart) for column in columns)
+        and any(column.counts_rows for column in columns)
         and after(CELLS_AS_RELEASED - FEWER_ROWS),
         "interval": noisy,
         "percent": totals > 0 and not tree and after(CELLS_AS_RELEASED - FEWER_ROWS),

@@ -14,7 +14,7 @@ from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_c
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, Release, check_alike, check_before
-from dpframe.certificates.column_parts import ColumnPart, CountPart, DispersionPart, TotalPart
+from dpframe.certificates.column_parts import ColumnPart, DispersionPart, TotalPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.parts import LayersPart
 from dpframe.certificates.steps import CELLS_AS_RELEASED
@@ -386,7 +386,7 @@ def _percent(both: _Both) -> np.ndarray:
         raise QueryError.about("percent", rule, True, "Leave it out.")
     span = span_of_signs(now.span, then.span)
     errors = [norm([np.zeros(len(now.values)), *one.deviations.values()]) for one in (now, then)]
-    least = 1.0 if isinstance(then.part, CountPart) else np.where(errors[1] > 0, errors[1], 1.0)
+    least = 1.0 if then.part.counts_rows else np.where(errors[1] > 0, errors[1], 1.0)
     if not isinstance(then.part, TotalPart):  # of no rows, it is in the middle of what is possible
         low, high = then.span
         half = (high - low) / 2

@@ -227,8 +227,8 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     check_not_selected(release, "independence")
     check_apart(release, "independence", _ALONE)
     column = release.columns[place]
-    if not isinstance(column, CountPart):
-        way = "Release dpf.count(by=[...]) by two columns."
+    if not isinstance(column, CountPart) or not column.counts_rows:
+        way = "Release dpf.count(by=[...]) by two columns, without weights."
         raise QueryError.about("column", "must be one of counts", column.name, way)
     if not release.privacy_unit.caps.single_row:
         rule = "independence takes rows for independent, and a unit may have several here"
@@ -249,8 +249,8 @@ def _tables_of(counts: np.ndarray, index: pd.Index) -> tuple[np.ndarray, pd.Inde
     wrong = f"{rule} combinations, as released. Release dpf.count(by=[...])."
     if not isinstance(index, pd.MultiIndex):
         raise QueryError(wrong, parameter="released")
-    rows, columns = (index.get_level_values(at).factorize() for at in (-2, -1))
-    shape = len(rows[1]), len(columns[1])
+    (rows, n), (columns, m) = (_places(index.get_level_values(at)) for at in (-2, -1))
+    shape = n, m
     tables, names = np.zeros(len(index), np.intp), pd.Index([0])
     if index.nlevels > len(shape):
         outer = index.droplevel([-2, -1])
@@ -259,5 +259,12 @@ def _tables_of(counts: np.ndarray, index: pd.Index) -> tuple[np.ndarray, pd.Inde
     if min(shape) < len(shape) or len(index) != len(names) * shape[0] * shape[1]:
         raise QueryError(wrong, parameter="released")
     found = np.zeros((len(names), *shape), counts.dtype)
-    found[tables, rows[0], columns[0]] = counts
+    found[tables, rows, columns] = counts
     return found, names
+
+
+def _places(keys: pd.Index) -> tuple[np.ndarray, int]:
+    """Return places of keys in the order of their texts, whatever the rows are sorted by."""
+    codes, unique = keys.factorize()
+    rank = np.argsort(np.argsort([str(key) for key in unique], kind="stable"))
+    return rank[codes], len(unique)

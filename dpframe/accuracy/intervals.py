@@ -9,7 +9,7 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
-from dpframe.accuracy.quotients import border
+from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, quotient_interval
 from dpframe.calls import with_keywords
 from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
@@ -21,9 +21,12 @@ from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.privacy.laws import Law
+from dpframe.privacy.accuracy import Rows
+from dpframe.privacy.laws import IndependentSum, Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around
+from dpframe.strategies.association import center, parts_of_slope, read, unit_of
+from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import loadings_at, variances
 from dpframe.strategies.dispersion import ratio as mean_of
 
@@ -261,6 +264,126 @@ def dispersion_interval(
     return low * moments.half_width, high * moments.half_width
 
 
+def association_interval(
+    column: column_parts.AssociationPart,
+    mechanism: NoiseRecord,
+    groups: Groups,
+    level: float,
+    *,
+    sampling: bool = False,
+) -> Ends:
+    """Return the ends of the intervals of covariances, correlations or slopes.
+
+    Those of slopes are all b that a test does not reject, see `slope_interval`; the others are
+    those of the first-order error. Where a variance that is divided by may be 0 at this level,
+    nothing is known: the interval is all that is possible. With sampling, the error is that of
+    noise and sample, the latter as it would be were the correlation, or the slope, that of the end.
+
+    Parameters
+    ----------
+    column
+        What is said about them.
+    mechanism
+        Where the noise comes from.
+    groups
+        Blocks that are drawn together.
+    level
+        Confidence level.
+    sampling
+        Whether rows are a sample, and what is asked is about the population.
+    """
+    joint = column.joint.numbers
+    at = center(joint)
+    value, loadings = read(column.measure, at)
+    unit, (first, last) = unit_of(column.measure, joint.half_widths), column.span
+    if column.kind == "slope":
+        low, high = slope_interval(joint, mechanism, groups, level, sampling=sampling)
+        ends = np.minimum(low, value), np.maximum(high, value)
+        # infinite ends stay so where y has one value alone, and the unit is 0
+        low, high = (np.where(np.isinf(end), end, np.nan_to_num(end) * unit) for end in ends)
+        return low, high
+
+    def width(loadings: Mapping[int, np.ndarray]) -> np.ndarray:
+        noise = _sum_of(loadings, mechanism, groups)
+        return np.asarray(mechanism.distribution.sum_half_width(noise, level))
+
+    far = width(loadings)
+    below, above = value - far, value + far
+    if sampling:
+        deviation = _sum_of(loadings, mechanism, groups).deviation
+        below, above = _sampled_correlation(joint, value, far, deviation, level)
+    low, high = np.maximum(below * unit, first), np.minimum(above * unit, last)
+    divisors = zip(at.variances, at.of_variances, strict=True) if column.kind == "corr" else ()
+    for variance, moved in divisors:
+        unknown = width(moved) / at.rows >= variance
+        low, high = np.where(unknown, first, low), np.where(unknown, last, high)
+    return low, high
+
+
+def _sampled_correlation(
+    joint: JointMoments, value: np.ndarray, far: np.ndarray, deviation: np.ndarray, level: float
+) -> Ends:
+    """Return the ends of the intervals of correlations of a population: all r not rejected."""
+    variance = samples.correlation_variance(joint)
+
+    def holds(r: np.ndarray) -> np.ndarray:
+        kept: np.ndarray = np.abs(value - r) <= samples.widen(far, deviation, variance(r), level)
+        return kept
+
+    least, most = -np.ones_like(value), np.ones_like(value)
+    low = np.where(holds(least), least, border(holds, least, value))
+    high = np.where(holds(most), most, border(holds, most, value))
+    return np.minimum(low, value - far), np.maximum(high, value + far)
+
+
+def slope_interval(
+    joint: JointMoments,
+    mechanism: NoiseRecord,
+    groups: Groups,
+    level: float,
+    *,
+    sampling: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of slopes in half widths: all b that a test does not reject.
+
+    With N rows, C the covariance and V the variance that is divided by, a slope is rejected where
+    `|N C - b N V|` is more than the half-width of its noise (Fieller 1954). Where V may be 0, no
+    slope is far enough away, and the ends are infinite.
+
+    Parameters
+    ----------
+    joint
+        What the slopes were read off.
+    mechanism
+        Where the noise comes from.
+    groups
+        Blocks that are drawn together.
+    level
+        Confidence level.
+    sampling
+        Whether the half-width is that of noise and sample.
+    """
+    top, bottom, of_top, of_bottom = parts_of_slope(joint)
+    variance = samples.slope_variance(joint) if sampling else None
+
+    def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> ErrorOfSum:
+        moved = {k: a * part[rows] - b * of_bottom[k][rows] for k, part in of_top.items()}
+        alone = IndependentSum([(mechanism.distribution, _sum_of(moved, mechanism, groups))])
+        return alone if variance is None else samples.WithSampling(alone, variance(a, b, rows))
+
+    span = -np.inf, np.inf
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        quotients = Quotients(top, bottom, 0.0, span, 1.0, noise, by_row=True)
+        low, high = quotient_interval(quotients, level)
+    positive = bottom > 0  # no variance is below 0: there, it may be close to it
+    return np.where(positive, low, span[0]), np.where(positive, high, span[1])
+
+
+def _sum_of(loadings: Mapping[int, np.ndarray], mechanism: NoiseRecord, groups: Groups) -> NoiseSum:
+    by_block = {str(block): part for block, part in loadings.items()}
+    return NoiseSum(by_block, mechanism.scale_by_block, groups)
+
+
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
@@ -329,6 +452,8 @@ def _bars_of(
             ends = dispersion_interval(column.moments, *noise, root=column.root)
         elif sampling and isinstance(column, column_parts.CountPart):
             ends = _sampled_count(values, column, *noise)
+        elif isinstance(column, column_parts.AssociationPart):
+            ends = association_interval(column, *noise, sampling=sampling)
         else:
             ends = _bars(values, column, *noise)
         if sampling and isinstance(column, column_parts.MeanPart):

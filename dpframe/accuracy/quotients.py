@@ -96,7 +96,7 @@ def estimate_quotients(index: pd.Index, quotient: Quotients, level: float) -> pd
         With `estimate`, `std_error`, `low` and `high`.
     """
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        low, high = _interval(quotient, level)
+        low, high = quotient_interval(quotient, level)
         least, bottom = quotient.least, quotient.bottom
         bottom = np.where(np.abs(bottom) < least, np.copysign(least, bottom), bottom)
         first, last = quotient.span
@@ -132,7 +132,7 @@ def _kept_error(estimate: np.ndarray, error: np.ndarray, span: tuple[float, floa
 _VAST = 1e4  # times the span: an error of that size says nothing
 
 
-def _interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
+def quotient_interval(quotient: Quotients, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of all quotients that are not rejected.
 
     They are angles, `r = unit tan(t)`, so that an end can be infinite. Between the r that fits best
@@ -315,7 +315,7 @@ def ratio_of(
     x, y = release.columns[above], release.columns[below]
     if sampling:
         check_sampled(release, [x, y])
-        if not isinstance(y, CountPart) or y.where not in (None, x.where):
+        if not y.counts_rows or y.where not in (None, x.where):
             rule = f"is for shares, and {quote(y.name)} does not count all rows of {quote(x.name)}"
             way_out = f"Release dpf.rate(...), or leave {called[1]} without a condition of its own."
             raise QueryError.about("sampling", rule, True, way_out)
@@ -329,7 +329,7 @@ def ratio_of(
 
     span = _span(x, y)
     own = [norm(one.deviations.values()) for one in (x, y)]
-    least = 1.0 if isinstance(y, CountPart) else float(np.max(own[1])) or 1.0
+    least = 1.0 if y.counts_rows else float(np.max(own[1])) or 1.0
     top, bottom = (_numbers(released, release, place) for place in (above, below))
     alone = _within(release, sums)
     noise = _sampled(alone, bottom) if sampling else alone
@@ -372,7 +372,7 @@ def percent_of(
     sums = _noise_of_shares(release, described, together, levels)
     every = np.ones(len(values))
     errors = norm(sums(0 * every, every, slice(None))[0].values())
-    least = 1.0 if isinstance(described, CountPart) else np.where(errors > 0, errors, 1.0)
+    least = 1.0 if described.counts_rows else np.where(errors > 0, errors, 1.0)
     span = (0.0, 1.0) if described.span[0] >= 0 else (-np.inf, np.inf)
     total = _in_all(values, together)
     shares = _shares(release, described, together) if span[0] == 0 else None
@@ -546,7 +546,8 @@ def _numbers(released: pd.DataFrame, release: Release, place: int) -> np.ndarray
 def _span(x: ColumnPart, y: ColumnPart) -> tuple[float, float]:
     """Return where a quotient lies, from public facts: what a row adds to both columns."""
     low, high = (end / 1e6 if x.times is not None else end for end in x.span)
-    if isinstance(y, CountPart) and y.where in (None, x.where):  # x is about rows that y counts
+    alike = isinstance(y, CountPart) and x.weights == y.weights
+    if alike and y.where in (None, x.where):  # x is about rows that y counts
         return min(low, 0.0), max(high, 0.0)
     return span_of_signs((low, high), y.span)
 

@@ -156,7 +156,7 @@ def _describe_quantiles(found: Distribution, label: str) -> QuantilePart:
     first, last = found.edges[[0, -1]].tolist()
     timed = isinstance(first, pd.Timestamp | pd.Timedelta)
     bounds = _times(first, last) if timed else (first, last)
-    return QuantilePart("quantile", label, None, None, label, bounds)
+    return QuantilePart("quantile", label, None, None, None, label, bounds)
 
 
 def _times(first: Moment, last: Moment) -> TimesPart:

@@ -3,7 +3,7 @@
 Each row is taken for a draw of its own from a population, and each privacy unit for one row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +16,8 @@ from dpframe.certificates.parts import MarginsPart, SignsPart, ThresholdPart
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.laws import GAUSSIAN, IndependentSum
 from dpframe.privacy.noise_sum import Value, norm
+from dpframe.strategies.association import NoisyMoment, center, fourth_moments, read, unit_of
+from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import variances
 
 VarianceAt: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -48,20 +50,28 @@ def check_sampled(
         raise QueryError.about("sampling", why, True, way_out)
     _check_independent(release, across=across)
     for column in columns:
+        if column.weights is not None:
+            rule = f"is not known of {quote(column.name)}, whose rows count for their weights"
+            way_out = "Leave sampling out: intervals are then about the weighted sample."
+            raise QueryError.about("sampling", rule, True, way_out)
         way_out = _WAYS_OUT.get(column.kind, "")
         if not way_out or (isinstance(column, column_parts.MeanPart) and column.moments):
             continue
+        if isinstance(column, column_parts.AssociationPart) and column.sampled:
+            if column.kind != "cov":
+                continue
         rule = f"takes what was not measured for {column.kind} {quote(column.name)}"
         choose = "Leave sampling out, or choose other columns with dpf.select(..., columns=[...])."
         raise QueryError.about("sampling", rule, True, f"{way_out} {choose}")
 
 
+_KNOWN = "It is known of counts, rates, means, correlations and slopes."
 _WAYS_OUT = {
     "mean": "Release it as dpf.mean(..., sampling=True).",
     "sum": "Release the mean, as dpf.mean(..., sampling=True), and the count.",
-    "var": "It is known of counts, rates and means.",
-    "std": "It is known of counts, rates and means.",
-    "quantile": "It is known of counts, rates and means.",
+    "corr": "Release it as dpf.corr(..., sampling=True).",
+    "slope": "Release it as dpf.slope(..., sampling=True).",
+    **dict.fromkeys(("var", "std", "cov", "quantile"), _KNOWN),
 }
 """What to do for a sampling error, by the kinds of columns that may have none."""
 
@@ -206,11 +216,61 @@ def mean_variance(moments: column_parts.MomentsPart) -> VarianceAt:
     return at
 
 
+def correlation_variance(joint: JointMoments) -> VarianceAt:
+    """Return the variance that sampling gives correlations, were they r.
+
+    With values in standard deviations from their means, it is `sum (x y - r (x^2 + y^2) / 2)^2 /
+    n^2`. As for means, it is that about r, and half of its own standard error at least.
+    """
+    at, fourth = center(joint), fourth_moments(joint)
+    x, y = at.variances
+
+    def variance(r: np.ndarray) -> np.ndarray:
+        ends = {(4, 0): r**2 / 4 / x**2, (0, 4): r**2 / 4 / y**2}
+        root = np.sqrt(x * y)
+        mixed = {(3, 1): -r / x / root, (1, 3): -r / y / root, (2, 2): (1 + r**2 / 2) / x / y}
+        return np.asarray(_sum_of_moments(fourth, ends | mixed) / at.rows**2)
+
+    return variance
+
+
+def slope_variance(
+    joint: JointMoments,
+) -> Callable[[np.ndarray, np.ndarray, slice | np.ndarray], np.ndarray]:
+    """Return the variance that sampling gives `a N C - b N V` in some rows, for slopes `C / V`.
+
+    It is `sum (a x y - b x^2)^2`, with x and y less their means, and half of its own standard error
+    at least.
+    """
+    fourth = fourth_moments(joint)
+
+    def variance(a: np.ndarray, b: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+        some = {
+            powers: (value[rows], {block: one[rows] for block, one in of.items()})
+            for powers, (value, of) in fourth.items()
+        }
+        return _sum_of_moments(some, {(2, 2): a**2, (3, 1): -2 * a * b, (4, 0): b**2})
+
+    return variance
+
+
+def _sum_of_moments(
+    moments: Mapping[tuple[int, int], NoisyMoment], weights: Mapping[tuple[int, int], np.ndarray]
+) -> np.ndarray:
+    """Return a sum of moments that cannot be negative: at least half of its standard error."""
+    pairs = [(weight, *moments[powers]) for powers, weight in weights.items()]
+    blocks = pairs[0][2]
+    error = norm(sum(weight * of[block] for weight, _, of in pairs) for block in blocks)
+    value = sum((weight * value for weight, value, _ in pairs), start=np.zeros(1))
+    return np.asarray(np.maximum(value, error / 2))
+
+
 def variance_of_cells(column: column_parts.ReleasedColumn, values: np.ndarray) -> np.ndarray:
     """Return the variance that sampling gives the values of a column, to first order.
 
-    It is n for a count, `r (1 - r) / n` for a rate, and `V / (n - 1)` for a mean of values with
-    variance V. For counts it may be below 0, as their noise is, so that it is right on average.
+    It is n for a count, `r (1 - r) / n` for a rate, `V / (n - 1)` for a mean of values with
+    variance V, and that of the first-order errors of correlations and slopes.
+    For counts it may be below 0, as their noise is, so that it is right on average.
     """
     if isinstance(column, column_parts.RatePart):
         rows = np.maximum(unpack(column.ratio.rows), 1.0)
@@ -219,4 +279,13 @@ def variance_of_cells(column: column_parts.ReleasedColumn, values: np.ndarray) -
         some, _, apart = variances(column.moments.numbers)
         squared = column.moments.half_width**2
         return np.asarray(squared * apart / np.maximum(some - 1, 1.0))
+    if isinstance(column, column_parts.AssociationPart):
+        joint = column.joint.numbers
+        at = center(joint)
+        found, _ = read(column.measure, at)
+        if column.kind == "corr":
+            return correlation_variance(joint)(found)
+        unit = unit_of("slope", joint.half_widths) / (at.rows * at.variances[0])
+        own = slope_variance(joint)(np.ones_like(found), found, slice(None))
+        return np.asarray(own * unit**2)
     return np.asarray(values, np.float64)

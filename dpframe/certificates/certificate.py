@@ -462,14 +462,18 @@ def check_alike(
         way_out = "Use .dp.rename or .dp.select(columns=...) before."
         rule = f"releases must have the same columns and levels: {listed}. {way_out}"
         raise QueryError(rule, parameter=parameter)
-    own, wanted = (
-        [(one.kind, one.times and (one.times.origin, one.times.zone)) for one in part.columns]
-        for part in (release, first)
-    )
+    own, wanted = (list(map(_measured_as, part.columns)) for part in (release, first))
     if own != wanted:
-        kinds = " and ".join(quote([kind for kind, _ in part]) for part in (wanted, own))
+        kinds = " and ".join(quote([kind for kind, *_ in part]) for part in (wanted, own))
         rule = f"releases must have columns of the same kinds, and these are {kinds}"
-        raise QueryError(f"{rule}, or count times from different bounds.", parameter=parameter)
+        why = "or count times from different bounds, or rows by different weights"
+        raise QueryError(f"{rule}, {why}.", parameter=parameter)
+
+
+def _measured_as(column: ReleasedColumn) -> tuple[object, ...]:
+    """Say of what kind the numbers of a column are."""
+    times, weights = column.times, column.weights
+    return column.kind, times and (times.origin, times.zone), weights and weights.column
 
 
 def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> Any:

@@ -3,6 +3,7 @@
 As in `parts`, docstrings are the descriptions of the JSON Schema.
 """
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal, TypeAlias, get_args
@@ -13,7 +14,8 @@ from dpframe.certificates import json_records as records
 from dpframe.certificates.json_records import Packed, pack, unpack
 from dpframe.errors import QueryError
 from dpframe.queries.query import Statistic
-from dpframe.strategies.base import Moments, Ratio
+from dpframe.strategies.association import Association, unit_of
+from dpframe.strategies.base import JointMoments, Moments, Ratio
 
 Loadings: TypeAlias = Mapping[int, float | np.ndarray]
 
@@ -31,7 +33,8 @@ class RatioPart(records.Record):
     centered
         The noisy sum of values, each less the middle of the bounds, in the units of the column.
     rows
-        The noisy number of rows, or the one that was given.
+        The noisy number of rows, or the one that was given; with weights, the noisy total weight in
+        steps of the weights, and the sum likewise.
     of_centered
         By how much one standard deviation of each measured block moves the sum.
     of_rows
@@ -103,6 +106,48 @@ def moments_part(moments: Moments, step: float) -> MomentsPart:
     return MomentsPart(rows, first, rest, of_rows, of_first, of_rest, half_width)
 
 
+class JointMomentsPart(records.Record):
+    """What a covariance, a correlation or a slope was read off, so that intervals can be made.
+
+    Values count as x and y: how far they are off the middle of their bounds, in halves of their
+    width. With degree d, the blocks are, in order, for i and j from 0 to d, the sum of B_i(x)
+    B_j(y), where B_i(x) = C(d, i) ((1 + x) / 2)^i ((1 - x) / 2)^(d - i).
+
+    Parameters
+    ----------
+    parts
+        The noisy sums, by block: nine of degree 2, or 25 of degree 4.
+    deviations
+        By block, the standard deviation of its noise.
+    half_widths
+        Half the widths of the bounds, in the units of the columns.
+    """
+
+    parts: records.ByBlock[Packed]
+    deviations: records.ByBlock[float]
+    half_widths: tuple[records.NotNegative, records.NotNegative]
+
+    def __post_init__(self) -> None:
+        known = {len(self.parts), len(self.deviations)}
+        records.require(known <= {9} or known <= {25}, "there are 9 or 25 parts")
+
+    @property
+    def numbers(self) -> JointMoments:
+        """The noisy numbers, by numbers of blocks."""
+        order = sorted(self.parts, key=int)
+        parts = {int(block): np.asarray(unpack(self.parts[block])) for block in order}
+        noise = {int(block): self.deviations[block] for block in order}
+        return JointMoments(parts, noise, self.half_widths)
+
+
+def joint_part(joint: JointMoments, steps: tuple[float, float]) -> JointMomentsPart:
+    """Write what a covariance was read off; steps are those of the grids of both columns."""
+    parts = {str(block): Packed.of(part) for block, part in joint.parts.items()}
+    deviations = {str(block): one for block, one in joint.noise.items()}
+    x, y = (half * step for half, step in zip(joint.half_widths, steps, strict=True))
+    return JointMomentsPart(parts, deviations, (x, y))
+
+
 WrittenBounds: TypeAlias = tuple[int | float, int | float]
 MOST_DECIMALS = 15  # floats have no more
 Decimals: TypeAlias = Annotated[int, records.Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
@@ -167,6 +212,26 @@ class RoundedPart(records.Record):
     most: records.NotNegative
 
 
+class WeightsPart(records.Record):
+    """What rows count for in a weighted total, mean or rate.
+
+    Parameters
+    ----------
+    column
+        Label of the private column of weights.
+    bounds
+        Bounded contribution: weights were clipped to [lower, upper], declared without looking at
+        the data. A missing weight counts as 0.
+    step
+        Size of one integer of the weights: they were rounded to this grid, and what means and rates
+        were read off is in these steps.
+    """
+
+    column: str
+    bounds: WrittenBounds
+    step: Annotated[float, records.Limits(gt=0)]
+
+
 class ColumnPart(records.Record):
     """One released column.
 
@@ -180,12 +245,15 @@ class ColumnPart(records.Record):
         A condition of its own, beside that of the query.
     rounded
         How the values were rounded after the release; null: they were not.
+    weights
+        What rows count for; null: each counts for 1.
     """
 
     kind: Statistic
     name: str
     where: str | None
     rounded: RoundedPart | None
+    weights: WeightsPart | None
 
     @property
     def about(self) -> str | None:
@@ -199,8 +267,16 @@ class ColumnPart(records.Record):
 
     @property
     def span(self) -> tuple[float, float]:
-        """What a row can add at least and at most: numbers, or microseconds from the origin."""
+        """What a row can add at least and at most: numbers, or microseconds from the origin.
+
+        With weights, it is what one of weight 1 can add.
+        """
         return 0.0, 1.0
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is a number of rows or units, which is whole."""
+        return self.kind == "count" and self.weights is None
 
     @property
     def times(self) -> TimesPart | None:
@@ -310,7 +386,7 @@ class TotalPart(NoisyPart):
 
 
 class CountPart(TotalPart):
-    """A number of rows, or of units."""
+    """A number of rows, or of units; with weights, their total."""
 
     kind: Literal["count"]
 
@@ -349,7 +425,7 @@ class MeanPart(ValuePart, QuotientPart):
 
 
 class RatePart(QuotientPart):
-    """A share of the rows.
+    """A share of the rows, or of their weights.
 
     Parameters
     ----------
@@ -385,13 +461,58 @@ class DispersionPart(ValuePart, NoisyPart):
         return self.kind == "std"
 
 
+class AssociationPart(NoisyPart):
+    """A covariance, a correlation, or the slope of the second column on the first one.
+
+    Parameters
+    ----------
+    pair
+        Labels of the two private columns.
+    bounds
+        Bounded contribution: values were clipped to [lower, upper] of their column. Clipping is a
+        bias that no error bar shows.
+    joint
+        What it was read off.
+    """
+
+    kind: Literal["cov", "corr", "slope"]
+    pair: tuple[str, str]
+    bounds: tuple[WrittenBounds, WrittenBounds]
+    joint: JointMomentsPart
+
+    @property
+    def about(self) -> str:
+        """The two columns."""
+        return ", ".join(self.pair)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its sampling error can be read off, too."""
+        return len(self.joint.parts) > 9  # noqa: PLR2004 - of degree 2
+
+    @property
+    def measure(self) -> Association:
+        """What it is of the two."""
+        named: dict[str, Association]
+        named = {"cov": "covariance", "corr": "correlation", "slope": "slope"}
+        return named[self.kind]
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What is possible."""
+        if self.kind == "slope":
+            return -math.inf, math.inf
+        largest = unit_of(self.measure, self.joint.half_widths)
+        return -largest, largest
+
+
 class QuantilePart(ValuePart):
     """Quantiles, selected or read off many numbers: no noise of their own is known of them."""
 
     kind: Literal["quantile"]
 
 
-_QuotientColumn: TypeAlias = MeanPart | RatePart | DispersionPart
+_QuotientColumn: TypeAlias = MeanPart | RatePart | DispersionPart | AssociationPart
 ReleasedColumn: TypeAlias = CountPart | SumPart | _QuotientColumn | QuantilePart
 
 PARTS: Mapping[str, Callable[..., ReleasedColumn]] = {

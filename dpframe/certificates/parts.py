@@ -283,7 +283,9 @@ class NoisyMechanismPart(MechanismPart):
     ----------
     law
         Law of the noise on every measured integer: a Gaussian, rounded, the discrete Laplace law,
-        or that of a box, which is the discrete Laplace law for a block that is drawn on its own.
+        that of a box, which is the discrete Laplace law for a block that is drawn on its own, or a
+        staircase. The scale of a staircase is D + b: all integers that are D farther from 0 are b
+        times as likely, with a whole D and b below 1.
     """
 
     name: Annotated[str, records.OneOf(MECHANISMS)]
@@ -341,6 +343,8 @@ class BlockNoisePart(NoisyMechanismPart):
         grouped = [block for group in self.groups for block in group]
         records.require(len(set(grouped)) == len(grouped), "a block is in one group")
         records.require({*grouped} <= self.scales.keys(), "blocks of groups have a scale")
+        known = all(map(self.distribution.knows, filter(None, self.scales.values())))
+        records.require(known, "scales are of the law")
         records.require(not self.joined or len(self.groups) == 1, "one group reaches over all rows")
 
     @property

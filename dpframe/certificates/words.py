@@ -106,6 +106,8 @@ def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
 def about_column(column: ReleasedColumn) -> str:
     """Say what a released column is, and its error."""
     bounds = "" if column.declared is None else f", bounds {list(column.declared)}"
+    if column.weights is not None:
+        bounds += f", weights {column.weights.column}, bounds {list(column.weights.bounds)}"
     unit = "" if column.times is None else " s"
     return f"{column.name}: {about_kind(column)}{bounds}, standard error {_error(column, unit)}"
 
@@ -120,6 +122,9 @@ def _error(column: ReleasedColumn, unit: str = "") -> str:
 
 def about_kind(column: ReleasedColumn) -> str:
     """Say what a released column is."""
+    if column.weights is not None:
+        kind = "total" if column.kind == "count" else column.kind
+        return f"weighted {kind}{'' if column.about is None else f' of {column.about}'}"
     return column.kind if column.about is None else f"{column.kind} of {column.about}"
 
 

@@ -14,7 +14,7 @@ from dpframe.columns.buckets import unit_buckets
 from dpframe.engines.base import Engine, Frame
 from dpframe.engines.labels import label_counts
 from dpframe.engines.pandas import PandasEngine, group_by_unit, labels_of, totals_of
-from dpframe.engines.parquet import ScanEngine
+from dpframe.engines.scans import ScanEngine
 from dpframe.errors import DeclarationError
 
 __all__ = [

@@ -1,14 +1,16 @@
-"""Batches of Parquet files, bounded by the bytes that they take when they are decoded.
+"""Batches of Arrow, bounded by the bytes that they take when they are decoded.
 
-A file says how many bytes its columns have, and not how many they become: a text that is stored
-once in a dictionary takes its place in every row. Such columns are read with their dictionaries,
-and decoded a few rows at a time.
+A Parquet file says how many bytes its columns have, and not how many they become: a text that is
+stored once in a dictionary takes its place in every row. Such columns are read with their
+dictionaries, and decoded a few rows at a time.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -266,15 +268,58 @@ def _decoded_type(kind: Any) -> Any:
 
 _MOST_BYTES = 1 << 26  # of a batch, about
 _VIEWS = 1 << 12  # rows, where it is not known how long their texts are
-_FEW_ROWS = 1 << 18  # of which columns are not worth a thread each
+_SMALL_FILE = 1 << 18  # rows, of which columns are not worth a thread each
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
 _WIDTH = 8  # of other numbers, and of what tells where a text begins
 _CODED = 3  # bytes of a row in a column of codes alone, at most
 _DICTIONARY = 1 << 21  # bytes that writers let a dictionary have, about
 
 
+@dataclass(frozen=True, eq=False)
+class FileLayout:
+    """How files store their columns.
+
+    Parameters
+    ----------
+    schema
+        The Arrow types of the columns.
+    leaves
+        The places of what is stored of each label; of a nested one there may be several, or none.
+    """
+
+    schema: Any
+    leaves: Mapping[str, Sequence[int]]
+
+    @classmethod
+    def of_footer(cls, metadata: Any, schema: Any) -> Self:
+        """Look where a file stores its columns; dots may be part of a label."""
+        leaves: dict[str, list[int]] = {label: [] for label in schema.names}
+        for at in range(len(metadata.schema)):
+            parts = metadata.schema.column(at).path.split(".")
+            for label in accumulate(parts, "{}.{}".format):
+                if label in leaves:
+                    leaves[label].append(at)
+        return cls(schema, leaves)
+
+    def coded_columns(self, metadata: Any, labels: Iterable[str]) -> list[str]:
+        """List the columns of texts that a file stores as codes of a dictionary, in most rows."""
+        return [
+            label
+            for label in labels
+            if label in self.leaves
+            and _is_text(self.schema.field(label).type)
+            and all(_is_coded(metadata, at) for at in self.leaves[label])
+        ]
+
+
 def batches_of(
-    source: Any, metadata: Any, schema: Any, labels: Sequence[str], rows: int, *, distant: bool
+    source: Any,
+    metadata: Any,
+    layout: FileLayout,
+    labels: Sequence[str],
+    rows: int,
+    *,
+    distant: bool,
 ) -> Iterator[Any]:
     """Read columns of a file, in batches of some rows, or of fewer where these are large.
 
@@ -282,8 +327,8 @@ def batches_of(
     ----------
     source
         The file, open.
-    metadata, schema
-        What its footer says, and the Arrow types of its columns.
+    metadata, layout
+        What its footer says, and how it stores its columns.
     labels
         The columns.
     rows
@@ -293,12 +338,12 @@ def batches_of(
     """
     import pyarrow.parquet as pq  # slow to import, and not always needed
 
-    leaves = _leaves(metadata, labels)
-    coded = coded_columns(metadata, schema, labels)
+    leaves = [(label, at) for label in labels for at in layout.leaves[label]]
+    coded = layout.coded_columns(metadata, labels)
     options = {"pre_buffer": distant, "page_checksum_verification": True}
     reader = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded, **options)
     size = _fitting(_row_bytes(metadata, leaves, coded), rows)
-    threads = metadata.num_rows > _FEW_ROWS  # else other files are read meanwhile
+    threads = metadata.num_rows > _SMALL_FILE  # else other files are read meanwhile
     for groups in _row_groups(metadata):
         for batch in reader.iter_batches(size, groups, labels, use_threads=threads):
             longest = sum(_longest_text(batch.column(label)) for label in coded)
@@ -418,27 +463,6 @@ def decoded_bytes(table: Any) -> int:
     return int(size)
 
 
-def coded_columns(metadata: Any, schema: Any, labels: Sequence[str]) -> list[str]:
-    """List the columns of texts that a file stores as codes of a dictionary, in most rows."""
-    texts = [
-        label for label in labels if label in schema.names and _is_text(schema.field(label).type)
-    ]
-    leaves = _leaves(metadata, texts) if texts else []
-    return [label for label, at in leaves if _is_coded(metadata, at)]
-
-
-def _leaves(metadata: Any, labels: Collection[str]) -> list[tuple[str, int]]:
-    """List the columns that are stored, a label may have several, with their places."""
-    schema = metadata.schema
-    paths = [schema.column(at).path for at in range(len(schema))]
-    return [
-        (label, at)
-        for label in labels
-        for at, path in enumerate(paths)
-        if path == label or path.startswith(f"{label}.")
-    ]
-
-
 def _is_coded(metadata: Any, at: int) -> bool:
     """Whether a column is stored as codes of a dictionary, in all rows or in most."""
     groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
@@ -462,6 +486,13 @@ def _row_bytes(metadata: Any, leaves: Sequence[tuple[str, int]], coded: Collecti
                 size += column.total_uncompressed_size
         largest = max(largest, size / max(group.num_rows, 1))
     return largest
+
+
+def stored_bytes(metadata: Any, layout: FileLayout, labels: Iterable[str]) -> int:
+    """Add up the bytes of some columns of a file, as they are stored."""
+    places = [at for label in labels for at in layout.leaves.get(label, ())]
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return sum(group.column(at).total_compressed_size for group in groups for at in places)
 
 
 def _fitting(row_bytes: float, rows: int) -> int:

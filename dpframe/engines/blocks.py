@@ -1,6 +1,7 @@
 """Blocks of rows of a private frame, and what the terms of all tasks share in one block."""
 
 from collections.abc import Hashable
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pandas as pd
 from dpframe.columns import filters, lookup, times, values
 from dpframe.forks import cached_property
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis, BinAxis, Cells
+from dpframe.queries.tasks import PART_OF_ONE, Axis, BinAxis, Cells
 from dpframe.queries.where import Condition
 
 _MOST_EXPONENT = 1023  # of a power of two that a float can hold
@@ -153,6 +154,52 @@ def square_integers(integers: np.ndarray, grid: Grid) -> np.ndarray:
     near = np.floor(np.abs(t) * (np.abs(t) / width)).astype(np.int64)
     short = t * t - near * width
     return np.asarray(near - (-short) // width)
+
+
+def bernstein_parts(integers: np.ndarray, grid: Grid, degree: int) -> list[np.ndarray]:
+    """Return non-negative integers that add up to `K = 2**16` for every grid integer x.
+
+    With p the integer nearest to K (x - l) / (u - l), and q that nearest to p^2 / K, those of
+    degree 2 are `K - 2 p + q`, `2 (p - q)` and q: the Bernstein polynomials, rounded. Those of
+    degree 4 are what their products add up to by the sum of both places, divided by K: the sums up
+    to each place are rounded, so that the last one stays K.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in bernstein_parts(np.array([0, 1, 2]), Grid(0, 0, 2), 2)]
+    [[65536, 16384, 0], [0, 32768, 0], [0, 16384, 65536]]
+    >>> [part.tolist() for part in bernstein_parts(np.array([1, 2]), Grid(0, 0, 2), 4)]
+    [[4096, 0], [16384, 0], [24576, 0], [16384, 0], [4096, 65536]]
+    """
+    width = grid.upper - grid.lower
+    up = 2 * (integers - grid.lower) * PART_OF_ONE + width
+    p = up // (2 * width) if width else np.zeros_like(integers)
+    q = (2 * p * p + PART_OF_ONE) // (2 * PART_OF_ONE)
+    a, b, c = PART_OF_ONE - 2 * p + q, 2 * (p - q), q
+    if degree == 2:  # noqa: PLR2004
+        return [a, b, c]
+    products = (a * a, 2 * a * b, 2 * a * c + b * b, 2 * b * c, c * c)
+    up_to = [(2 * total + PART_OF_ONE) // (2 * PART_OF_ONE) for total in accumulate(products)]
+    return [up_to[0], *(after - before for before, after in pairwise(up_to))]
+
+
+def weigh_integers(weights: np.ndarray, integers: np.ndarray, origin: int, span: int) -> np.ndarray:
+    """Return the integers nearest to `w (x - origin) / span`, halves away from 0.
+
+    None is larger than its weight as long as `|x - origin| <= span`. Weights are below 2**30, and
+    spans at most 2**33: products stay below 2**64.
+
+    Examples
+    --------
+    >>> weigh_integers(np.array([4, 4, 3, 0]), np.array([7, 9, -1, 9]), 5, 8)
+    array([ 1,  2, -2,  0])
+    """
+    if span == 0:
+        return np.zeros_like(integers)
+    off = integers - origin
+    product = weights.astype(np.uint64) * np.abs(off).astype(np.uint64)
+    near = ((product + np.uint64(span // 2)) // np.uint64(span)).astype(np.int64)
+    return np.asarray(np.where(off < 0, -near, near))
 
 
 def _on_grid(column: pd.Series, grid: Grid) -> tuple[np.ndarray, np.ndarray]:

@@ -74,14 +74,13 @@ def check_part_held(engine: Engine, frame: Frame, declaration: Declaration) -> N
 
     Where one cell may have decided on its dtype, what is declared says what it holds. Where nothing
     does, numbers alone are parts: a text would match no row of a column of numbers, and whether it
-    is one must not decide on what is refused.
+    is one must not decide on what is refused. The engine has checked the columns before.
     """
     condition = declaration.part_condition
     if condition is None:
         return
     (label,), part = condition.columns, str(declaration.part)
     number = number_of(part)
-    engine.check(frame, {label: "part"})
     facts = declaration.column(label)
     names = filter(None, (engine.type_of(frame, label), facts.type, _declared_type(facts)))
     name = next((one for one in names if not one.startswith(_UNTOLD)), None)

@@ -1,17 +1,20 @@
 """Sources of batches of Arrow that can be read again: datasets, tables, streams, lazy frames."""
 
+import copy
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, Protocol
+from itertools import compress
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
 
+from dpframe.columns import filters
 from dpframe.columns.arrow import compute, pa
 from dpframe.engines.batches import common_type, fitted_tables, is_kept, plain_array, plain_type
 from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
@@ -155,6 +158,35 @@ def folder_values(column: Any) -> pd.Categorical:
     return pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object))
 
 
+def possible_files(
+    conditions: Sequence[Condition | None], folders: Collection[str], said: Callable[[str], Any]
+) -> np.ndarray | None:
+    """Mask of the files of which a row may satisfy one of some conditions, as far as folders say.
+
+    Parameters
+    ----------
+    conditions
+        Conditions on rows; `None` is always satisfied.
+    folders
+        Columns that names of folders say.
+    said
+        Returns what they say of each file, given the column.
+
+    Returns
+    -------
+    array or None
+        `None` for all files, whatever folders say.
+    """
+    demands = [None if one is None else one.within(folders) for one in conditions]
+    needed = [demand for demand in demands if demand is not None]
+    if len(needed) < len(demands):
+        return None
+    labels = {label for demand in needed for label in demand.columns}
+    frame = pd.DataFrame({label: said(label) for label in labels})
+    kept: np.ndarray = np.logical_or.reduce([filters.keep(demand, frame) for demand in needed])
+    return kept
+
+
 def _number_or_text(text: str) -> int | str:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
@@ -201,7 +233,7 @@ class _Stream:
     def check(self, labels: Sequence[str]) -> None:
         """Every batch of a stream has the columns of its schema."""
 
-    def where(self, conditions: Sequence[Condition | None]) -> "_Stream":
+    def where(self, conditions: Sequence[Condition | None]) -> Self:
         """Every batch may have a row of any kind."""
         return self
 
@@ -300,6 +332,8 @@ class _Dataset(_Stream):
     """A dataset of pyarrow, read by its scanner, several files ahead; its schema never changes."""
 
     def __init__(self, given: Any) -> None:
+        import pyarrow.dataset as ds  # slow to import, and not always needed
+
         super().__init__(given, lambda: given.schema, self._scan)
         self._scanned = given
         try:
@@ -312,14 +346,17 @@ class _Dataset(_Stream):
             self._scanned, self._cells = _csv_as_bytes(given, fragments)
             fragments = list(self._scanned.get_fragments())
         self._fragments = fragments
+        self._said = [ds.get_partition_keys(part.partition_expression) for part in fragments]
+
+    def refresh(self) -> None:
+        """Look at the schema, and at the names of folders."""
+        super().refresh()
+        self._folders = check_readable(self._said_of_all, self._given)
 
     def check(self, labels: Sequence[str]) -> None:
         """Check that every file has some columns, in types of which every value is kept."""
-        import pyarrow.dataset as ds  # slow to import, and not always needed
-
-        for fragment in self._fragments:
+        for fragment, folders in zip(self._fragments, self._said, strict=True):
             inside = check_readable(partial(getattr, fragment, "physical_schema"), self._given)
-            folders = ds.get_partition_keys(fragment.partition_expression)
             path = getattr(fragment, "path", "a part of the dataset")
             for label in labels:
                 places = inside.get_all_field_indices(label)
@@ -332,10 +369,46 @@ class _Dataset(_Stream):
                 if self._cells is plain_array and not is_kept(held, wanted):
                     raise other_type(path, label, held, f"{wanted} in the schema of the dataset")
 
+    def where(self, conditions: Sequence[Condition | None]) -> Self:
+        """Leave out files whose folders say that no row satisfies any of some conditions."""
+        import pyarrow.dataset as ds  # slow to import, and not always needed
+
+        if not isinstance(self._scanned, ds.FileSystemDataset):
+            return self
+        kept = possible_files(conditions, self._folders, self._folders.__getitem__)
+        if kept is None:
+            return self
+        chosen = object.__new__(type(self))
+        files = [*compress(self._fragments, kept)]
+        given = self._scanned
+        vars(chosen).update(
+            vars(self),
+            _fragments=files,
+            _said=[*compress(self._said, kept)],
+            _folders={label: column[kept] for label, column in self._folders.items()},
+            _scanned=ds.FileSystemDataset(files, given.schema, given.format, given.filesystem),
+            _read=chosen._scan,
+        )
+        return chosen
+
+    def _said_of_all(self) -> dict[str, Any]:
+        """List what folders say of every file, as it is read in its rows."""
+        said = [set(one) for one in self._said]  # other columns may be in files
+        fields = [one for one in self.schema if said and one.name in set.intersection(*said)]
+        cells = {one.name: [of[one.name] for of in self._said] for one in fields}
+        return {
+            one.name: pd.arrays.ArrowExtensionArray(pa.chunked_array([cells[one.name]], one.type))
+            for one in fields
+        }
+
     def _scan(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns of all files, in their order."""
         scanner = self._scanned.scanner(
-            columns=labels, batch_size=rows, fragment_readahead=_FRAGMENTS_AHEAD, batch_readahead=4
+            columns=labels,
+            batch_size=rows,
+            fragment_readahead=_FRAGMENTS_AHEAD,
+            batch_readahead=4,
+            fragment_scan_options=_with_checksums(self._scanned),
         )
         with closing(scanner.to_reader()) as reader:
             yield from reader
@@ -343,6 +416,20 @@ class _Dataset(_Stream):
     def __repr__(self) -> str:
         """Show of what kind it is; neither rows nor how many there are."""
         return f"pyarrow.dataset.{type(self._given).__name__}"
+
+
+def _with_checksums(given: Any) -> Any:
+    """Return how Parquet files of a dataset are read, but with checksums of pages verified."""
+    form = getattr(given, "format", None)  # several datasets as one have none
+    if form is None or form.default_extname != "parquet":
+        return None
+    asked = form.default_fragment_scan_options
+    options = copy.copy(asked)
+    options.page_checksum_verification = True
+    for name in ("decryption_properties", "parquet_decryption_config"):  # which no copy has
+        if getattr(asked, name, None) is not None:
+            setattr(options, name, getattr(asked, name))
+    return options
 
 
 def _is_file(fragment: Any) -> bool:

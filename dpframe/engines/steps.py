@@ -18,7 +18,7 @@ from dpframe.engines.sums import Prepared, keep_few, sums_of
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis, BinAxis, Cells, Task
+from dpframe.queries.tasks import Axis, BinAxis, Cells, RowWeights, Task
 from dpframe.queries.where import Condition
 
 
@@ -151,6 +151,18 @@ class RowTrace:
         missing = values.missing(self.column(label))
         masks = missing, np.isnan(numbers) & ~missing, numbers < grid.lower, numbers > grid.upper
         return Valued(*(int(np.count_nonzero(rows & mask)) for mask in masks))
+
+    def clipped_weight(self, weights: RowWeights, rows: np.ndarray) -> tuple[float, float]:
+        """Return what clipping adds to the total of weights, and what it takes off, in parts of it.
+
+        The total is that of the finite weights above 0 in the rows of a mask, before clipping.
+        """
+        numbers = self._block.round_column(weights.column, weights.grid)[rows]
+        known = numbers[np.isfinite(numbers)]
+        whole = float(np.maximum(known, 0).sum())
+        added = float(np.maximum(weights.grid.lower - known, 0).sum())
+        taken = float(np.maximum(known - weights.grid.upper, 0).sum())
+        return (added / whole, taken / whole) if whole else (0.0, 0.0)
 
     def dropped_true(self, most: int) -> tuple[int, int]:
         """Return how many true values there are in all sums of a task, and how many count."""

@@ -1,18 +1,26 @@
 """The totals of one task, added up block by block."""
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
-from dpframe.engines.blocks import FrameReader, RowBlock, ends, square_integers
+from dpframe.engines.blocks import (
+    FrameReader,
+    RowBlock,
+    bernstein_parts,
+    ends,
+    square_integers,
+    weigh_integers,
+)
 from dpframe.engines.capping import larger_where
 from dpframe.forks import cached_property
 from dpframe.privacy import noise
-from dpframe.queries.tasks import Cells, Task, Term
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import Cells, RowWeights, Task, Term
 from dpframe.queries.where import Condition
 
 _Amounts = Mapping[int, np.ndarray | int]
@@ -222,6 +230,7 @@ class _BlockTerms:
         self._whole = cells
         self._last: tuple[Condition | None, np.ndarray] = (None, cells)
         self._few: dict[Term, np.ndarray] = {}
+        self._split: dict[tuple[Hashable, Grid, int], list[np.ndarray]] = {}
 
     @cached_property
     def _inside(self) -> np.ndarray:
@@ -252,20 +261,59 @@ class _BlockTerms:
 
     def amounts(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term, one number if all add the same."""
+        if term.weights is not None:
+            return self._weighted(term, term.weights)
+        return self._unweighted(term)
+
+    def _unweighted(self, term: Term) -> np.ndarray | int:
+        """Return what the rows add to a term where each counts for 1."""
         if term.grid is None:
             if term.kind != "units" or not self._task.unit:
                 return 1  # every row is a unit
             return self._prepared.first[self._block.rows].astype(np.int64)
         if term.kind == "sum" and self._task.most is not None:
             return self._choose_ones(self._task.most)[term]
-        integers, missing = self._block.snap(term.column, term.grid)
+        if term.other_grid is not None:
+            return self._amounts_of_pair(term, term.grid, term.other_grid)
+        return self._amounts_of_column(term, term.grid)
+
+    def _amounts_of_column(self, term: Term, grid: Grid) -> np.ndarray | int:
+        """Return what the rows add to a term of one column."""
+        integers, missing = self._block.snap(term.column, grid)
         if term.kind == "sum":
             return integers
-        everyone = term.grid.fill is not None or not missing.any()
+        everyone = grid.fill is not None or not missing.any()
         if term.kind == "square":
-            squares = square_integers(integers, term.grid)
+            squares = square_integers(integers, grid)
             return squares if everyone else np.where(missing, 0, squares)
         return 1 if everyone else (~missing).astype(np.int64)
+
+    def _amounts_of_pair(self, term: Term, grid: Grid, other_grid: Grid) -> np.ndarray:
+        """Return what the rows add to a term of two columns; 0 where a value is missing."""
+        columns = ((term.column, grid), (term.other, other_grid))
+        there = np.ones(len(self._block), np.int64)
+        amounts = there
+        for (column, own), part in zip(columns, term.part, strict=True):
+            integers, missing = self._block.snap(column, own)
+            if own.fill is None:
+                there = np.where(missing, 0, there)
+            if term.kind == "part":
+                about = column, own, term.degree
+                if about not in self._split:  # all parts of a column are wanted
+                    self._split[about] = bernstein_parts(integers, own, term.degree)
+                amounts = amounts * self._split[about][part]
+        return amounts * there
+
+    def _weighted(self, term: Term, weights: RowWeights) -> np.ndarray:
+        """Return what the rows add to a term where each counts for its weight."""
+        own, _ = self._block.snap(weights.column, weights.grid)  # 0 where it is missing
+        if term.grid is None:
+            return own
+        integers, missing = self._block.snap(term.column, term.grid)
+        if term.kind == "sum":
+            own = weigh_integers(own, integers, term.origin, term.span)
+        everyone = term.grid.fill is not None or not missing.any()
+        return own if everyone else np.where(missing, 0, own)
 
     def amounts_everywhere(self, term: Term) -> np.ndarray | int:
         """Return what the rows add to a term, 0 where they fail its condition."""
@@ -299,7 +347,7 @@ def _flag_sums(source: FrameReader, task: Task) -> dict[int, Term]:
     return {
         at: term
         for at, term in enumerate(task.terms)
-        if term.kind == "sum" and term.where is None
+        if term.kind == "sum" and term.where is None and term.weights is None
         if term.grid is not None and term.grid.ticks is None
         if isinstance(dtypes[source.places[term.column]], np.dtypes.BoolDType)
     }

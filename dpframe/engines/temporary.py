@@ -1,5 +1,7 @@
 """Temporary folders that do not outlive their process for long, even if it is killed.
 
+A signal that ends the process removes them first.
+
 Each holds a file that its process keeps locked. The system frees the lock when the process ends, in
 whatever way, and then the next one that makes such folders removes what is left. Numbers of
 processes would not do: they are given to others.
@@ -8,17 +10,22 @@ processes would not do: they are given to others.
 import os
 import re
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from types import FrameType
 
 from dpframe.ledger.locks import try_to_lock
 
 _NAME = re.compile(r"\.?dpframe-(rows|trial|ledger)-[a-z0-9_]{8}")
 _KEEPER = "in-use"
 _ATTEMPTS = 100
+_ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
+_BY_SIGNAL = 128  # what shells add to the number of a signal
 
 
 @contextmanager
@@ -33,6 +40,7 @@ def temporary_folder(prefix: str, place: str | Path | None = None) -> Iterator[P
         The folder in which it is made; `None`: where the system keeps temporary files.
     """
     with ExitStack() as stack:
+        stack.enter_context(_ended_afterwards())
         for _ in range(_ATTEMPTS):
             name = stack.enter_context(
                 tempfile.TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True)
@@ -42,6 +50,38 @@ def temporary_folder(prefix: str, place: str | Path | None = None) -> Iterator[P
                 stack.enter_context(keeper)
                 break
         yield Path(name)
+
+
+class _Ended(SystemExit):
+    """A signal ends the process, as soon as its folders are removed."""
+
+
+@contextmanager
+def _ended_afterwards() -> Iterator[None]:
+    """Let signals that would end the process at once unwind it first, then do so.
+
+    Only the main thread can say what signals do; what others leave is removed at the next start.
+    """
+    came: list[int] = []
+
+    def unwind(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        if came[1:]:
+            return  # what was begun goes on
+        raise _Ended(_BY_SIGNAL + number)
+
+    in_main = threading.current_thread() is threading.main_thread()
+    known = [getattr(signal, name) for name in _ENDING if in_main and hasattr(signal, name)]
+    heard = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    for number in heard:
+        signal.signal(number, unwind)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def _lock_file(path: Path) -> FileIO | None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 _MOST = 8  # memory, not the processor, is the limit beyond
-_FEW_ROWS = 1 << 18  # of which a thread of its own is not worth its start
+_LEAST_ROWS = 1 << 18  # of a thread: fewer are not worth its start
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -25,7 +25,7 @@ def thread_count(rows: int) -> int:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         available = os.cpu_count() or 1
-    return max(1, min(available, _MOST, rows // _FEW_ROWS))
+    return max(1, min(available, _MOST, rows // _LEAST_ROWS))
 
 
 def in_threads(

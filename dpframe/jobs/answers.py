@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO
+from urllib.parse import quote, quote_plus
 
 import numpy as np
 
@@ -22,9 +23,30 @@ LATER = 75  # EX_TEMPFAIL of sysexits.h, by which schedulers know that they may 
 _STREAMS = 3  # standard input, output and error
 
 
+_hidden: dict[str, str] = {}
+
+
+def hide(value: str, shown: str) -> None:
+    """Show something else wherever a text would be printed, or logged, from now on."""
+    written = (value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value), quote_plus(value))
+    _hidden.update(dict.fromkeys((*written, os.path.normpath(value)), shown))
+
+
+def without_hidden(text: str) -> str:
+    """Put what is shown in place of what is hidden; of two, the longer one first."""
+    for value in sorted(_hidden, key=len, reverse=True):
+        text = text.replace(value, _hidden[value])
+    return text
+
+
+def forget_hidden() -> None:
+    """Hide nothing that another command has hidden."""
+    _hidden.clear()
+
+
 def say(text: str, stream: TextIO | None, *, whole: bool = False) -> bool:
     """Print what may hold names from a file, and return whether it could be."""
-    lines = "\n".join(map(visible, text.split("\n")))
+    lines = "\n".join(map(visible, without_hidden(text).split("\n")))
     return is_written(f"{lines}\n", stream, whole=whole)
 
 

@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import logging
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,6 +16,7 @@ from typing import Any, NoReturn
 
 import pandas as pd
 
+from dpframe.arguments import visible
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
@@ -21,12 +24,19 @@ from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
-from dpframe.jobs.output_files import not_there
-from dpframe.jobs.released_files import opened_ledger, without_certificates
+from dpframe.jobs.output_files import lost_files
+from dpframe.jobs.plan_schema import plan_schema
+from dpframe.jobs.released_files import (
+    LedgerPlace,
+    ledger_place,
+    opened_ledger,
+    without_certificates,
+)
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger
 
+_LOGGER = logging.getLogger("dpframe")
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
 _PAUSE = 0.1
 _CODES = """\
@@ -55,6 +65,7 @@ class Command:
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None  # adds its own options
     several: bool = False  # whether it takes several files, one by one
     together: bool = False  # whether it takes several files at once
+    alone: bool = False  # whether it takes none
 
 
 def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> int:
@@ -66,6 +77,7 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     or before, but not written or said as it should be. 75: others keep the ledger, or a disk is
     full. 128 and the number of a signal: it was stopped by that.
     """
+    answers.forget_hidden()
     with stoppable(leaving=leaving) as stops:
         try:
             code = _ran(arguments)
@@ -79,6 +91,52 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
             answers.say(f"dpframe: {type(error).__name__}", sys.stderr)
             code = UNREADABLE
         return _settle_code(code, stops)
+
+
+@contextmanager
+def _lines(given: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]:
+    """Write a line when a run begins and one when it ends, for a log: a terminal shows bars."""
+    began: list[float] = []
+
+    def begin() -> None:
+        began.append(time.monotonic())
+        write("begins: rows are read")
+
+    def write(words: str) -> None:
+        if given.quiet or _is_terminal():
+            return
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        line = visible(answers.without_hidden(f"{now} {given.file}, {name!r}: {words}"))
+        # a stream may be closed or none, and what is wrong with the run be written nevertheless
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+    try:
+        yield begin
+    finally:
+        if began:
+            write(f"ends after {time.monotonic() - began[0]:.1f} s")
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (ValueError, AttributeError):  # it is closed, or none
+        return False
+
+
+def _log(command: str, answer: Answer) -> None:
+    """Log previews, and why a run is refused; releases are logged where they are made."""
+    if command not in ("preview", "release") or (command == "release" and answer.code == SOUND):
+        return
+    what = "spent, and not done" if answer.code == LEFT_OVER else "refused"
+    if command == "preview" and answer.facts:
+        what = f"previewed: {answer.facts['name']!r}"
+    words = [what, f"exit code {answer.code}", *map(answers.one_line, answer.problems)]
+    sentence = visible(answers.without_hidden(f"{answer.about}: {'; '.join(words)}"))
+    with suppress(Exception):  # of a filter or a handler that is not ours
+        _LOGGER.info("%s", sentence)
 
 
 def _settle_code(code: int, stops: Stops) -> int:
@@ -99,11 +157,15 @@ def _ran(arguments: Sequence[str] | None) -> int:
     """Run a command and say what came of it."""
     given = _parse_command(arguments)
     command = COMMANDS[given.command]
-    if command.together:
+    if command.alone:
+        found = [answers.answer_of(given.command, partial(command.run, given, None))]
+    elif command.together:
         found = [answers.answer_of(str(given.output), partial(command.run, given, given.files))]
     else:
         files = without_certificates(given.files) if command.several else [given.file]
         found = [answers.answer_of(str(one), partial(command.run, given, one)) for one in files]
+    for answer in found:
+        _log(given.command, answer)
     options = {"as_json": given.json, "quiet": given.quiet, "as_list": command.several}
     return answers.print_answers(found, **options)
 
@@ -130,8 +192,9 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
         if command.several or command.together:
             one.add_argument("files", type=_path, nargs="+", metavar="FILE")
-        else:
-            one.add_argument("file", type=_path, metavar="FILE")
+        elif not command.alone:
+            kind = _ledger if name == "ledger" else _path
+            one.add_argument("file", type=kind, metavar="FILE")
         one.add_argument("--json", action="store_true", help="print facts for a program")
         one.add_argument("--quiet", action="store_true", help="print nothing but what is wrong")
         command.options(one)
@@ -142,11 +205,19 @@ def _parse_command(arguments: Sequence[str] | None) -> argparse.Namespace:
         sys.exit(done.code if written else UNREADABLE)
 
 
-def _path(text: str) -> Path:
+def _nonempty(text: str) -> str:
     """Read an argument; an empty one would name the folder one is in."""
     if not text:
         raise argparse.ArgumentTypeError("must be the path of a file, got ''")
-    return Path(text)
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(_nonempty(text))
+
+
+def _ledger(text: str) -> LedgerPlace:
+    return ledger_place(_nonempty(text))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -158,7 +229,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _check_options(parser: argparse.ArgumentParser) -> None:
     also = "check also that this ledger was charged for the releases"
-    parser.add_argument("--ledger", type=_path, metavar="PATH", help=also)
+    parser.add_argument("--ledger", type=_ledger, metavar="PATH", help=also)
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
@@ -191,7 +262,7 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
     several: dict[str, Any] = {"action": "append", "default": []}
     value = "what {NAME} stands for in the plan"
     add("--set", type=_setting, metavar="NAME=VALUE", help=value, **several)
-    add("--data", type=_path, metavar="PATH", help="in place of data.path", **several)
+    add("--data", type=_nonempty, metavar="PATH", help="in place of data.path", **several)
     add("--name", help="in place of release.name")
     add("--note", help="in place of release.note")
     add("--overwrite", action="store_true", help="replace files that are there")
@@ -249,7 +320,7 @@ def _words(job: Job, tried: Tried) -> str:
     there = "" if job.ledger.exists() else " (not made yet)"
     lines = [
         f"Release    {job.options['name']!r}",
-        f"Reads      {_columns(tried)} of {_list_places(job.data.paths)}",
+        f"Reads      {_columns(tried)} of {_list_places(job.data.places)}",
         f"Writes     {_list_places(places)}",
         f"Ledger     {job.ledger}{there}",
         repr(_of_part(job, tried.ledger).status()),
@@ -257,7 +328,7 @@ def _words(job: Job, tried: Tried) -> str:
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
         "no interval shows; dpf.diagnose does, on the private data.",
     ]
-    if "1 / rows" in set(tried.table["per"]):
+    if "1 / rows" in set(tried.table.get("per", ())):
         lines.append("Means and rates: divide by the rows of a group, or give --rows N.")
     return "\n".join(lines)
 
@@ -276,19 +347,16 @@ def _columns(tried: Tried) -> str:
 def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Release what a plan asks for and write the files; say where they are."""
     job = _job(given, path)
+    _await_noise(job)
     try:
-        done = release_job(job, overwrite=given.overwrite)
+        with _lines(given, job.options["name"]) as begin:
+            done = release_job(job, overwrite=given.overwrite, begin=begin)
     except AlreadyReleasedError as error:
-        lost = _lost_for_good(job)
-        if not lost:
-            raise
-        left = "left it in a folder dpframe-released-... or .dpframe-..., or still writes"
-        why = f"{error} But {lost[0]} is not there: that run lost its result, {left}."
-        raise ReleaseError(f"{why} {_under_another_name(job)}") from None
+        raise _done_before(job, error) from None
     except BudgetExceededError as error:
         raise BudgetExceededError(_refuse(job, error)) from None
     except ReleaseError as error:
-        raise ReleaseError(f"{error} {_under_another_name(job)}") from None
+        raise ReleaseError(f"{error} {_how_to_go_on(job)}") from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     ledger = _of_part(job, done.ledger)
     facts = {
@@ -313,22 +381,55 @@ def _of_part(job: Job, ledger: Ledger) -> Ledger:
     return ledger if part is None else ledger.of_part(part)
 
 
-def _lost_for_good(job: Job) -> list[Path]:
-    """List files that an earlier run did not write; one that started just now may still do so."""
-    ends = time.monotonic() + (_PATIENCE if _was_charged_lately(job) else 0)
-    while (lost := not_there(job)) and time.monotonic() < ends:
+def _await_noise(job: Job) -> None:
+    """Let a run of this name that began just now draw its noise; after that, begin it again."""
+    ends = time.monotonic() + _PATIENCE
+    while (run := _run_of(job)) and run.may_begin_again and _is_new(run):
+        if time.monotonic() >= ends:
+            return
         time.sleep(_PAUSE)
-    return lost
 
 
-def _was_charged_lately(job: Job) -> bool:
-    """Whether anything was released so lately that its files may not be written yet."""
+def _run_of(job: Job) -> ChargedRun | None:
+    """Return what the ledger knows of the run of a job, as far as it can be read."""
     try:
-        last = max(entry.released_at for entry in opened_ledger(job.ledger).last_status().entries)
+        return opened_ledger(job.ledger).run_of(job.options["name"])
     except (DPFrameError, OSError):  # what is known already is not to be forgotten
-        return False
-    age = datetime.now(UTC) - datetime.fromisoformat(last)
+        return None
+
+
+def _is_new(run: ChargedRun) -> bool:
+    """Whether a run was charged so lately that it may not have written its files yet."""
+    age = datetime.now(UTC) - datetime.fromisoformat(run.entry.released_at)
     return age < timedelta(seconds=_PATIENCE)
+
+
+def _done_before(job: Job, error: AlreadyReleasedError) -> DPFrameError:
+    """Say that a job was done before, or what of it is lost."""
+    run = _run_of(job)
+    if run is None:
+        return error
+    if not run.had_noise:
+        ended = f"{run.entry.name!r} ended before its noise {run.again + 1} times"
+        why = f"{ended}, and begins no more for nothing: crashes may tell of the data."
+        return ReleaseError(f"{why} {_under_another_name(job)}")
+    ends = time.monotonic() + (_PATIENCE if _is_new(run) else 0)
+    while (lost := lost_files(job, run.entry.release_id)) and time.monotonic() < ends:
+        time.sleep(_PAUSE)
+    if not lost:
+        return error
+    left = "left it in a folder dpframe-released-... or .dpframe-..., or still writes"
+    why = f"{error} But {lost[0]}: that run lost its result, {left}."
+    return ReleaseError(f"{why} {_under_another_name(job)}")
+
+
+def _how_to_go_on(job: Job) -> str:
+    """Say how a release is made that failed after its charge."""
+    run = _run_of(job)
+    if run is None or not run.may_begin_again:
+        return _under_another_name(job)
+    left = f"{MOST_AGAIN - run.again} more time{'s' * (run.again + 1 < MOST_AGAIN)}"
+    return f"No noise was drawn: run it again as it is, for which nothing is charged, {left}."
 
 
 def _refuse(job: Job, why: object) -> str:
@@ -411,6 +512,12 @@ def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:
     return Answer(str(path), "\n".join(words), facts, code, tuple(problems))
 
 
+def print_schema(_: argparse.Namespace, __: object) -> Answer:
+    """Print the JSON Schema of plans, for editors."""
+    schema = plan_schema()
+    return Answer("schema", json.dumps(schema, indent=1), {"schema": schema})
+
+
 COMMANDS: dict[str, Command] = {
     "show": Command("print certificate and table of a released file", show),
     "verify": Command(
@@ -440,5 +547,6 @@ COMMANDS: dict[str, Command] = {
     "release": Command(
         "release what a plan asks for, and write the files", release_plan, _plan_options
     ),
+    "schema": Command("print the JSON Schema of plan files, for editors", print_schema, alone=True),
 }
 """All commands, by name."""

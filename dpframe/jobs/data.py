@@ -1,9 +1,10 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from glob import glob, has_magic
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,11 +17,16 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
-from dpframe.errors import DPFrameError, PlanFileError, a_type
+from dpframe.errors import DPFrameError, PlanFileError, TemporaryError, a_type
+from dpframe.forks import cached_property
 from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
 from dpframe.jobs.plan_toml import Section
+from dpframe.jobs.stores import open_store, read_store, stored_matches
 from dpframe.plan.type_check import kind_from_plan
 from dpframe.queries.query import Query
+
+DATA = ("path", "filesystem", "spill_folder", "types", "separator", "missing", "encoding")
+"""Keys of the table `data`."""
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
@@ -41,35 +47,73 @@ class Stored:
     scan: Scan | None = None  # Parquet files, opened
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Data:
     """Where private rows are, and how they are read."""
 
     section: Section  # what the plan says
-    paths: tuple[Path, ...]  # the files, or a folder
+    places: tuple[Path | str, ...]  # files, or a folder; those in a store are texts
     types: Mapping[str, str]  # what columns of CSV files hold, where the plan says so
     separator: str  # what stands between the cells of CSV files
     missing: tuple[str, ...]  # cells of CSV files that are missing, beside empty ones
     encoding: Encoding  # what CSV files are in
     given: bool = False  # whether the files are named on the command line, not in the plan
+    # how a store is opened that the paths are in; `None`: as the paths say
+    filesystem: Mapping[str, Any] | None = None
+    spill_folder: Path | None = None  # where private rows are kept for a while
+    folders: bool = False  # whether the plan says by a / at their ends that they are folders
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files on disks, and not in a store."""
+        return tuple(place for place in self.places if isinstance(place, Path))
 
     @property
     def form(self) -> str:
         """Which kind of files they are: "csv", "feather" or "parquet"."""
-        names = [path.name.lower() for path in self.paths]
-        if all(name.endswith(_CSV) for name in names):
+        names = [str(place).rstrip("/").rpartition("/")[2].lower() for place in self.places]
+        if all(name.endswith(_CSV) for name in names) and self.paths:
             return "csv"
-        if all(name.endswith(".feather") for name in names):
+        if all(name.endswith(".feather") for name in names) and self.paths:
             return "feather"
-        if all(name.endswith((".parquet", ".pq")) or "." not in name for name in names):
+        parquet = all(name.endswith((".parquet", ".pq")) or "." not in name for name in names)
+        if parquet or self.folders or not self._has_file(names):
             return "parquet"
-        shown = ", ".join(map(str, self.paths))
-        raise self.error(f"must name {_FORMATS}, all of one kind, got {shown}.")
+        shown = ", ".join(map(str, self.places))
+        stores = "" if self.paths else " (in a store, Parquet alone)"
+        raise self.error(f"must name {_FORMATS}, all of one kind{stores}, got {shown}.")
+
+    def _has_file(self, names: list[str]) -> bool:
+        """Whether there may be other files than those of Parquet: a folder may have a dot."""
+        if not self.paths:
+            return any(name.endswith((*_CSV, ".feather")) for name in names)
+        return not all(path.is_dir() for path in self.paths)
 
     @property
-    def _place(self) -> Path | list[Path]:
+    def _place(self) -> Path | str | list[Path | str]:
         """A file or a folder by itself, or a list of files."""
-        return self.paths[0] if len(self.paths) == 1 else list(self.paths)
+        return self.places[0] if len(self.places) == 1 else list(self.places)
+
+    def expanded(self) -> "Data":
+        """Return the files that patterns such as `2024-*.parquet` stand for, in their order."""
+        self.form  # noqa: B018  # what is wrong with names is said first
+        found: list[Path | str] = []
+        for place in self.places:
+            store = None if isinstance(place, Path) else self._opened_store
+            inside: list[Path | str] = self._read(partial(_matches, place, store))
+            if not inside:
+                raise self.error(f"there is no file {place}.")
+            found += inside
+        return replace(self, places=tuple(found))
+
+    @cached_property
+    def _opened_store(self) -> Any:
+        """Return the file system that the paths are in; `None`: the one that they imply."""
+        return None if self.filesystem is None else open_store(self.section, self.filesystem)
+
+    def _scan(self) -> Scan:
+        spill: dict[str, Any] = {"spill_folder": self.spill_folder}
+        return self._read(lambda: scan_parquet(self._place, filesystem=self._opened_store, **spill))
 
     def stored_types(self) -> Stored:
         """Look which columns the files have; they are public, and no row is read."""
@@ -80,7 +124,7 @@ class Data:
             if not path.is_file() and not (form == "parquet" and path.is_dir()):
                 raise self.error(f"{path} is not a file.")
         if form == "parquet":
-            scan = self._read(lambda: scan_parquet(self._place))
+            scan = self._scan()
             known = {**dict.fromkeys(scan.columns, FOLDERS), **_names_of(scan.types)}
             return Stored(list(scan.columns), known, scan=scan)
         if form == "csv":
@@ -159,7 +203,7 @@ class Data:
     def frame(self, needed: Mapping[str, str | None]) -> Frame:
         """Open the private rows; needed are columns, with what they hold in CSV files."""
         if self.form == "parquet":
-            return self._read(lambda: scan_parquet(self._place))
+            return self._scan()
         read = _csv_rows if self.form == "csv" else _feather_rows
         parts = [self._read(partial(read, self, path, needed)) for path in self.paths]
         frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
@@ -204,7 +248,9 @@ class Data:
             needed = f"reading {self.form} files needs pyarrow: pip install 'dpframe[parquet]'."
             raise self.error(needed) from None
         except DPFrameError as error:
-            raise self.error(str(error)) from None
+            wrong = self.error(str(error))
+            away = isinstance(error.__cause__, OSError) and not self.paths
+            raise (TemporaryError(str(wrong)) if away else wrong) from None
         except Exception as error:  # a file from anywhere makes its reader raise anything
             hidden = "The cause is not shown, because it may quote private values"
             why = f"the files cannot be read as {self.form} ({a_type(error)})"
@@ -215,9 +261,9 @@ class Data:
         return PlanFileError(f"--data: {why}") if self.given else self.section.error(why, "path")
 
 
-def read_data(section: Section, given: tuple[Path, ...]) -> Data:
+def read_data(section: Section, given: tuple[str, ...]) -> Data:
     """Read the table `data`; paths that are given go before those of the plan."""
-    section.only(("path", "types", "separator", "missing", "encoding"), "data")
+    section.only(DATA, "data")
     types = section.section("types")
     named = {column: types.get(column, str) for column in types.table}
     for column, kind in named.items():
@@ -230,8 +276,42 @@ def read_data(section: Section, given: tuple[Path, ...]) -> Data:
     if not all(isinstance(cell, str) for cell in missing):
         raise section.error(f"must be a list of texts, got {missing!r:.200}.", "missing")
     encoding = _encoding(section, separator or ",")
-    paths = given or _paths(section)
-    return Data(section, paths, named, separator or ",", tuple(missing), encoding, bool(given))
+    filesystem = None if "filesystem" not in section.table else read_store(section)
+    texts = list(given) or _texts(section)
+    local = filesystem is None
+    places = tuple(_as_place(section, text, local=local, given=bool(given)) for text in texts)
+    if len({isinstance(place, Path) for place in places}) > 1:
+        raise section.error("must be all in a store, or none.", "path")
+    spill = section.get("spill_folder", str)
+    return Data(
+        section,
+        places,
+        named,
+        separator or ",",
+        tuple(missing),
+        encoding,
+        bool(given),
+        filesystem,
+        None if spill is None else section.path("spill_folder", spill),
+        all(text.endswith("/") for text in texts),
+    )
+
+
+def _as_place(section: Section, text: str, *, local: bool, given: bool) -> Path | str:
+    """Return where files are: a path, or a text for what is in a store."""
+    if local and "://" not in text:
+        return Path(text) if given else section.path("path", text)
+    filled = text if given else section.fill_text("path", text, environment=True)
+    return filled if local else filled.partition("://")[2] or filled
+
+
+def _matches(place: Path | str, store: Any) -> list[Any]:
+    """List the files that a pattern stands for; what has no wildcards stands for itself."""
+    if isinstance(place, str):
+        return list(stored_matches(place, store))
+    if place.exists() or not has_magic(str(place)):
+        return [place]
+    return [Path(name) for name in sorted(glob(str(place), recursive=True))]
 
 
 def _encoding(section: Section, separator: str) -> Encoding:
@@ -252,12 +332,12 @@ def _encoding(section: Section, separator: str) -> Encoding:
     return found
 
 
-def _paths(section: Section) -> tuple[Path, ...]:
+def _texts(section: Section) -> list[str]:
     found = section.need("path", str, list, such_as='path = "trips.parquet"')
     texts = [found] if isinstance(found, str) else found
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise section.error(f"must be a path or a list of paths, got {found!r:.200}.", "path")
-    return tuple(section.source.path.parent / section.fill_text("path", text) for text in texts)
+    return texts
 
 
 def _header(data: Data, path: Path) -> list[Hashable]:

@@ -12,7 +12,7 @@ from dpframe.arguments import visible
 from dpframe.certificates.verify import verify
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
-from dpframe.jobs.released_files import opened_ledger, read_released
+from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_released
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
@@ -50,7 +50,7 @@ def verify_file(given: argparse.Namespace, path: Path) -> Answer:
     return Answer(str(path), said, facts | {"ledger_id": ledger.ledger_id})
 
 
-def _ledger_of(path: Path) -> Ledger:
+def _ledger_of(path: LedgerPlace) -> Ledger:
     """Open a ledger that is looked at beside other files."""
     try:
         return opened_ledger(path)
@@ -61,7 +61,8 @@ def _ledger_of(path: Path) -> Ledger:
 def report_files(given: argparse.Namespace, paths: list[Path]) -> Answer:
     """Write a page about released files, by which a person decides whether to publish."""
     output: Path = given.output
-    if output.resolve() in {path.resolve() for path in (*paths, given.ledger) if path}:
+    own = () if given.ledger is None else given.ledger.files
+    if output.resolve() in {path.resolve() for path in (*paths, *own)}:
         return _refusal(output, "--output must be another file than those that are read.")
     if output.exists() and not given.overwrite:
         return _refusal(
@@ -96,7 +97,7 @@ def _sound(path: str, frame: pd.DataFrame, ledger: Ledger | None) -> Answer:
     return Answer(path)
 
 
-def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:
+def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
     """Check a ledger and say what is spent; or make one."""
     named = {name: getattr(given, name) for name in ("epsilon", "delta", "discovery")}
     amounts = {name: amount for name, amount in named.items() if amount is not None}
@@ -105,12 +106,13 @@ def look_at_ledger(given: argparse.Namespace, path: Path) -> Answer:
     if given.create and path.exists():
         there = "there is a file already: a ledger is made once, and opened by every run."
         return _refusal(path, there)
-    if given.create and not path.parent.is_dir():
-        return _refusal(path, f"there is no folder {path.parent}: make it first.")
+    for file in path.files:
+        if given.create and not file.parent.is_dir():
+            return _refusal(path, f"there is no folder {file.parent}: make it first.")
     if given.part is not None and not given.create:
         return _refusal(path, "--part goes with --create.")
     if given.create:
-        ledger = Ledger.create(path, budget=Budget(**amounts), part=given.part)
+        ledger = Ledger.create(path.given, budget=Budget(**amounts), part=given.part)
     else:
         ledger = opened_ledger(path)
     status = ledger.last_status()
@@ -125,7 +127,7 @@ def _fullest(status: BudgetStatus) -> list[str]:
     return [f"Fullest    {', '.join(parts)}"] if parts else []
 
 
-def _refusal(path: Path, why: str) -> Answer:
+def _refusal(path: Path | LedgerPlace, why: str) -> Answer:
     return Answer(str(path), code=UNREADABLE, problems=(why,))
 
 

@@ -2,8 +2,11 @@
 
 import importlib
 import io
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,31 +20,38 @@ from dpframe.jobs import output_paths
 from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
+from dpframe.jobs.released_files import LedgerPlace
+from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
-from dpframe.queries import binned, counts, sums_and_means
+from dpframe.privacy.selection import SELECT
+from dpframe.queries import association, binned, counts, sums_and_means
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
+from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.margins import margins
-from dpframe.queries.quantiles import quantile
-from dpframe.queries.query import Query
+from dpframe.queries.quantiles import LEVEL, quantile
+from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import CapOptions
 
-_TABLES = ("data", "declare", "queries", "release", "ledger", "values")
-_CAPS = tuple(CapOptions.__annotations__)
+TABLES = ("data", "declare", "queries", "release", "ledger", "values")
+CAPS = tuple(CapOptions.__annotations__)
 _FACTS = ("keys", "bounds", "missing")
-_DECLARE = ("schema", "each_row", "privacy_unit", "unit", *_CAPS, "neighboring", *_FACTS, "name")
+DECLARE = ("schema", "each_row", "privacy_unit", "unit", *CAPS, "neighboring", *_FACTS, "name")
 _AMOUNT = (int, float, str)  # a text such as "1/12" is read by whoever spends it
-_AMOUNTS = tuple(AmountOptions.__annotations__)
-_RELEASE = (*_AMOUNTS, "mechanism", "denoise", "name", "note", "part", "files")
-_BUDGET = ("epsilon", "delta", "discovery")
-_KINDS: dict[str, Callable[..., Query]] = {
+AMOUNTS = tuple(AmountOptions.__annotations__)
+RELEASE = (*AMOUNTS, "mechanism", "denoise", "name", "note", "part", "files")
+BUDGET = ("epsilon", "delta", "discovery")
+QUERIES: dict[str, Callable[..., Query]] = {
     "count": counts.count,
     "rate": counts.rate,
     "sum": sums_and_means.sum,
     "mean": sums_and_means.mean,
     "var": sums_and_means.var,
     "std": sums_and_means.std,
+    "cov": association.cov,
+    "corr": association.corr,
+    "slope": association.slope,
     "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,
@@ -49,9 +59,11 @@ _KINDS: dict[str, Callable[..., Query]] = {
     "aggregate": aggregate,
     "margins": margins,
 }
+SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
 _SEVERAL = ("aggregate", "margins")
 _OUTPUTS = "outputs"
+_NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
 _YAML = (".yaml", ".yml")
 _ENDS = 2
 _FAR = 1e300  # edges stay finite
@@ -64,7 +76,7 @@ class Overrides:
     """What is given in the call of a job, in place of what the plan says."""
 
     values: Mapping[str, str] = field(default_factory=dict)  # what placeholders stand for, by name
-    data: tuple[Path, ...] = ()  # paths of the data
+    data: tuple[str, ...] = ()  # paths of the data
     name: str | None = None  # name of the release in the ledger
     note: str | None = None  # what else to keep with it
     allow_imports: bool = False  # whether a schema may be imported from a module
@@ -80,9 +92,11 @@ class Job:
     queries: Mapping[str, Query]  # what is asked, by name
     options: Mapping[str, Any]  # keywords of `release`
     files: Mapping[str, tuple[Path, ...]]  # where each release is written to, by name of the table
-    ledger: Path  # the file of the ledger
+    ledger: LedgerPlace  # the file of the ledger, or its database
     budget: Budget | None  # what the plan says of the budget; `None`: nothing
     part: str | None = None  # the column whose every value has that budget, as the plan says
+    # groups to be found, in place of the one query, which then says what is read for it
+    search: Discovery | None = None
 
     @cached_property
     def asked_by(self) -> Mapping[str, str]:
@@ -94,15 +108,52 @@ class Job:
         }
 
     @property
+    def request(self) -> Request:
+        """What is released: all queries together, or what is released on its own."""
+        if self.search is not None:
+            return self.search
+        return next(iter(self.queries.values())) if self.is_alone else self.queries
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the one query is released on its own: it finds groups, or is selected."""
+        if self.search is not None:
+            return True
+        first, *others = self.queries.values()
+        selected = self.options.get("mechanism") == SELECT
+        return selected and not others and LEVEL in first.levels
+
+    @property
     def source(self) -> PlanText:
         """The file that says so."""
         return self.plan.source
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides what is released: not of places of files, nor of comments."""
+        table = self.plan.table
+        asked, read = (table.get(one, {}) for one in ("release", "data"))
+        release, data = (_without(one, *_NOT_DECIDING) for one in (asked, read))
+        queries = {name: _without(query, "files") for name, query in table["queries"].items()}
+        text = _canonical([release, data, queries, table.get("declare")])
+        named = {one: self.source.values[one] for one in placeholders(text)}
+        given = [str(place) for place in self.data.places] if self.data.given else None
+        return sha256(_canonical([text, named, given, self.source.read]).encode()).hexdigest()
+
+
+def _without(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in keys}
+
+
+def _canonical(value: object) -> str:
+    """Write what TOML can hold in one way."""
+    return json.dumps(value, sort_keys=True, default=lambda time: f"{type(time).__name__} {time}")
 
 
 def read_plan(path: Path, given: Overrides) -> Job:
     """Read a plan file and check all that can be checked without data and ledger."""
     plan = read_text(path, given.values)
-    plan.only(_TABLES, "a plan")
+    plan.only(TABLES, "a plan")
     if given.name is None:
         _check_name(plan)
     asked = plan.section("queries")
@@ -110,11 +161,21 @@ def read_plan(path: Path, given: Overrides) -> Job:
         raise plan.error(
             'there is no query; for instance [queries.by_zone] with kind = "count" and by = "zone".'
         )
-    queries = {name: _query(asked.section(name)) for name in asked.table}
+    search = _search(asked)
+    if search is None:
+        queries = {name: _query(asked.section(name)) for name in asked.table}
+    else:
+        where = None if search.where is None else search.where.text
+        reading: Query = counts.count(by=list(search.by), where=where)
+        queries = dict.fromkeys(asked.table, reading)
     options = _options(plan.section("release"), given)
+    data = read_data(plan.section("data"), given.data)
+    if search is not None:
+        kinds = {str(axis.column): axis.kind for axis in search.axes}
+        data = replace(data, types={**kinds, **data.types})
     return Job(
         plan=plan,
-        data=read_data(plan.section("data"), given.data),
+        data=data,
         declared=_read_declared(plan.section("declare"), allow_imports=given.allow_imports),
         queries=queries,
         options=options,
@@ -122,7 +183,27 @@ def read_plan(path: Path, given: Overrides) -> Job:
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
         part=plan.section("ledger").get("part", str),
+        search=search,
     )
+
+
+def _search(asked: Section) -> Discovery | None:
+    """Read groups that are to be found, which no plan can do beside other queries."""
+    for name in asked.table:
+        section = asked.section(name)
+        make = SEARCHES.get(section.table.get("kind", ""))
+        if make is None:
+            continue
+        if len(asked.table) > 1:
+            way = "give it a plan of its own, and the groups that it finds as keys to the others"
+            raise section.error(f"is charged and released on its own: {way}.", "kind")
+        kind = section.table["kind"]
+        known = arguments_of(kind, make)
+        section.only(("kind", *known, "files"), f'a query of kind "{kind}"')
+        keywords = {key: _read(section, key) for key in section.table if key in known}
+        _check_required(section, make)
+        return _check_section(section, partial(make, **keywords))
+    return None
 
 
 def _check_name(plan: Section) -> None:
@@ -146,8 +227,8 @@ def _check_name(plan: Section) -> None:
 
 def _options(section: Section, given: Overrides) -> dict[str, Any]:
     """Read how much to spend, how, and what to record."""
-    section.only(_RELEASE, "release")
-    options: dict[str, Any] = {name: section.get(name, *_AMOUNT) for name in _AMOUNTS}
+    section.only(RELEASE, "release")
+    options: dict[str, Any] = {name: section.get(name, *_AMOUNT) for name in AMOUNTS}
     _check_section(section, lambda: Spend.of(**options))
     for name in ("mechanism", "denoise"):
         if name in section.table:
@@ -162,7 +243,7 @@ def _options(section: Section, given: Overrides) -> dict[str, Any]:
 
 def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
     """Read keywords of `declare`; whom a row belongs to must be said."""
-    section.only(_DECLARE, "declare")
+    section.only(DECLARE, "declare")
     unit = section.get("privacy_unit", str, list)
     if isinstance(unit, list) and not all(isinstance(name, str) for name in unit):
         why = 'must be a column or a list of columns, ["aircraft", "week"]'
@@ -177,7 +258,7 @@ def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
         "schema": _schema(section, allow_imports=allow_imports),
         "privacy_unit": EACH_ROW if unit is None else unit,
         "unit": section.get("unit", str),
-        **{cap: section.get(cap, int) for cap in _CAPS},
+        **{cap: section.get(cap, int) for cap in CAPS},
         "neighboring": section.get("neighboring", str) or "add_remove",
         "keys": {name: _groups(keys, name) for name in keys.table},
         "bounds": _pairs(section, "bounds") or {},
@@ -232,10 +313,12 @@ def _from_yaml(section: Section, path: Path) -> Any:
 def _text_of(section: Section, path: Path, key: str) -> str:
     """Read a text file that a key names."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise section.error(f"{path} cannot be read: {why}.", key) from None
+    section.source.read[".".join((*section.keys, key))] = sha256(text.encode()).hexdigest()
+    return text
 
 
 def _groups(section: Section, key: str) -> Any:
@@ -320,13 +403,11 @@ def _pair(section: Section, key: str) -> tuple[Any, Any]:
 def _query(section: Section) -> Query:
     """Read one query: a kind, and the keywords of the function of that name."""
     wanted = section.need("kind", str, such_as='kind = "count"')
-    make = _KINDS.get(wanted)
+    make = QUERIES.get(wanted)
     if make is None:
-        raise section.error(f"must be one of {', '.join(_KINDS)}, got {wanted!r:.200}.", "kind")
-    known = [name for name in signature(make).parameters if name not in ("caps", "queries")]
-    known += [cap for cap in _CAPS if cap not in known]
-    if wanted in _SEVERAL:
-        known.append(_OUTPUTS)
+        kinds = ", ".join((*QUERIES, *SEARCHES))
+        raise section.error(f"must be one of {kinds}, got {wanted!r:.200}.", "kind")
+    known = arguments_of(wanted, make)
     extra = ("files",) if section.keys[:1] == ("queries",) and section.keys[2:] == () else ()
     section.only(("kind", *known, *extra), f'a query of kind "{wanted}"')
     keywords = {name: _read(section, name) for name in section.table if name in known}
@@ -335,11 +416,26 @@ def _query(section: Section) -> Query:
     return _check_section(section, lambda: make(**keywords, **parts))
 
 
-def _check_required(section: Section, make: Callable[..., Query]) -> None:
-    for one in signature(make).parameters.values():
-        named = one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
-        if named and one.default is one.empty and one.name not in section.table:
-            raise section.error(f"{one.name} is missing{section.such(one.name)}.")
+def arguments_of(kind: str, make: Callable[..., object]) -> list[str]:
+    """List the keys that a query of a kind may have, beside `kind` and `files`."""
+    known = [name for name in signature(make).parameters if name not in ("caps", "queries")]
+    if kind in SEARCHES:
+        return known
+    known += [cap for cap in CAPS if cap not in known]
+    return [*known, _OUTPUTS] if kind in _SEVERAL else known
+
+
+def needed_by(make: Callable[..., object]) -> list[str]:
+    """List the keys that a query must have."""
+    given = signature(make).parameters.values()
+    named = [one for one in given if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
+    return [one.name for one in named if one.default is one.empty]
+
+
+def _check_required(section: Section, make: Callable[..., object]) -> None:
+    for name in needed_by(make):
+        if name not in section.table:
+            raise section.error(f"{name} is missing{section.such(name)}.")
 
 
 def _read(section: Section, key: str) -> Any:
@@ -377,8 +473,10 @@ def _bins(section: Section, key: str) -> Any:
     return {column: _edges(table, column) for column in given}
 
 
-def _weights(section: Section, key: str) -> dict[tuple[str, ...], Any]:
-    """Read weights of tables: a list such as {table = ["sex", "age"], weight = 4}."""
+def _weights(section: Section, key: str) -> Any:
+    """Read a column of weights; or those of tables, {table = ["sex", "age"], weight = 4} each."""
+    if section.table.get("kind") != "margins":
+        return section.get(key, str)
     found = {}
     for given in section.get(key, list):
         table = given.get("table") if isinstance(given, dict) else None
@@ -403,16 +501,22 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "q": lambda section, key: section.get(key, int, float, list),
     **dict.fromkeys(("level", "n_weight"), lambda section, key: section.get(key, int, float)),
     **dict.fromkeys(("simultaneous", "sampling"), lambda section, key: section.get(key, bool)),
-    **{whole: lambda section, key: section.get(key, int) for whole in (*_CAPS, "max_true", "ways")},
+    "dtype": lambda section, key: section.get(key, str, dict),
+    "discovery": lambda section, key: section.get(key, *_AMOUNT),
+    **{
+        whole: lambda section, key: section.get(key, int)
+        for whole in (*CAPS, "max_true", "ways", "max_length")
+    },
 }
 
 
-def _ledger(section: Section) -> Path:
+def _ledger(section: Section) -> LedgerPlace:
     section.only(("path", "budget", "part"), "ledger")
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
-    return section.source.path.parent / path
+    url = section.fill_text("path", path, environment=True)
+    return LedgerPlace(url if is_url(url) else section.path("path", path))
 
 
 def _budget(section: Section) -> Budget | None:
@@ -420,7 +524,7 @@ def _budget(section: Section) -> Budget | None:
     if "budget" not in section.table:
         return None
     table = section.section("budget")
-    table.only(_BUDGET, "a budget")
+    table.only(BUDGET, "a budget")
     amounts: dict[str, Any] = {name: table.get(name, *_AMOUNT) for name in table.table}
     table.need("epsilon", *_AMOUNT, such_as="epsilon = 1")
     return _check_section(table, lambda: Budget(**amounts))

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpframe.certificates.verify import verify
 from dpframe.engines.temporary import temporary_folder
-from dpframe.errors import DPFrameError, TemporaryError
+from dpframe.errors import CertificateError, DPFrameError, TemporaryError
 from dpframe.files.csv import sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
 from dpframe.jobs.plan_toml import Section
+from dpframe.jobs.released_files import read_released
 from dpframe.ledger.failures import NO_ROOM
 from dpframe.privacy import seam
 
@@ -24,7 +26,7 @@ WRITERS = {".csv": write_csv, ".parquet": write_parquet}
 def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
     """Check that every file can be written where it is wanted, and replaces nothing."""
     notes: list[str] = []
-    own = {place.resolve() for place in (job.source.path, job.ledger, *job.data.paths)}
+    own = {place.resolve() for place in (job.source.path, *job.ledger.files, *job.data.paths)}
     for name, path in _places(job):
         error = _section(job, name).error
         if path.suffix.lower() not in WRITERS:
@@ -113,16 +115,33 @@ def _write(frame: pd.DataFrame, path: Path, *, overwrite: bool) -> None:
             os.replace(made, place)
 
 
-def not_there(job: Job) -> list[Path]:
-    """List the files of a job, and their certificates, that are not where they should be."""
-    return [
-        file for _, path in _places(job) for file in _files_of_release(path) if not file.is_file()
-    ]
+def lost_files(job: Job, release_id: str) -> list[str]:
+    """Say which files of a job, and their certificates, are not what a release wrote."""
+    return list(filter(None, (_why_lost(path, release_id) for _, path in _places(job))))
+
+
+def _why_lost(path: Path, release_id: str) -> str:
+    """Say why a file is not that of a release; empty if it is."""
+    for file in _files_of_release(path):
+        if not file.is_file():
+            return f"{file} is not there"
+    try:
+        releases = verify(read_released(path)).releases
+    except CertificateError:
+        return f"{path} is cut or was changed"
+    except Exception:  # a file from anywhere makes its reader raise anything
+        return f"{path} is cut, or cannot be read"
+    known = any(one.release_id == release_id for one in releases)
+    return "" if known else f"{path} is of another release"
 
 
 def rescue_frames(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
     """Write releases that could not be written where they should be into a new folder."""
-    for place in (job.ledger.parent, Path.cwd(), Path(tempfile.gettempdir())):
+    for place in (
+        *(file.parent for file in job.ledger.files),
+        Path.cwd(),
+        Path(tempfile.gettempdir()),
+    ):
         folder = None
         try:
             there = seam.place(place / "released").parent

@@ -111,7 +111,7 @@ _NAMES = ("name", "query")  # the first may be given in the call; tables have na
 
 def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
     """Fill the placeholders of a path of a plan, under the key `files`."""
-    filled = section.fill_text("files", text, **names)
+    filled = section.fill_text("files", text, environment=True, **names)
     for one in _NAMES:
         if one in names and one in placeholders(text) and leads_elsewhere(names[one]):
             why = (
@@ -122,10 +122,11 @@ def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
     # only the plan itself has values with folders; of any other, a name could stand there
     values = {**section.source.values, **names}
     plain = {one: value if leads_elsewhere(value) else "x" for one, value in values.items()}
-    if "\0" in filled or _shape(filled) != _shape(section.fill_text("files", text, **plain)):
+    shape = _shape(section.fill_text("files", text, environment=True, **plain))
+    if "\0" in filled or _shape(filled) != shape:
         why = f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone."
         raise section.error(why, "files")
-    return section.source.path.parent / filled
+    return section.path("files", text, **names)
 
 
 def _shape(text: str) -> tuple[str, int]:

@@ -1,9 +1,10 @@
 """The text of a plan file: TOML, read section by section, with errors that name line and key."""
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, time
 from difflib import get_close_matches
 from functools import lru_cache
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dpframe.errors import PlanFileError
+from dpframe.jobs.answers import hide
 
 _Keys: TypeAlias = tuple[str, ...]
 
@@ -199,8 +201,10 @@ def holds(table: object, keys: _Keys) -> bool:
 
 _MOST_BYTES = 1 << 20
 _MOST_FILLED = 10_000  # characters of a text with the values of its placeholders
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
+_FILLED = re.compile(r"(\$?)\{([A-Za-z_]\w*)\}")
 _ELSEWHERE = ("/", "\\", "..", "\0")
+_LEAST_HIDDEN = 4
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 _BINS = "{ from = 0, to = 100, bins = 20 }"
@@ -244,6 +248,7 @@ class PlanText:
     path: Path  # where it is
     text: str  # what it holds
     values: Mapping[str, str]  # what placeholders stand for, by name
+    read: dict[str, str] = field(default_factory=dict)  # hashes of public files that it names
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +310,8 @@ class Section:
         """Return so many of some keys, one within the other, as there are in the plan."""
         return next(keys[:n] for n in range(len(keys), -1, -1) if holds(self.table, keys[:n]))
 
-    def fill_text(self, key: str, text: str, **more: str) -> str:
-        """Put the values of placeholders such as {month} into a text."""
+    def fill_text(self, key: str, text: str, *, environment: bool = False, **more: str) -> str:
+        """Put the values of placeholders such as {month} into a text, and those of ${NAME}."""
         values = {**self.source.values, **more}
         names = _PLACEHOLDER.findall(text)
         if names and len(text) + sum(len(values.get(one, "")) for one in names) > _MOST_FILLED:
@@ -314,13 +319,37 @@ class Section:
             raise self.error(f"must have {most}.", key)
 
         def value(match: re.Match[str]) -> str:
-            name = match[1]
+            dollar, name = match.groups()
+            if dollar:
+                return self._variable(key, name, allowed=environment)
             if name in values:
                 return values[name]
             way = f"give --set {name}=..., or {name} = ... under [values]."
             raise self.error(f"{match[0]} has no value: {way}{did_you_mean(name, values)}", key)
 
-        return _PLACEHOLDER.sub(value, text)
+        return _FILLED.sub(value, text)
+
+    def _variable(self, key: str, name: str, *, allowed: bool) -> str:
+        """Return the value of a variable of the environment, which is never shown."""
+        if not allowed:
+            rule = "stands for a variable of the environment, in paths and in filesystem alone"
+            raise self.error(f"${{{name}}} {rule}.", key)
+        value = os.environ.get(name, "")
+        if len(value) < _LEAST_HIDDEN:
+            least = f"at least {_LEAST_HIDDEN} characters, so that it can be kept out of messages"
+            raise self.error(f"${{{name}}} must be set in the environment, to {least}.", key)
+        hide(value, f"${{{name}}}")
+        return value
+
+    def path(self, key: str, text: str, **more: str) -> Path:
+        """Return a path of the plan, which starts from its folder or ~, filled in."""
+        filled = Path(self.fill_text(key, text, environment=True, **more))
+        if not text.startswith("~/"):  # no value of a placeholder leads to a home
+            return self.source.path.parent / filled
+        try:
+            return filled.expanduser()
+        except RuntimeError:
+            raise self.error(f"{text!r:.200} has a ~ that stands for no folder.", key) from None
 
     def text(self, key: str) -> str | None:
         """Return a text with its placeholders filled in; `None` where it is not given."""

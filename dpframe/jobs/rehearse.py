@@ -15,6 +15,7 @@ from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
 from dpframe.jobs.data import Data
 from dpframe.jobs.job import Job
+from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.run_job import Tried, ledger_now, preview_job, release_job
 from dpframe.jobs.stopping import unspent
 from dpframe.ledger.ledger import Ledger
@@ -72,7 +73,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
             job,
             data=_stored(job.data, frame, place),
             files=files,
-            ledger=place / "made-up.ledger",
+            ledger=LedgerPlace(place / "made-up.ledger"),
             budget=None,
         )
         with seeded_noise(made.seed, folder=folder):
@@ -103,7 +104,7 @@ def _check_folder(job: Job, folder: Path) -> None:
     """Check that nothing of a plan is in a folder, and the folder is not in its data."""
     inside = folder.resolve()
     files = [path for paths in job.files.values() for path in paths]
-    for path in (job.source.path, job.ledger, *job.data.paths, *files):
+    for path in (job.source.path, *job.ledger.files, *job.data.paths, *files):
         place = path.resolve()
         if place.is_relative_to(inside):
             raise _wrong_folder(f"{folder} is where the plan keeps {path}. Name another folder.")
@@ -227,4 +228,4 @@ def _stored(data: Data, frame: pd.DataFrame, folder: Path) -> Data:
         frame.to_feather(place)
     else:
         frame.to_parquet(place)
-    return replace(data, paths=(place,), given=False)
+    return replace(data, places=(place,), filesystem=None, given=False)

@@ -3,15 +3,18 @@
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpframe.certificates.json_records import ExcessError, check_json
+from dpframe.errors import DPFrameError
 from dpframe.files.csv import read_csv, sidecar_of
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.store import is_url, store_at
 
 _METADATA = (b"PANDAS_ATTRS", b"pandas")
 _MOST_BYTES = 1 << 26  # below, a file may be packed as tightly as it likes
@@ -181,8 +184,40 @@ def read_released(path: Path) -> pd.DataFrame:
     return reader(path)
 
 
-def opened_ledger(path: Path) -> Ledger:
+@dataclass(frozen=True, slots=True)
+class LedgerPlace:
+    """Where a ledger is: a file, or, as a text, the URL of a database, which is not shown whole."""
+
+    given: Path | str
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file, if it is one."""
+        return (self.given,) if isinstance(self.given, Path) else ()
+
+    def exists(self) -> bool:
+        """Whether it was made."""
+        given = self.given
+        return given.exists() if isinstance(given, Path) else store_at(given).exists()
+
+    def __str__(self) -> str:
+        """Show it without a password."""
+        try:
+            return str(self.given) if isinstance(self.given, Path) else store_at(self.given).place
+        except DPFrameError:  # whoever opens it is told
+            return "the ledger"
+
+
+def ledger_place(text: str) -> LedgerPlace:
+    """Read where a ledger is."""
+    return LedgerPlace(text if is_url(text) else Path(text))
+
+
+def opened_ledger(place: LedgerPlace) -> Ledger:
     """Open a ledger that is there."""
+    path = place.given
+    if not isinstance(path, Path):
+        return Ledger(path)
     _check_is_there(path)
     if not is_ledger(path):
         why = "it is not a ledger of dpframe in the format of this version"

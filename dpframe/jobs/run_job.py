@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import check_places, rescue_frames, try_to_write, write_all
 from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
+from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
-from dpframe.ledger.ledger import Ledger, copy_in_memory
+from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger, copy_in_memory
 from dpframe.ledger.parts import is_text
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
@@ -33,6 +34,7 @@ from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
 _PREVIEWED = (*AmountOptions.__annotations__, "mechanism", "part")
+_TIMES = ("time", "times")
 _CLEAR = (
     errors.AlreadyReleasedError,
     errors.BudgetExceededError,
@@ -75,6 +77,8 @@ def preview_job(
     What depends on rows are the released numbers alone, so that the rest can be seen without any:
     cost, errors, groups, and whether the files can be written.
     """
+    if with_data:
+        job = replace(job, data=job.data.expanded())
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
     stored = job.data.stored_types() if with_data else Stored(_named_columns(job), job.data.types)
@@ -83,35 +87,69 @@ def preview_job(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = ledger_now(job, here=with_data)
-        declared = _declare(job, frame, copy_in_memory(ledger), stored.types)
+        name = job.options["name"]
+        run = _run_of(job, ledger)
+        tried = copy_in_memory(ledger).of_plan(job.digest, name)
+        declared = _declare(job, frame, tried, stored.types)
         _check_agreement(job, stored.types, declared)
-        ledger.check_name(job.options["name"])
+        tried.check_name(name)
         try:
             spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
-            table = preview(frame, job.queries, **spend, rows=rows)
-            fits = bool(table["fits"].all())
+            if not job.is_alone:
+                spend["rows"] = rows  # of queries whose errors depend on them
+            table = preview(frame, job.request, **spend)
+            # of what is looked for, the first row has the mechanism that is used
+            fits = bool(table["fits"].iloc[0] if job.is_alone else table["fits"].all())
             notes = check_places(job, overwrite=overwrite, here=with_data)
             if fits:
-                released = by_table(release(frame, job.queries, **job.options), job.queries)
-                try_to_write(job, released, here=with_data)
+                try_to_write(job, _released(job, frame), here=with_data)
         except _CLEAR:
             raise
         except errors.DPFrameError as error:
             raise _place_error(job, error) from None
     declared = declared.in_part(job.options["part"])
-    asked: Any = in_part(frame, declared, job.queries)
+    asked: Any = in_part(declared, job.queries)
     needed = job.data.columns_for(stored.labels, declared, asked.values())
+    if stored.scan is not None and declared.unit_columns:
+        stored.scan.check_room(needed, [query.condition for query in asked.values()])
+    notes += [] if run is None else [_begins_again(run)]
     return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
 
 
-def release_job(job: Job, *, overwrite: bool = False) -> Done:
-    """Try a job, read the data, release in one charge, and write the files."""
+def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
+    """Return what became of an earlier run of the same name, which must have had the same plan."""
+    name = job.options["name"]
+    run = ledger.run_of(name)
+    if run is not None and run.entry.plan != job.digest:
+        whose = "without a plan" if run.entry.plan is None else "by another plan"
+        why = f"{name!r} was released {whose}, at {run.entry.released_at}, and is not done by this"
+        way = "Nothing was spent. Give another name, or put back the plan that it was."
+        raise job.plan.section("release").error(f"{why} one. {way}", "name")
+    return run
+
+
+def _begins_again(run: ChargedRun) -> str:
+    """Say that a run costs nothing, and how often one still will."""
+    left = MOST_AGAIN - run.again
+    return (
+        f"a run of this name was charged at {run.entry.released_at} and ended before its noise: "
+        f"it begins again, and is charged nothing. So it may {left} more {_TIMES[left > 1]}."
+    )
+
+
+def release_job(
+    job: Job, *, overwrite: bool = False, begin: Callable[[], object] = lambda: None
+) -> Done:
+    """Try a job, say that it begins, read the data, release in one charge, and write the files."""
+    job = replace(job, data=job.data.expanded())
     tried = preview_job(job, overwrite=overwrite)
     ledger = _opened_ledger(job, job.ledger)
+    begin()
     frame = job.data.frame(tried.needed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
-        _declare(job, frame, ledger, tried.types)
+        charged = ledger.of_plan(job.digest, job.options["name"])
+        _declare(job, frame, charged, tried.types)
         frames = _release_job(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
     lost = failed and seam.seen() is None  # in a test, nothing was paid for
@@ -124,7 +162,7 @@ def release_job(job: Job, *, overwrite: bool = False) -> Done:
 def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFrame]:
     """Release; whatever ends this after the charge is a `ReleaseError`."""
     try:
-        frames = by_table(release(frame, job.queries, **job.options), job.queries)
+        frames = _released(job, frame)
         set_stage(Stage.SPENT)
     except errors.ReleaseError:
         set_stage(Stage.SPENT)
@@ -140,6 +178,12 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
     else:
         return frames
     raise errors.ReleaseError(f"the release was ended after its amount was charged: {ended}.")
+
+
+def _released(job: Job, frame: Frame) -> dict[str, pd.DataFrame]:
+    """Release what a job asks for, and return its tables by name."""
+    made: Any = release(frame, job.request, **job.options)
+    return by_table({name: made for name in job.queries} if job.is_alone else made, job.queries)
 
 
 def _may_be_charged(ledger: Ledger, name: str) -> bool:
@@ -225,25 +269,29 @@ def ledger_now(job: Job, *, here: bool) -> Ledger:
         return copy_in_memory(_opened_ledger(job, job.ledger))
     with temporary_folder("dpframe-ledger-") as folder:
         copy = folder / "copy.ledger"
-        if job.ledger.is_file():
-            shutil.copyfile(job.ledger, copy)
-        return copy_in_memory(_opened_ledger(job, copy))
+        for file in job.ledger.files:
+            if file.is_file():
+                shutil.copyfile(file, copy)
+            return copy_in_memory(_opened_ledger(job, LedgerPlace(copy)))
+    return copy_in_memory(_opened_ledger(job, job.ledger))
 
 
-def _opened_ledger(job: Job, place: Path) -> Ledger:
+def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
     """Open the ledger, or a copy, which must be there: a new one would forget what was spent."""
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
         raise error(f"there is no ledger {path}. {_to_make(job)}", "path")
-    try:
-        sound = place.is_file() and is_ledger(place)
-    except PermissionError:
-        raise error(f"{path} must be readable and writable: ask for the right.", "path") from None
-    if not sound:
-        raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
-    if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
-        raise error(f"{path} and its folder must be writable.", "path")
-    ledger = Ledger(place)
+    for place in where.files:
+        try:
+            sound = place.is_file() and is_ledger(place)
+        except PermissionError:
+            wrong = f"{path} must be readable and writable: ask for the right."
+            raise error(wrong, "path") from None
+        if not sound:
+            raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
+        if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
+            raise error(f"{path} and its folder must be writable.", "path")
+    ledger = Ledger(where.given)
     if job.part is not None and job.part != ledger.part:
         raise error(f"must be that of {path}, {ledger.part!r}, got {job.part!r:.200}.", "part")
     if job.budget is not None and job.budget != ledger.budget:

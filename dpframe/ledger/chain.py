@@ -1,9 +1,10 @@
 """Entries of a ledger, as exact text, chained by hash.
 
 Each row of a ledger has a number, a body and a hash: row 0 is the header, with the budget and the
-pots that were settled for it; one says whom the ledger protects, once a frame is declared; the
-others are entries. The hash of a row is SHA-256 of the hash before it and the body, which is
-canonical JSON with exact fractions as text.
+pots that were settled for it; one says whom the ledger protects, once a frame is declared; some
+say of a run of a plan that it was begun again, or that its noise is about to be drawn, or where the
+ledger was moved; the others are entries. The hash of a row is SHA-256 of the hash before it and the
+body, which is canonical JSON with exact fractions as text.
 """
 
 import json
@@ -16,13 +17,13 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
-from dpframe.ledger.log import Entry, Log
+from dpframe.ledger.log import Entry, Log, RunMark
 from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, may_be_part
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, SpendKind, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, PotsOfParts, Priced, settle_pots
 
-FORMAT = 3
+FORMAT = 4
 """Version of what rows mean."""
 
 _START = "0" * 64
@@ -32,6 +33,8 @@ _MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, Re
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
 _LONGEST = 100_000  # characters of a fraction: longer ones take seconds to reduce
 _LOSSES = ("epsilon", "mu_squared", "delta")
+_MOVES = ("leaving", "left", "arrived")
+_MARKS = ("again", "noise", *_MOVES)
 _MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13
 
 
@@ -70,6 +73,8 @@ class Chain:
         What was charged to one part alone, by part.
     fullest
         The states of parts beside which least fits.
+    moved
+        What was said last of a move; `None`: it was never moved.
     """
 
     ledger_id: str
@@ -82,11 +87,24 @@ class Chain:
     part: str | None = None
     parts: PartStates = field(default_factory=PartStates)
     fullest: Fullest = field(default_factory=Fullest, compare=False)
+    moved: RunMark | None = None
+
+    @property
+    def moved_to(self) -> str | None:
+        """Where a ledger is that left; `None`: it is here."""
+        moved = self.moved
+        return None if moved is None or moved.what == "arrived" else moved.release_id
+
+    @property
+    def rows_that_left(self) -> int:
+        """Number of rows until a ledger was closed to be moved, what closed it included."""
+        assert self.moved is not None  # noqa: S101  # it is closed
+        return self.moved.number + (self.moved.what == "leaving")
 
     @property
     def entry_hashes(self) -> tuple[str, ...]:
         """Hashes of the entries alone."""
-        other = {0, self.protected_in}
+        other = {0, self.protected_in, *(mark.number for mark in self.log.marks)}
         return tuple(one for number, one in enumerate(self.log.hashes) if number not in other)
 
     @classmethod
@@ -145,6 +163,7 @@ class Chain:
             If one does not.
         """
         seen, head, entries, hashes = self, self.log.head, [], []
+        marks: list[RunMark] = []
         by_part = self.part is not None
         for number, (given, body, own) in enumerate(rows, start=self.log.rows):
             if given != number or own != _hash(head, body):
@@ -156,22 +175,43 @@ class Chain:
                     if end != len(body):
                         raise ValueError
                     protected = Protected.in_row(read)
-                    if protected is None:
-                        entry = _entry_of(read, by_part=by_part)
-                    else:
+                    if protected is not None:
                         seen = seen._protecting(protected, number)
+                    elif (mark := _mark_in(read, number)) is not None:
+                        marks.append(mark)
+                    else:
+                        entry = _entry_of(read, by_part=by_part)
                 except _MISREAD as error:
                     raise LedgerError(_unreadable(where, number)) from error
             if entry is not None:
                 entries.append(entry)
             head = own
             hashes.append(head)
-        return seen._grown(hashes, entries) if hashes else self
+        return seen._grown(hashes, entries, marks) if hashes else self
 
     def with_entry(self, entry: Entry) -> tuple["Chain", Row]:
         """Append an entry."""
         row = self._row(_json_of(entry))
         return self._grown([row.hash], [entry]), row
+
+    def with_mark(self, what: str, release_id: str) -> tuple["Chain", Row]:
+        """Append what becomes of a run that was charged before, or of the ledger."""
+        row = self._row({what: release_id})
+        return self._grown([row.hash], [], [RunMark(row.number, what, release_id)]), row
+
+    def before(self, release_id: str) -> "Chain":
+        """Return the ledger as it was when a release was charged, to plan with."""
+        entries = self.log.entries
+        place = next(at for at, entry in enumerate(entries) if entry.release_id == release_id)
+        made = replace(
+            self,
+            log=Log(),
+            pots=Pots(self.pots.pots, self.pots.whole, exact(self.budget.discovery)),
+            shares=Fraction(0),
+            parts=PartStates(),
+            fullest=Fullest(),
+        )
+        return made._grown(self.log.hashes, entries[:place])
 
     def _row(self, content: dict[str, Any]) -> Row:
         """Make the row that follows."""
@@ -192,14 +232,17 @@ class Chain:
         shares = max(one.shares for one in states)
         return PotsOfParts.of([one.pots for one in states]), self.shares + shares
 
-    def _grown(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Chain":
+    def _grown(
+        self, hashes: Sequence[str], entries: Sequence[Entry], marks: Sequence[RunMark] = ()
+    ) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
-        log, pots, shares = self.log.plus(hashes, entries), self.pots, self.shares
+        log, pots, shares = self.log.plus(hashes, entries, marks), self.pots, self.shares
+        moved = next((one for one in reversed(marks) if one.what in _MOVES), self.moved)
         charged = _count(pots, entries)
         if None in charged:
             pots, shares = _fill(pots, shares, charged.pop(None))
         if self.part is None:
-            return replace(self, log=log, pots=pots, shares=shares)
+            return replace(self, log=log, pots=pots, shares=shares, moved=moved)
         changed: dict[Part, Filled] = {}
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
         for part, own in charged.items():
@@ -220,6 +263,7 @@ class Chain:
             shares=shares,
             parts=self.parts.plus(changed),
             fullest=Fullest(self.fullest, changed),
+            moved=moved,
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
@@ -328,6 +372,16 @@ def _json_of(entry: Entry) -> dict[str, Any]:
     }
 
 
+def _mark_in(read: dict[str, Any], number: int) -> RunMark | None:
+    """Read what a row says of a run; `None` if that is none of its subjects."""
+    what = next(iter(read), None)
+    if what not in _MARKS:
+        return None
+    if len(read) != 1 or type(read[what]) is not str:
+        raise TypeError
+    return RunMark(number, what, read[what])
+
+
 def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:
     return _entry(_first_of(read), _own_of(read), _last_of(read), by_part=by_part)
 
@@ -352,24 +406,25 @@ def _entry_by_pieces(body: str, *, by_part: bool) -> Entry | None:
 
 def _entry(first: "_First", own: Sequence[Any], last: "_Last", *, by_part: bool) -> Entry:
     columns, frame, loss, mechanism = first
-    name, note, part, release_id, released_at = own
+    name, note, part, plan, release_id, released_at = own
     spend, unit, user, what = last
     if not (
         type(release_id) is type(released_at) is str
         and (name is None or type(name) is str)
         and (note is None or type(note) is str)
+        and (plan is None or type(plan) is str)
     ):
         raise TypeError
     if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
     texts = release_id, released_at, what, mechanism
-    return Entry(*texts, spend, loss, name, note, user, frame, unit, columns, part)
+    return Entry(*texts, spend, loss, name, note, user, frame, unit, columns, part, plan)
 
 
 _First: TypeAlias = tuple[tuple[str, ...], str | None, PrivacyLoss, str]
 _Last: TypeAlias = tuple[Spend, str | None, str | None, str]
 _FIRST = frozenset(("columns", "frame", "loss", "mechanism"))
-_OWN = frozenset(("name", "note", "part", "release_id", "released_at"))
+_OWN = frozenset(("name", "note", "part", "plan", "release_id", "released_at"))
 _LAST = frozenset(("spend", "unit", "user", "what"))
 _AS_GIVEN = (_FIRST | _OWN | _LAST) - {"loss", "spend"}
 _own_of = itemgetter(*sorted(_OWN))

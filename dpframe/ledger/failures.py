@@ -53,9 +53,14 @@ def of_system(path: Path, error: OSError) -> LedgerError:
 def charged_perhaps(where: str) -> ReleaseError:
     """Say that a disk failed when a charge was on it, or may have been."""
     return ReleaseError(
-        f"{where} cannot be used: its disk failed at the end of a charge. Take the amount as "
-        "spent, unless ledger.entries shows that it is not; nothing was released."
+        f"{where} cannot be used: its disk, or the way to it, failed at the end of a charge. Take "
+        "the amount as spent, unless ledger.entries shows that it is not; nothing was released."
     )
+
+
+def noise_not_noted(where: str) -> ReleaseError:
+    """Say that a run ends before its noise, which is drawn only where that is on disk."""
+    return ReleaseError(f"{where} cannot be used to note that noise is about to be drawn")
 
 
 def is_damage(error: Exception) -> bool:

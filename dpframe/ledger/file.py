@@ -13,7 +13,7 @@ import contextlib
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 from urllib.parse import quote
@@ -69,7 +69,17 @@ class LedgerFile:
         self.left: Mark | None = None
         """How the file looked after it was last used; `None` where that does not tell."""
 
-    def looks_like(self, left: Mark | None) -> bool:
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return str(self.path)
+
+    @property
+    def address(self) -> str:
+        """The path that opens it again."""
+        return self.place
+
+    def looks_like(self, left: object) -> bool:
         """Whether nobody wrote to the file since it looked so, as writers count who mean no harm.
 
         What else was done to it is found by whoever reads it.
@@ -84,16 +94,20 @@ class LedgerFile:
         except OSError:  # whoever reads it says what is wrong
             return False
 
+    def exists(self) -> bool:
+        """Whether something is there."""
+        return os.path.lexists(self.path)
+
     def check_new(self, *, taken: bool = False) -> None:
         """Refuse a path where something is already, or in no folder."""
-        if taken or os.path.lexists(self.path):
+        if taken or self.exists():
             raise LedgerError(self._taken_error(), parameter="path")
         if not os.path.isdir(self.path.parent):
             why = f"the folder of the ledger {self.path} does not exist. Create it first."
             raise LedgerError(why, parameter="path")
 
-    def create(self, header: Row) -> None:
-        """Create the file with its header: all at once, or not at all.
+    def create(self, rows: Sequence[Row]) -> None:
+        """Create the file with its first rows: all at once, or not at all.
 
         Raises
         ------
@@ -105,7 +119,7 @@ class LedgerFile:
         draft = self.path.with_name(f"{uuid4().hex}.new")
 
         def write(_: int) -> None:
-            self._transaction(draft, "EXCLUSIVE", lambda opened: _write_form(opened, header))
+            self._transaction(draft, "EXCLUSIVE", lambda opened: _write_form(opened, rows))
 
         try:
             locks.with_locked_file(draft, write, new=True)
@@ -357,8 +371,8 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _write_form(connection: sqlite3.Connection, header: Row) -> None:
+def _write_form(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
     pragmas = f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {FORMAT}"
     for statement in (*pragmas, *_SCHEMA):
         connection.execute(statement)
-    connection.execute("INSERT INTO chain VALUES (?, ?, ?)", header)
+    connection.executemany("INSERT INTO chain VALUES (?, ?, ?)", rows)

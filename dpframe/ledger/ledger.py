@@ -13,22 +13,29 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dpframe import errors
 from dpframe.arguments import check_release_name, is_unicode
 from dpframe.calls import with_keywords
-from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, a_type, quote
+from dpframe.errors import (
+    BudgetExceededError,
+    DeclarationError,
+    LedgerError,
+    ReleaseError,
+    a_type,
+    quote,
+)
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.failures import charged_perhaps
-from dpframe.ledger.file import LedgerFile, Mark
+from dpframe.ledger.failures import charged_perhaps, noise_not_noted
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus, refusal
+from dpframe.ledger.store import Store, store_at
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, float_below, round_up
 
@@ -40,6 +47,56 @@ def refuse_repeated(name: str | None, seen: Chain) -> None:
         wrong = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}"
         way = "nothing was charged. If this is another release, give it another name."
         raise errors.AlreadyReleasedError(f"{wrong}: {way}", parameter="name", value=name)
+
+
+def refuse_moved(seen: Chain, where: str) -> None:
+    """Refuse to append where a ledger was before it was moved."""
+    if seen.moved_to is not None:
+        why = f"{where} was moved to {seen.moved_to}: nothing was charged."
+        raise LedgerError(f"{why} Open that one.", parameter="path")
+
+
+MOST_AGAIN = 3
+"""How often a run that was charged may begin again: each time, a crash may tell of the data."""
+
+
+class ChargedRun(NamedTuple):
+    """What became of a release that was charged."""
+
+    entry: Entry  # its charge
+    again: int  # how often it was begun again
+    had_noise: bool  # whether its noise was drawn, or may have been
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether it is charged nothing if it begins again."""
+        return not self.had_noise and self.again < MOST_AGAIN
+
+
+_OF_FIRST_RUN = ("release_id", "released_at", "user", "note")
+"""What the entry of a run has from its first beginning."""
+
+
+def refuse_again(entry: Entry, seen: Chain) -> None:
+    """Refuse to begin a run again that is another one, or whose noise may have been drawn."""
+    name = quote(entry.name)
+    if seen.log.with_id(entry.release_id) != entry:
+        why = f"name={name} was charged for a release that was planned otherwise:"
+    elif seen.log.times_marked("noise", entry.release_id):
+        why = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}:"
+    elif seen.log.times_marked("again", entry.release_id) >= MOST_AGAIN:
+        why = f"name={name} ended before its noise {MOST_AGAIN + 1} times, and begins no more:"
+    else:
+        return
+    way = "nothing was charged. If this is another release, give it another name."
+    raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
+
+
+def refuse_second_noise(entry: Entry, seen: Chain) -> None:
+    """Refuse to draw noise where another run of the same charge did, or may have."""
+    if seen.log.times_marked("noise", entry.release_id):
+        why = f"another run of name={quote(entry.name)} drew the noise of this charge meanwhile"
+        raise ReleaseError(why)
 
 
 def refuse_recorded(release_id: str, seen: Chain) -> None:
@@ -142,10 +199,13 @@ class Ledger:
     older copy: write `head` down elsewhere, and look it up in `to_frame()`. The file must be on a
     disk of this computer, not on a network share.
 
+    For several machines, `postgresql://host/database?ledger=visits` in place of a path names a
+    table in PostgreSQL, with the same promises; the extra `postgres` is needed.
+
     Parameters
     ----------
     path
-        The file, which must be there. `None`: in memory.
+        The file, or the URL of a database; it must be there. `None`: in memory.
     budget
         The total budget of everything charged to this ledger. Beside a path it may be left out, and
         must be that of the file.
@@ -179,25 +239,29 @@ class Ledger:
         _check_column(part)
         self._whole: Ledger | None = None
         self._of_part: Part | None = None
+        self.plan: str | None = None
+        self._earlier: Entry | None = None
+        self._as_planned: Chain | None = None
         self._lock = OneAtATime()
-        self._left: Mark | None = None
+        self._left: object = None
         self._made_in = test = seam.seen()
-        self._file = file = None if path is None else LedgerFile(_checked_path(path))
-        made: Ledger | None = None if file is None or test is None else test.ledger_at(file.path)
+        self._store: Store | None = None if path is None else store_at(path)
+        store = self._store
+        made: Ledger | None = None if store is None or test is None else test.ledger_at(store.place)
         if made is not None:
             self._seen: Chain = made._seen
-        elif file is not None:
+        elif store is not None:
             with _no_garbage():
-                rows = self._lock.hold(lambda _: file.all_rows())
-                self._seen = Chain.of_rows(rows, str(self.path))
-            self._left = file.left
+                rows = self._lock.hold(lambda _: store.all_rows())
+                self._seen = Chain.of_rows(rows, store.place)
+            self._left = store.left
         elif budget is not None:
             self._seen, _ = Chain.start(seam.new_id(), budget, part)
         if part is not None and part != self.part:
-            rule = f"must be that of the ledger {self.path}, {quote(self.part)}"
+            rule = f"must be that of {self._where()}, {quote(self.part)}"
             raise DeclarationError.about("part", rule, part, "Leave part= out.")
         if budget is not None and budget != self.budget:
-            rule = f"must be that of the ledger {self.path}, {self.budget}"
+            rule = f"must be that of {self._where()}, {self.budget}"
             shown = f"budget {rule}, got {budget}. Leave budget= out, or choose another path."
             raise DeclarationError(shown, parameter="budget", value=budget)
 
@@ -211,7 +275,7 @@ class Ledger:
         Parameters
         ----------
         path
-            The file, in a folder that is there.
+            The file, in a folder that is there; or the URL of a database.
         budget
             The total budget of everything charged to it.
         part
@@ -238,19 +302,19 @@ class Ledger:
         _check_budget(budget)
         _check_column(part)
         _, header = Chain.start(seam.new_id(), budget, part)
-        file = LedgerFile(_checked_path(path))
+        store = store_at(path)
         test = seam.current()
         if test is not None:
-            file.check_new(taken=test.ledger_at(file.path) is not None)
-            test.make_ledger(file.path, cls(budget=budget, part=part))
+            store.check_new(taken=test.ledger_at(store.place) is not None)
+            test.make_ledger(store.place, cls(budget=budget, part=part))
         else:
-            OneAtATime().hold(lambda _: file.create(header))
+            OneAtATime().hold(lambda _: store.create([header]))
         return cls(path, budget=budget, part=part)
 
     @property
     def path(self) -> Path | None:
-        """Where the file is; `None` for a ledger in memory."""
-        return None if self._file is None else self._file.path
+        """Where the file is; `None` for a ledger in memory, or in a database."""
+        return None if self._store is None else self._store.path
 
     @property
     def budget(self) -> Budget:
@@ -303,7 +367,8 @@ class Ledger:
         DeclarationError
             If it is no name.
         """
-        refuse_repeated(check_release_name(name), self._look())
+        if self._earlier is None or self._earlier.name != check_release_name(name):
+            refuse_repeated(check_release_name(name), self._look())
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.
@@ -323,18 +388,53 @@ class Ledger:
         LedgerError
             If the file cannot be written, or was changed.
         ReleaseError
-            If the disk failed when the entry was on it, or may have been: it counts as spent.
+            If the disk failed, or a connection ended, when the entry was there, or may have been:
+            it counts as spent.
         """
         if not isinstance(entry, Entry):
             why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
             way = "Releases charge the ledger of their frame by themselves."
             raise DeclarationError(f"{why} {way}", parameter="entry")
+        if self._as_planned is not None:
+            self._append(lambda seen: _decide_again(seen, entry))
+            self._as_planned, _ = self._as_planned.with_entry(entry)
+            return
         try:
             self._append(lambda seen: self._decide(seen, entry))
         except errors.LedgerDiskError as error:
             if not self._may_hold(entry):
                 raise
             raise charged_perhaps(self._where()) from error
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether it is charged for a run that was charged before."""
+        return self._earlier is not None
+
+    def as_charged(self, entry: Entry) -> Entry:
+        """Return an entry as it was charged, if it is that of a run that begins again."""
+        known = self._earlier
+        if known is None:
+            return entry
+        recorded = {one: getattr(known, one) for one in _OF_FIRST_RUN}
+        return replace(entry, **recorded)
+
+    def note_noise(self, entry: Entry) -> None:
+        """Record that noise for an entry is about to be drawn, if a plan asked for it: once.
+
+        A run that ended before this row can begin again; none can after it.
+
+        Raises
+        ------
+        ReleaseError
+            If another run of the same charge was quicker, or the row cannot be written.
+        """
+        if entry.plan is None:
+            return
+        try:
+            self._append(lambda seen: _decide_noise(seen, entry))
+        except LedgerError as error:
+            raise noise_not_noted(self._where()) from error
 
     def _may_hold(self, entry: Entry) -> bool:
         """Whether an entry is in the file, or nobody can tell."""
@@ -367,13 +467,69 @@ class Ledger:
                 value=protected.unit,
             )
 
-    def _append(self, decide: Callable[[Chain], tuple[Chain, Row | None]]) -> None:
-        """Append the row that is decided on in view of all others, while nobody else appends."""
+    def copy_to(self, path: str | os.PathLike[str]) -> "Ledger":
+        """Move a ledger: copy all its rows to a new place, and close it here.
+
+        It is moved once: a row here says where it went, and nothing more is charged here; what was
+        released is still found. A copy that was cut short charges nothing at either place: call it
+        again with the same path, and it goes on.
+
+        Parameters
+        ----------
+        path
+            A new file, or the URL of a new table, as `Ledger.create` takes it.
+
+        Returns
+        -------
+        Ledger
+            The ledger at its new place.
+
+        Raises
+        ------
+        LedgerError
+            If it was moved elsewhere, is in memory, or the new place cannot be used.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     old = Ledger.create(f"{folder}/old.ledger", budget=Budget(epsilon=1))
+        ...     new = old.copy_to(f"{folder}/new.ledger")
+        ...     new.ledger_id == old.ledger_id
+        True
+        """
+        source = self if self._whole is None else self._whole
+        if source._store is None or seam.current() is not None:
+            rule = "a ledger that is in memory, or that a test has, cannot be moved."
+            raise LedgerError(f"{rule} Make one: dpf.Ledger.create(path, budget=...).")
+        here, there = source._store, store_at(path)
+        if source._look().moved_to is None:
+            there.check_new()
+        source._append(lambda seen: _leave(seen, there.place, source._where()), closed=True)
+        rows = here.all_rows()[: source._seen.rows_that_left]
+        # while nobody else appends: two that copy at once make one copy
+        source._append(lambda seen: _hand_over(seen, there, rows), closed=True)
+        moved = Ledger(path)
+        moved._append(lambda seen: _arrive(seen, here.place, rows[-1]), closed=True)
+        return moved
+
+    def _append(
+        self, decide: Callable[[Chain], tuple[Chain, Row | None]], *, closed: bool = False
+    ) -> None:
+        """Append the row that is decided on in view of all others, while nobody else appends.
+
+        Where the ledger was moved away, that is refused, unless it may be `closed`.
+        """
         with seam.Hold(seam.current()):  # refuses threads that a test does not see
             charged = self._in_use()
         if charged is not self:
-            charged._append(decide)
+            charged._append(decide, closed=closed)
             return
+
+        def decide_here(seen: Chain) -> tuple[Chain, Row | None]:
+            if not closed:
+                refuse_moved(seen, self._where())
+            return decide(seen)
 
         def append(again: bool) -> None:
             if again:
@@ -381,13 +537,14 @@ class Ledger:
                     f"{self._where()} is in use by this very thread, which a signal has "
                     "interrupted: nothing was charged. Release after the signal was handled."
                 )
-            if self._file is None:
-                self._seen, _ = decide(self._seen)
+            if self._store is None:
+                self._seen, _ = decide_here(self._seen)
                 return
-            self._seen = self._file.append(  # now that it is on disk
-                *self._place(), lambda news: decide(self._seen.extend(news, str(self.path)))
+            place = self._store.place
+            self._seen = self._store.append(  # now that it is on disk
+                *self._last_row(), lambda news: decide_here(self._seen.extend(news, place))
             )
-            self._left = self._file.left
+            self._left = self._store.left
 
         self._lock.hold(append)
 
@@ -409,8 +566,8 @@ class Ledger:
         charged = self._in_use()
         if charged is not self:
             return charged._look()
-        if self._file is not None:
-            self._lock.hold(self._look_at_file)
+        if self._store is not None:
+            self._lock.hold(self._read_news)
         return self._seen
 
     @property
@@ -426,22 +583,22 @@ class Ledger:
         if self.is_of_another_test:
             why = f"{self._where()} was made inside a testing block that has ended:"
             raise LedgerError(f"{why} nothing was charged. Make one where it is used.")
-        if test is None or (self._made_in is not None and self._file is None):
+        if test is None or (self._made_in is not None and self._store is None):
             return self
         stand_in: Ledger = test.stand_in(self)
         return stand_in
 
-    def _look_at_file(self, again: bool) -> None:
-        if self._file is not None and not again:  # a signal handler is told what was last seen
-            news = self._file.rows_after(*self._place())
-            self._seen = self._seen.extend(news, str(self.path))
-            self._left = self._file.left
+    def _read_news(self, again: bool) -> None:
+        if self._store is not None and not again:  # a signal handler is told what was last seen
+            news = self._store.rows_after(*self._last_row())
+            self._seen = self._seen.extend(news, self._store.place)
+            self._left = self._store.left
 
-    def _glance_at_file(self, again: bool) -> None:
-        if self._file is not None and not again and not self._file.looks_like(self._left):
-            self._look_at_file(again)
+    def _glance_at_store(self, again: bool) -> None:
+        if self._store is not None and not again and not self._store.looks_like(self._left):
+            self._read_news(again)
 
-    def _place(self) -> tuple[int, str]:
+    def _last_row(self) -> tuple[int, str]:
         """Give number and hash of the last row seen."""
         return self._seen.log.rows - 1, self._seen.log.head
 
@@ -462,7 +619,7 @@ class Ledger:
         return self._status(self._look()) if part is None else self.of_part(part).status()
 
     def _status(self, seen: Chain) -> BudgetStatus:
-        return BudgetStatus.of(seen, self._of_part)
+        return BudgetStatus.of(self._as_planned or seen, self._of_part)
 
     def of_part(self, part: object) -> "Ledger":
         """Return the same ledger, whose status is that of one part of the data.
@@ -479,6 +636,38 @@ class Ledger:
         view._whole, view._of_part = self._whole or self, check_part(part)
         return view
 
+    def run_of(self, name: str) -> ChargedRun | None:
+        """Return what became of the release of a name; without a plan, it is never begun again."""
+        log = self._look().log
+        first = log.with_name(name)
+        if first is None:
+            return None
+        again, noise = (log.times_marked(what, first.release_id) for what in ("again", "noise"))
+        return ChargedRun(first, again, noise > 0 or first.plan is None)
+
+    def of_plan(self, plan: str, name: str) -> "Ledger":
+        """Return the same ledger, charged for a plan: its run begins again if it had no noise yet.
+
+        A run is charged once. If it ended before `note_noise`, then one of the same name and plan
+        is charged nothing, and is planned with what was left when the first one was charged; so
+        `MOST_AGAIN` times.
+
+        Parameters
+        ----------
+        plan
+            SHA-256 of the plan.
+        name
+            Name of the release.
+        """
+        view = object.__new__(Ledger)
+        vars(view).update(vars(self))
+        view._whole, view.plan = self._whole or self, plan
+        run = self.run_of(name)
+        if run is not None and run.entry.plan == plan and run.may_begin_again:
+            view._earlier = run.entry
+            view._as_planned = self._look().before(run.entry.release_id)
+        return view
+
     def glance(self) -> BudgetStatus:
         """Return the status to plan with: the file is read if others spent since the last look.
 
@@ -490,8 +679,8 @@ class Ledger:
             If the file was found to be changed, or cannot be used.
         """
         charged = self._in_use()
-        if charged._file is not None:
-            charged._lock.hold(charged._glance_at_file)
+        if charged._store is not None:
+            charged._lock.hold(charged._glance_at_store)
         return self._status(charged._seen)
 
     def last_status(self) -> BudgetStatus:
@@ -534,20 +723,23 @@ class Ledger:
         if seam.seen() is not None:
             why = "a ledger cannot be pickled or copied inside a testing block:"
             raise LedgerError(f"{why} another process would charge its file.")
-        if self._file is None:
+        if self._store is None:
             raise LedgerError(
                 "a ledger in memory cannot be copied or pickled: the copy would spend the budget "
                 "again. Keep it in a file, dpf.Ledger.create(path, budget=...), to share it."
             )
-        return _reopen, (str(self.path), self.ledger_id)
+        return _reopen, (self._store.address, self.ledger_id)
 
     def __repr__(self) -> str:
         """Show what it is, as of the last look."""
-        where = "in memory" if self._file is None else f"in {self.path}"
+        place = place_of(self)
+        where = "in memory" if place is None else f"in {place}"
         return f"<Ledger {where}: {self.budget}, {self._seen.log.releases} releases>"
 
     def _where(self) -> str:
-        return "the ledger of this frame" if self._file is None else f"the ledger {self.path}"
+        return (
+            "the ledger of this frame" if self._store is None else f"the ledger {self._store.place}"
+        )
 
 
 @contextmanager
@@ -560,6 +752,11 @@ def _no_garbage() -> Iterator[None]:
     finally:
         if looked:
             gc.enable()
+
+
+def place_of(ledger: Ledger) -> str | None:
+    """Return where the rows of a ledger are, as messages say it; `None`: in memory."""
+    return None if ledger._store is None else ledger._store.place
 
 
 def copy_in_memory(ledger: Ledger) -> Ledger:
@@ -585,6 +782,54 @@ def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | N
     return (seen, None) if seen.protected is not None else seen.with_protected(protected)
 
 
+def _leave(seen: Chain, place: str, where: str) -> tuple[Chain, Row | None]:
+    """Close a ledger that goes to a place; one that was closed may go on to the same."""
+    if seen.moved_to is None:
+        return seen.with_mark("leaving", place)
+    if seen.moved_to != place:
+        refuse_moved(seen, where)
+    return seen, None
+
+
+def _hand_over(seen: Chain, there: Store, rows: list[Row]) -> tuple[Chain, Row | None]:
+    """Copy what a ledger was when it was closed, once: what has left is never copied again."""
+    assert seen.moved is not None  # noqa: S101  # it is closed
+    if seen.moved.what == "left":
+        return seen, None
+    try:
+        there.create(rows)
+    except LedgerError:
+        if not _is_copied(there, rows):
+            raise
+    return seen.with_mark("left", there.place)
+
+
+def _is_copied(there: Store, rows: list[Row]) -> bool:
+    """Whether a copy that was cut short had made the new place."""
+    try:
+        return there.all_rows() == rows
+    except LedgerError:
+        return False
+
+
+def _arrive(seen: Chain, place: str, last: Row) -> tuple[Chain, Row | None]:
+    """Open a ledger at its new place, unless that was done before."""
+    if seen.log.hashes[last.number : last.number + 1] != (last.hash,):
+        raise LedgerError(f"it is another ledger than that of {place}: nothing was moved there.")
+    here = seen.log.rows - 1 > last.number
+    return (seen, None) if here else seen.with_mark("arrived", place)
+
+
+def _decide_again(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
+    refuse_again(entry, seen)
+    return seen.with_mark("again", entry.release_id)
+
+
+def _decide_noise(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
+    refuse_second_noise(entry, seen)
+    return seen.with_mark("noise", entry.release_id)
+
+
 def _check_budget(budget: object) -> None:
     if not isinstance(budget, Budget):
         why = f"budget must be a dpf.Budget, got {type(budget).__name__};"
@@ -598,24 +843,11 @@ def _check_column(part: object) -> None:
         raise DeclarationError.about("part", rule, part, 'For instance, part="week".')
 
 
-def _checked_path(path: object) -> Path:
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(text, str) or not text or "\0" in text:
-        way = "For a ledger in memory, give budget= alone."
-        raise DeclarationError.about("path", "must be the path of a file", path, way)
-    try:
-        os.fsencode(text)
-    except UnicodeEncodeError:
-        rule = f"path must be one that this system can write, got path={text!a}."
-        raise LedgerError(rule, parameter="path", value=text) from None
-    return Path(text)
-
-
 def _reopen(path: str, ledger_id: str) -> Ledger:
     """Open the file of a copied ledger."""
     ledger = Ledger(path)
     if ledger.ledger_id != ledger_id:
-        why = f"{path} is another ledger than the one that was copied:"
+        why = f"{place_of(ledger)} is another ledger than the one that was copied:"
         way = f"{ledger.ledger_id} instead of {ledger_id}. Put back the file of the latter."
         raise LedgerError(f"{why} {way}")
     return ledger

@@ -122,7 +122,8 @@ _BEYOND = 1 << 40  # a place behind the end of every file: Windows forbids to re
 _NUMBERS = itertools.count()
 _HELD: dict[int, "_Hold"] = {}  # by number of the lock
 _FORKING: dict[str, int] = {}  # the thread that forks
-_KEEPERS: dict[tuple[int, int, int], "_Opening"] = {}  # by file and thread, which alone uses it
+KEEPERS: dict[tuple[object, ...], object] = {}
+"""What is in use, by its place and the thread, which alone uses it."""
 
 
 def freed_surely(act: Callable[[], T], free: Callable[[], object]) -> T:
@@ -205,7 +206,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_begin_to_fork, after_in_parent=_FORKING.clear, after_in_child=_FORKING.clear
     )
-    os.register_at_fork(after_in_child=_KEEPERS.clear)  # no thread of the child holds a file
+    os.register_at_fork(after_in_child=KEEPERS.clear)  # no thread of the child holds a file
 
 
 class _Opening:
@@ -231,7 +232,7 @@ class _Opening:
             )
         self._key = found.st_dev, found.st_ino, threading.get_ident()
         _wait(handle, self._key, self.path)
-        _KEEPERS[self._key] = self
+        KEEPERS[self._key] = self
         return handle
 
     def close(self) -> None:
@@ -240,8 +241,8 @@ class _Opening:
             return
         try:
             _unlock(self._file.fileno())
-            if _KEEPERS.get(self._key) is self:
-                _KEEPERS.pop(self._key, None)  # a signal handler may have used the file just now
+            if KEEPERS.get(self._key) is self:
+                KEEPERS.pop(self._key, None)  # a signal handler may have used the file just now
         finally:
             self._file.close()
 
@@ -270,7 +271,7 @@ def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
     deadline = time.monotonic() + BUSY_SECONDS
     while not try_to_lock(handle):
-        if key in _KEEPERS:
+        if key in KEEPERS:
             raise LedgerError(
                 f"the ledger {path} is in use by this very thread, which a signal has interrupted: "
                 "nothing was charged. Ask for it after the signal was handled."

@@ -1,4 +1,4 @@
-"""Entries of a ledger and hashes of its rows, in lists that only grow.
+"""Entries of a ledger, what became of their runs, and hashes of its rows, in lists that only grow.
 
 Each state of a ledger looks at the beginning of the lists that it knows, so that a charge costs the
 same whatever was charged before.
@@ -7,6 +7,7 @@ same whatever was charged before.
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpframe.ledger.parts import Part
 from dpframe.privacy.amounts import PrivacyLoss, Spend
@@ -40,6 +41,9 @@ class Entry:
         The names of the frame and of its privacy unit, and the private columns read.
     part
         The part of the data that alone was read; `None`: all of them.
+    plan
+        SHA-256 of the plan file that it was made by, in hexadecimal; `None`: by none. Only these
+        can be run again.
     """
 
     release_id: str
@@ -55,19 +59,40 @@ class Entry:
     unit: str | None = None
     columns: tuple[str, ...] = ()
     part: Part | None = None
+    plan: str | None = None
+
+
+class RunMark(NamedTuple):
+    """A row about a run of a plan that was charged before, or about a move of the ledger.
+
+    Parameters
+    ----------
+    number
+        Number of the row.
+    what
+        "again": it was begun again, for nothing; "noise": its noise is about to be drawn. Of a
+        move: "leaving", "left", and "arrived", where the ledger is now.
+    release_id
+        Identifier of its release; of a move, the other place.
+    """
+
+    number: int
+    what: str
+    release_id: str
 
 
 class Log:
     """What a ledger recorded up to some row; later logs share its lists."""
 
-    __slots__ = ("_entries", "_hashes", "_ids", "_names", "_sizes")
+    __slots__ = ("_entries", "_hashes", "_ids", "_marks", "_names", "_sizes")
 
     def __init__(self) -> None:
         self._hashes: list[str] = []
         self._entries: list[Entry] = []
         self._ids: dict[str, int] = {}  # of releases, and where their entries are
         self._names: dict[str, int] = {}
-        self._sizes = 0, 0
+        self._marks: list[RunMark] = []
+        self._sizes = 0, 0, 0
 
     def __eq__(self, other: object) -> bool:
         """Compare what was charged."""
@@ -95,6 +120,15 @@ class Log:
     def releases(self) -> int:
         """Number of entries."""
         return self._sizes[1]
+
+    @property
+    def marks(self) -> Sequence[RunMark]:
+        """Rows about runs that were charged before."""
+        return self._marks[: self._sizes[2]]
+
+    def times_marked(self, what: str, release_id: str) -> int:
+        """Count the rows that say something of a run."""
+        return sum((one.what, one.release_id) == (what, release_id) for one in self.marks)
 
     @property
     def head(self) -> str:
@@ -128,32 +162,37 @@ class Log:
     def _at(self, place: int | None) -> Entry | None:
         return None if place is None or place >= self.releases else self._entries[place]
 
-    def plus(self, hashes: Sequence[str], entries: Sequence[Entry]) -> "Log":
-        """Add rows, some of which are entries."""
+    def plus(
+        self, hashes: Sequence[str], entries: Sequence[Entry], marks: Sequence[RunMark] = ()
+    ) -> "Log":
+        """Add rows, some of which are entries, or about runs."""
         grown = Log()
-        if (len(self._hashes), len(self._entries)) == self._sizes:
-            grown._hashes, grown._entries = self._hashes, self._entries
+        if (len(self._hashes), len(self._entries), len(self._marks)) == self._sizes:
+            grown._hashes, grown._entries, grown._marks = self._hashes, self._entries, self._marks
             grown._ids, grown._names = self._ids, self._names
         else:  # what was added before came to nothing
-            grown._add(self.hashes, self.entries)
-        grown._add(hashes, entries)
+            grown._add(self.hashes, self.entries, self.marks)
+        grown._add(hashes, entries, marks)
         return grown
 
     def apart(self) -> "Log":
         """Return the same with lists of its own: another ledger adds to them under another lock."""
-        return Log().plus(self.hashes, self.entries)
+        return Log().plus(self.hashes, self.entries, self.marks)
 
-    def _add(self, hashes: Sequence[str], entries: Sequence[Entry]) -> None:
+    def _add(
+        self, hashes: Sequence[str], entries: Sequence[Entry], marks: Sequence[RunMark]
+    ) -> None:
         first = len(self._entries)
         self._hashes.extend(hashes)
         self._entries.extend(entries)
+        self._marks.extend(marks)
         ids, names = self._ids, self._names
         for place, entry in enumerate(entries, start=first):
             ids.setdefault(entry.release_id, place)
             name = entry.name
             if name is not None:
                 names.setdefault(name if name.isascii() else _compose_accents(name), place)
-        self._sizes = len(self._hashes), len(self._entries)
+        self._sizes = len(self._hashes), len(self._entries), len(self._marks)
 
 
 def _compose_accents(name: str) -> str:

@@ -20,17 +20,19 @@ from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns import values
 from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import COMPLEX, contain_errors
+from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
-from dpframe.engines.declared import SINGLE, check_queries, declaration_of
+from dpframe.engines.declared import SINGLE, check_part_held, check_queries, declaration_of
 from dpframe.engines.steps import RowTrace, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError
 from dpframe.operations.release import in_part
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, table_of
 from dpframe.queries import counts, sums_and_means
+from dpframe.queries.grid import Grid
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Axis, BinAxis, Cells
+from dpframe.queries.tasks import Axis, BinAxis, Cells, RowWeights
 from dpframe.queries.where import Condition
 from dpframe.steps.matching import constants_compared, may_match
 
@@ -250,7 +252,7 @@ def diagnose(
     declaration = declaration_of(frame).in_part(part)
     if queries is None:
         return _overview(frame, declaration, groups=groups)
-    engine, asked = check_queries(frame, in_part(frame, declaration, queries))
+    engine, asked = check_queries(frame, in_part(declaration, queries))
     tables = {name: table_of(query, declaration) for name, query in asked.items()}
 
     def look(rows: pd.DataFrame) -> dict[Hashable, Any]:
@@ -261,7 +263,7 @@ def diagnose(
             for name, table in tables.items()
         }
 
-    found = _look_at_rows(engine, frame, list(tables.values()), look)
+    found = _look_at_rows(engine, frame, declaration, list(tables.values()), look)
     return found if isinstance(queries, Mapping) else found[SINGLE]
 
 
@@ -278,7 +280,7 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
     everything = sums_and_means.sum(bounded) if bounded else counts.count()
 
     def table(query: Query) -> Table:
-        asked: Any = in_part(frame, declaration, query)
+        asked: Any = in_part(declaration, query)
         return table_of(asked, declaration)
 
     whole = table(everything)
@@ -296,15 +298,20 @@ def _overview(frame: Frame, declaration: Declaration, *, groups: bool) -> Diagno
             lines += _lines_of_source(found, out, declaration, found.grouped)
         return _as_frame(lines)
 
-    return _look_at_rows(engine, frame, [whole, *tables.values()], look)
+    return _look_at_rows(engine, frame, declaration, [whole, *tables.values()], look)
 
 
 def _look_at_rows(
-    engine: Engine, frame: Frame, tables: Sequence[Table], look: Callable[[pd.DataFrame], _Result]
+    engine: Engine,
+    frame: Frame,
+    declaration: Declaration,
+    tables: Sequence[Table],
+    look: Callable[[pd.DataFrame], _Result],
 ) -> _Result:
     """Look at the rows; an error shows nothing that could quote private values."""
     labels = list(dict.fromkeys(label for table in tables for label in table.columns))
     engine.check(frame, labels)
+    check_part_held(engine, frame, declaration)
 
     @silent
     def quietly() -> _Result:
@@ -452,6 +459,9 @@ def _lines_of_values(found: RowTrace, table: Table, declaration: Declaration) ->
     """Say what becomes of the values in the rows that are counted."""
     for out in {out.source: out for out in table.outputs}.values():
         yield from _lines_of_source(found, out, declaration, found.kept)
+    weights = table.outputs[0].weights
+    if weights is not None:
+        yield from _lines_of_weights(found, weights, declaration)
     most = table.workload.most
     if most is not None:
         true, kept = found.dropped_true(most)
@@ -469,23 +479,71 @@ def _lines_of_source(
         part = f"{part} where {out.where.text}"
         hint = where_hint(out.where, among, rows, found.column)
         yield _Line(part, "condition not met", counted - left, counted, left, hint=hint)
-    if out.grid is None or out.bounds is None:
-        return
-    valued = found.look_at_values(out.column, out.grid, rows)
-    replaced = declaration.column(out.column).missing
+    sides = [(out.column, out.grid, out.bounds)]
+    sides += [(out.other, out.other_grid, out.other_bounds)]
+    for column, grid, bounds in sides:
+        if grid is not None and bounds is not None:
+            said = part if column == out.column else f"values of {column}"
+            yield from _lines_of_column(
+                found, (column, grid, bounds), declaration, (among, rows), said
+            )
+
+
+def _lines_of_column(
+    found: RowTrace,
+    about: tuple[Hashable, Grid, Bounds],
+    declaration: Declaration,
+    masks: tuple[np.ndarray, np.ndarray],
+    part: str,
+) -> Iterator[_Line]:
+    """Say what becomes of the values of a column; masks are of all rows, and of those counted."""
+    column, grid, bounds = about
+    _, rows = masks
+    counted, left = map(int, map(np.count_nonzero, masks))
+    valued = found.look_at_values(column, grid, rows)
+    replaced = declaration.column(column).missing
     hint = "" if replaced in (None, "drop") else f"counted as {replaced}"
-    lower, upper = out.bounds
-    held, classes = _kinds_in(found.column(out.column), rows)
-    wanted, known = kinds_of(out.bounds)
-    unlike = hint
-    if classes and not classes & known:
-        unlike = f"bounds are of {wanted}, the column holds {held}: no value can match"
+    lower, upper = bounds
+    unlike = _unlike_bounds(found, column, bounds, rows) or hint
     for step, number in (("missing", valued.missing), (_unlike(lower), valued.unusable)):
         left -= number if replaced is None else 0
         why = hint if step == "missing" else unlike
         yield _Line(part, step, number, counted, left, hint=why)
     for step, number in ((f"below {lower}", valued.below), (f"above {upper}", valued.above)):
         yield _Line(part, step, number, counted, left, hint="clipped")
+
+
+def _lines_of_weights(
+    found: RowTrace, weights: RowWeights, declaration: Declaration
+) -> Iterator[_Line]:
+    """Say what becomes of the weights of the rows that are counted, and of their total."""
+    rows, (lower, upper) = found.kept, weights.bounds
+    counted, part = int(np.count_nonzero(rows)), f"weights {weights.column}"
+    valued = found.look_at_values(weights.column, weights.grid, rows)
+    replaced = declaration.column(weights.column).missing
+    hint = f"counted as {replaced if isinstance(replaced, int | float) else 0}"
+    unlike = _unlike_bounds(found, weights.column, weights.bounds, rows) or hint
+    added, taken = found.clipped_weight(weights, rows)
+    up = f"clipped: {added:.2%} more of the weighted total"
+    down = f"clipped: {taken:.2%} less of the weighted total"
+    for step, number, why in (
+        ("missing", valued.missing, hint),
+        (_unlike(lower), valued.unusable, unlike),
+        (f"below {lower}", valued.below, up),
+        (f"above {upper}", valued.above, down),
+    ):
+        yield _Line(part, step, number, counted, counted, hint=why)
+
+
+def _unlike_bounds(
+    found: RowTrace, label: Hashable, bounds: Sequence[object], rows: np.ndarray
+) -> str:
+    """Say so where a column holds nothing that its bounds are of."""
+    held, classes = _kinds_in(found.column(label), rows)
+    wanted, known = kinds_of(bounds)
+    if not classes or classes & known:
+        return ""
+    return f"bounds are of {wanted}, the column holds {held}: no value can match"
 
 
 def _unlike(lower: object) -> str:

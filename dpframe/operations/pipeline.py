@@ -90,11 +90,14 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
         # the only place where private integers meet noise
         with seam.Hold(test):  # whoever listens to the log may have opened a block
             exact = operation.measure(frame)
+            if ledger is not None:
+                ledger.note_noise(entry)  # until then, a run that ends can begin again
             noisy = operation.draw(exact) if test is None else test.draw(operation, exact, entry)
             return certify(noisy, ledger_of(ledger, entry))
 
     if ledger is not None:
-        _log(entry, lambda loss: (f"charged {loss}", f"left: {ledger.last_status().left}"))
+        done = "begun again, charged before" if ledger.begins_again else "charged"
+        _log(entry, lambda loss: (f"{done} {loss}", f"left: {ledger.last_status().left}"))
     made = after_charge(make)
     _log(entry, lambda loss: ("released", f"cost: {loss}"))
     return made
@@ -178,7 +181,7 @@ def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOpt
     """Write what a ledger is charged with, under an identifier of its own."""
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
-    return Entry(
+    made = Entry(
         seam.new_id(),
         seam.now().isoformat(timespec="seconds"),
         plan.words,
@@ -191,7 +194,9 @@ def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOpt
         unit=None if protected is None else protected.unit,
         columns=tuple(map(str, plan.columns)),
         part=declaration.part,
+        plan=None if ledger is None else ledger.plan,
     )
+    return made if ledger is None else ledger.as_charged(made)
 
 
 def _user() -> str | None:

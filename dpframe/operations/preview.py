@@ -12,7 +12,7 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
-from dpframe.engines.declared import check_queries, declaration_of
+from dpframe.engines.declared import check_part_held, check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
 from dpframe.operations.release import SpendOptions, has_noise, in_part, plan_operation
 from dpframe.operations.tables import (
@@ -226,7 +226,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     _check_amounts(options)
     cell = None if rows is None else _positive("rows", rows, least=1)
     declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
-    queries = in_part(frame, declaration, queries)
+    queries = in_part(declaration, queries)
     limits = std_error if half_width is None else half_width
     about_noise = compare or limits is not None or rows is not None
     if about_noise and not has_noise(queries, mechanism):
@@ -248,6 +248,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     mass = None if delta is None else check_delta(delta)
     plans = least_plans(declaration, asked, excess, mechanism, mass)
     check_tables(engine, frame, plans[0])
+    check_part_held(engine, frame, declaration)
     return _table_of_needed(plans, declaration, measure, show)
 
 
@@ -271,7 +272,7 @@ def _table_of_needed(
 def _by_mechanism(facts: Mapping[Plan, dict[Any, Any]], measure: str, show: _Show) -> pd.DataFrame:
     """Put one kind of error beside facts about plans; means have none in cells of unknown size."""
     rows = [
-        own | {label: one[measure] for label, one in show(plan).items() if one["per"] != PER_ROWS}
+        own | {name: one[measure] for name, one in show(plan).items() if one["per"] not in PER_ROWS}
         for plan, own in facts.items()
     ]
     index = pd.Index([plan.mechanism for plan in facts], name="mechanism")
@@ -285,7 +286,7 @@ def _excess(limits: Wanted, measure: str, show: _Show) -> Callable[[Plan], float
         outputs = show(plan)
         called = measure.removesuffix("_95")
         largest = _limits(limits, called, outputs, tables=in_tables(plan))
-        if any(outputs[label]["per"] == PER_ROWS for label in largest):
+        if any(outputs[label]["per"] in PER_ROWS for label in largest):
             why = "the error of a mean depends on the number of rows of its cell:"
             way = "give rows=, for instance rows=100."
             raise QueryError(f"{why} {way}", parameter="rows")

@@ -5,7 +5,7 @@ first, without data; then the histogram is a release as any other, and errors ar
 came out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self, Unpack, overload
 
@@ -26,6 +26,7 @@ from dpframe.engines.declared import (
     check_queries,
     declaration_of,
 )
+from dpframe.errors import QueryError
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.pipeline import (
@@ -176,6 +177,22 @@ def plan_operation(
 
     Errors of cells are independent where tables are to be measured apart, to be denoised.
     """
+    if isinstance(mechanism, str) and mechanism != SELECT:
+        _refuse_candidates(asked)
+    operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
+    check_part_held(operation.engine, frame, declaration)
+    return operation
+
+
+def _plan_request(
+    frame: Frame,
+    declaration: Declaration,
+    asked: Request,
+    spend: Spend,
+    mechanism: str,
+    *,
+    apart: bool,
+) -> Operation[Any, Any, Any]:
     match asked:
         case Discovery():
             return plan_labels(frame, declaration, asked, spend, mechanism)
@@ -189,13 +206,19 @@ def plan_operation(
             return plan_tables(frame, declaration, asked, spend, mechanism, apart=apart)
 
 
-def in_part(frame: Frame, declaration: Declaration, asked: Request) -> Request:
+def _refuse_candidates(asked: Request) -> None:
+    """Refuse values to select among where nothing is selected."""
+    queries: Iterable[object] = asked.values() if isinstance(asked, Mapping) else (asked,)
+    if any(getattr(query, "candidates", None) is not None for query in queries):
+        why = 'candidates= are selected among: add mechanism="select".'
+        way = "Where quantiles are read off numbers of rows, give edges, bins=[...]."
+        raise QueryError(f"{why} {way}", parameter="candidates")
+
+
+def in_part(declaration: Declaration, asked: Request) -> Request:
     """Ask of the rows of one part alone, where the call says which."""
     condition = declaration.part_condition
-    if condition is None:
-        return asked
-    check_part_held(engine_for(frame), frame, declaration)
-    among: Request = _among(condition, asked)
+    among: Request = asked if condition is None else _among(condition, asked)
     return among
 
 
@@ -325,7 +348,7 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     (['A', 'B', 'C'], ['count'])
     """
     declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
-    queries = in_part(frame, declaration, queries)
+    queries = in_part(declaration, queries)
     spend = Spend.among(options)
     record: RecordOptions = {"name": options["name"], "note": options["note"]}
     check_recorded(declaration.ledger, **record)

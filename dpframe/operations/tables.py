@@ -43,8 +43,8 @@ from dpframe.steps.quantiles import quantiles_of
 from dpframe.strategies.base import Estimate, Prediction
 from dpframe.strategies.noise import noise_of
 
-PER_ROWS = "1 / rows"
-"""Of what an error is, where it is to be divided by the number of rows of a cell."""
+PER_ROWS = frozenset({"1 / rows", "1 / weighted total"})
+"""Of what an error is, where it is to be divided by the number of rows of a cell, or weights."""
 
 _CONSISTENT = "consistent"
 
@@ -136,7 +136,12 @@ def _margins(tables: Mapping[Hashable, TablePlan]) -> frozenset[Hashable]:
 
 def _describe(planned: TablePlan) -> list[Described]:
     return [
-        Described(column.name, column.kind, None if cell.per_row else cell.std_error * column.step)
+        Described(
+            column.name,
+            column.kind,
+            None if cell.per_row else cell.std_error * column.step,
+            column.weights is not None,
+        )
         for column, cell in zip(planned.outputs, planned.predictions(), strict=True)
     ]
 
@@ -165,8 +170,8 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
         plan, declaration = self.plan, self.declaration
         expected = expected_outputs(plan, rows, several=self.several)
         facts = outlook(plan, declaration)
-        lines = [one | facts for one in expected.values()]
-        table = pd.DataFrame({name: [line[name] for line in lines] for name in lines[0]})
+        every = [one | facts for one in expected.values()]
+        table = pd.DataFrame({name: [one[name] for one in every] for name in every[0]})
         names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
         labels: list[Any] = list(expected)
         if len(names) > 1:
@@ -295,9 +300,9 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
         convert = moments if column.kind == "mean" else durations
         counted = np.ldexp(estimate.values, exponent) if exponent else estimate.values
         return convert(counted, column.ticks)
-    if column.step == 1:
+    if column.unit == 1 and not column.shift:
         return estimate.values
-    values: np.ndarray = estimate.values * column.unit
+    values: np.ndarray = estimate.values * column.unit + column.shift
     return values
 
 
@@ -341,8 +346,13 @@ def _output(
     width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
     per = "cell"
     if prediction.per_row:
-        per = PER_ROWS if cell is None else f"cell of {cell:,.6g} rows"
-        error, width = error / (cell or 1), width / (cell or 1)
+        plain = column.weights is None
+        per = "1 / rows" if plain else "1 / weighted total"
+        if cell is not None:
+            size = f"{cell:,.6g}"
+            per = f"cell of {size} rows" if plain else f"cell of weighted total {size}"
+        each = column.row_step / (cell or 1)
+        error, width = error * each, width * each
     return {
         "mechanism": plan.mechanism,
         "sigma": np.nan if noise is None else noise.scale * step,

@@ -20,6 +20,7 @@ from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
+from dpframe.strategies.weighted import WeightedDesign
 
 _WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows
 
@@ -74,7 +75,7 @@ def scale_designs(
     # products are rounded: the last digit may be above the limit, which draws would refuse
     if max(widest(design, own) for design, own in scaled) > MAX_SCALE:
         raise _too_wide()
-    return [own for _, own in scaled]
+    return [tuple(map(law.settle, own, design.scales)) for design, own in scaled]
 
 
 def _fractions(factor: float, scales: Sequence[float]) -> list[Fraction]:
@@ -99,7 +100,8 @@ def relative_variance(workload: Workload, errors: Sequence[float]) -> float:
     """
     domain, size = workload.domain, len(workload.outputs)
     outputs = (*workload.outputs, workload.everyone)
-    widths, rows = list(map(workload.width, outputs)), outputs.index(workload.everyone)
+    widths = [workload.width(output) * workload.weight for output in outputs]
+    rows = outputs.index(workload.everyone)
 
     def of_table(own: Sequence[float]) -> float:
         squares = [(error / width) ** 2 for error, width in zip(own, widths, strict=False)]
@@ -140,7 +142,7 @@ def _unit_variance(workload: Workload, design: Design, law: Law, moved: float) -
     wide = _WIDE / widest(design, design.scales)
     own = tuple(wide * scale for scale in design.scales)
     unit: float = moved ** (1 / law.norm) / wide
-    return _predict(law, workload, design, own).variance * unit * unit
+    return _predict(law.limit, workload, design, own).variance * unit * unit
 
 
 def choose_designs(
@@ -179,7 +181,10 @@ def choose_designs(
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
     """Designs of the strategies that apply."""
     made = [planner(workload, law) for planner in planners]
-    return [design for design in made if design is not None]
+    designs = [design for design in made if design is not None]
+    if workload.weight == 1:
+        return designs
+    return [WeightedDesign(design, workload.weight) for design in designs]
 
 
 def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fraction) -> Design:

@@ -1,6 +1,6 @@
 """The columns of a release: what each says about its rows, and what it is read from."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, cast
@@ -14,8 +14,13 @@ from dpframe.queries import where as conditions
 from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.query import OutputSpec, Statistic
 from dpframe.queries.syntax import as_name
+from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
+from dpframe.strategies.association import FOURTH
+
+_WEIGHED = "what weights= takes"
+_OF_NUMBERS = ("var", "std", "cov", "corr", "slope", "sampling=True", _WEIGHED)  # not of times
 
 
 def present(condition: Condition) -> Condition | None:
@@ -92,12 +97,26 @@ class SourceKey(NamedTuple):
         A condition of its own.
     met
         For rows: those that satisfy this count as 1, all others as 0.
+    other, other_grid
+        The second column of a pair, on its grid.
+    degree
+        That of the polynomials that are measured of a pair.
+    weights
+        What each row counts for; `None`: 1.
+    origin, span
+        With weights, a value x counts as `(x - origin) / span`, which is at most 1 in size.
     """
 
     column: Hashable = None
     grid: Grid | None = None
     where: Condition | None = None
     met: Condition | None = None
+    other: Hashable = None
+    other_grid: Grid | None = None
+    degree: int = 2
+    weights: RowWeights | None = None
+    origin: int = 0
+    span: int = 0
 
 
 EVERYONE = SourceKey()
@@ -127,7 +146,11 @@ class OutputColumn:
     layered
         Whether it is measured over many cells at once, so that rounding would spoil what adds up.
     sampled
-        Whether squares of its values are measured for its sampling error.
+        Whether what its sampling error takes is measured: squares of its values, or fourth moments.
+    other, other_grid, other_bounds
+        The same of the second column of a pair.
+    weights
+        What each row counts for; `None`: 1.
     """
 
     name: Hashable
@@ -139,6 +162,11 @@ class OutputColumn:
     condition: Condition | None = None
     layered: bool = False
     sampled: bool = False
+    other: Hashable = None
+    other_grid: Grid | None = None
+    other_bounds: Bounds | None = None
+    weights: RowWeights | None = None
+    averaged: bool = False
 
     @property
     def ticks(self) -> Ticks | None:
@@ -147,21 +175,73 @@ class OutputColumn:
 
     @property
     def step(self) -> float:
-        """Size of a grid unit, in the units of the column; in seconds, if it is one of times."""
-        return 1.0 if self.grid is None else self.grid.step
+        """Size of a grid unit, in the units of the column; in seconds, if it is one of times.
+
+        With weights, means are in parts of their span, and totals in those of it by step of the
+        weights.
+        """
+        of_value = 1.0 if self.grid is None else self.grid.step
+        if self.weights is None:
+            return of_value
+        whole = of_value if self.grid is None else of_value * self._range[1]
+        return whole if self.is_mean else whole * self.weights.grid.step
+
+    @property
+    def shift(self) -> float:
+        """What is added to values in units of the column: where weighted means are counted from."""
+        if self.weights is None or self.grid is None or self.kind != "mean":
+            return 0.0
+        return self._range[0] * self.grid.step
+
+    @property
+    def row_step(self) -> float:
+        """What a row that is measured as 1 counts for."""
+        return 1.0 if self.weights is None else self.weights.grid.step
+
+    @property
+    def of_rows(self) -> float:
+        """How many times the rows are added to a sum of parts of the range."""
+        origin, span = self._range
+        return origin / span if span and self.kind == "sum" else 0.0
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        """Where values are counted from with weights, and how far they are from it at most.
+
+        For means, and totals beside them, it is the whole range, so that what rows add to both of
+        its ends adds up to the weight; for other totals the largest value, since a row without
+        weight adds 0.
+        """
+        if self.weights is None or self.grid is None:
+            return 0, 0
+        lower, upper = self.grid.lower, self.grid.upper
+        if self.kind == "mean" or (self.averaged and upper > lower):
+            return lower, upper - lower
+        return 0, max(-lower, upper)
 
     @property
     def unit(self) -> float:
         """Size of what is released as 1 in grid units: the squared step for variances."""
+        if self.other_grid is not None:
+            other = self.other_grid.step
+            return {"cov": self.step * other, "slope": other / self.step}.get(self.kind, 1.0)
         return self.step**2 if self.kind == "var" else self.step
 
     @property
     def source(self) -> SourceKey:
         """The rows and values that the output is about."""
         if self.condition is None:
-            return SourceKey(self.column, self.grid, self.where)
+            pair = self.other, self.other_grid, FOURTH if self.sampled and self.of_pair else 2
+            own = self.column, self.grid, self.where, None
+            return SourceKey(*own, *pair, self.weights, *self._range)
         there = Condition.all_of(self.where, present(self.condition))
-        return SourceKey(where=there, met=Condition.all_of(self.where, met(self.condition)))
+        true = Condition.all_of(self.where, met(self.condition))
+        return SourceKey(where=there, met=true, weights=self.weights)
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether it is about two columns together."""
+        return self.other_grid is not None
 
     @property
     def is_mean(self) -> bool:
@@ -172,29 +252,78 @@ class OutputColumn:
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
         summed = self.kind in ("count", "sum") and not self.layered
-        return summed and self.step == 1 and self.ticks is None
+        return summed and self.step == 1 and self.ticks is None and not self.of_rows
 
 
 def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> OutputColumn:
     """Resolve a column that is asked for, on a grid so fine."""
+    weights = None if asked.weights is None else _weights_of(asked.weights, declaration, bits)
     if not asked.of_column:
         return OutputColumn(
-            asked.name, asked.statistic, where=asked.where, condition=asked.condition
+            asked.name,
+            asked.statistic,
+            where=asked.where,
+            condition=asked.condition,
+            weights=weights,
         )
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
-    label = asked.column
+    what: str = "sampling=True" if asked.sampled else asked.statistic
+    what = _WEIGHED if weights else what
+    # squares are rounded up to a part of the width: whole numbers are too coarse for them
+    fine = asked.fine or asked.statistic in ("var", "std")
+    grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits, fine=fine)
+    own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
+    if not asked.of_pair:
+        averaged = asked.averaged
+        return OutputColumn(*own, sampled=asked.sampled, weights=weights, averaged=averaged)
+    other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
+    pair = {"other": asked.other, "other_grid": other, "other_bounds": beside}
+    return OutputColumn(*own, sampled=asked.sampled, **pair)  # type: ignore[arg-type]
+
+
+def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
+    """Let all that is about a pair be read off the same parts: the finer ones, if any are."""
+    finer = {replace(out, name=None, kind="corr") for out in outputs if out.of_pair and out.sampled}
+    return [
+        replace(out, sampled=True)
+        if out.of_pair and replace(out, name=None, kind="corr", sampled=True) in finer
+        else out
+        for out in outputs
+    ]
+
+
+def _grid_and_bounds(
+    label: Hashable, what: str, declaration: Declaration, bits: int, *, fine: bool = False
+) -> tuple[Grid, Bounds]:
+    """Find the grid and the bounds of a column, of numbers where what is asked needs numbers."""
     facts = declaration.column(label)
     if facts.bounds is None:
         raise no_bounds(label)
-    # squares are rounded up to a part of the width: whole numbers are too coarse for them
-    whole = facts.integer and not asked.fine and asked.statistic not in ("var", "std")
-    grid = _grid(label, replace(facts, integer=whole), facts.bounds, bits)
-    if (asked.statistic in ("var", "std") or asked.sampled) and grid.ticks is not None:
-        what = "sampling=True" if asked.sampled else asked.statistic
+    grid = _grid(label, replace(facts, integer=facts.integer and not fine), facts.bounds, bits)
+    if what in _OF_NUMBERS and grid.ticks is not None:
         raise no_numbers(what, "columns", label)
-    described = asked.name, asked.statistic, label, grid, facts.bounds, asked.where
-    return OutputColumn(*described, sampled=asked.sampled)
+    return grid, facts.bounds
+
+
+_WEIGHT_BITS = 30  # products with a column on its grid stay below 2**64
+
+
+def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> RowWeights:
+    """Resolve the column of weights, which are no less than 0."""
+    facts = declaration.column(label)
+    if facts.bounds is None:
+        raise no_bounds(label)
+    grid = _grid(label, facts, facts.bounds, min(bits, _WEIGHT_BITS))
+    if grid.ticks is not None:
+        raise no_numbers("a weight", "weights", label)
+    lower, upper = cast(tuple[float, float], facts.bounds)
+    if lower < 0 or grid.upper <= 0:
+        rule = f"needs weights of 0 or more, and the bounds of {label!r} are ({lower}, {upper})."
+        way = f"Declare bounds={{{label!r}: (0, largest weight)}}."
+        text = f"weights={quote(label)} {rule} {way}"
+        raise DeclarationError(text, parameter="bounds", label=label, value=facts.bounds)
+    return RowWeights(label, grid, (lower, upper))
 
 
 def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:

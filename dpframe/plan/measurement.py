@@ -87,6 +87,7 @@ def _is_count_of_rows(table: Table) -> bool:
     return (
         plain
         and not table.unit
+        and table.outputs[0].weights is None
         and table.cells.chosen is None
         and table.workload.outputs == (table.workload.everyone,)
         and not table.query.options.names_given
@@ -142,6 +143,7 @@ def _can_join(one: Table, other: Table) -> bool:
         return False
     apart = one.unit != () and one.where != other.where
     alike = one.caps == other.caps and one.valued == other.valued
+    alike = alike and one.outputs[0].weights == other.outputs[0].weights
     return not apart and alike and _same_cells(one.cells, other.cells)
 
 

@@ -193,7 +193,10 @@ def plan_release(
     resolved = resolved or resolve(declaration, queries, apart=apart)
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if look and mechanism == "auto" else None
-    found = [_plan_with(name, resolved, spend, sparing or allowance) for name in names]
+    allowance = sparing or allowance
+    if mechanism == "auto":
+        names = [name for name in names if allowance.epsilon >= MECHANISMS[name].least_epsilon]
+    found = [_plan_with(name, resolved, spend, allowance) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         refusals = [one for one in found if isinstance(one, Refusal)]

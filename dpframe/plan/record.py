@@ -289,8 +289,12 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         "name": str(column.name),
         "where": _text(column.where),
         "rounded": None,
+        "weights": _weights(column),
     }
-    if column.grid is not None and column.bounds is not None:  # a label may be None
+    if column.other_bounds is not None and column.bounds is not None:
+        shared["pair"] = (str(column.column), str(column.other))
+        shared["bounds"] = tuple(_bounds(None, own) for own in (column.bounds, column.other_bounds))
+    elif column.grid is not None and column.bounds is not None:  # a label may be None
         shared["column"] = str(column.column)
         shared["bounds"] = _bounds(column.ticks, column.bounds)
     if column.kind in ("count", "sum"):
@@ -309,9 +313,20 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
             own["ratio"] = column_parts.ratio_part(estimate.ratio, column.step)
         if estimate.moments is not None:
             own["moments"] = column_parts.moments_part(estimate.moments, column.step)
+        if estimate.joint is not None and column.other_grid is not None:
+            steps = column.step, column.other_grid.step
+            own["joint"] = column_parts.joint_part(estimate.joint, steps)
         return part(**{**shared, **own})
 
     return describe
+
+
+def _weights(column: OutputColumn) -> column_parts.WeightsPart | None:
+    """Say what rows count for."""
+    own = column.weights
+    if own is None:
+        return None
+    return column_parts.WeightsPart(str(own.column), own.bounds, own.grid.step)
 
 
 def _bounds(
@@ -372,6 +387,7 @@ def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
         name="units",
         where=None,
         rounded=None,
+        weights=None,
         integer=True,
         noise=column_parts.NoisePart(plan.threshold.scale, 1.0, 1),
         std_error=deviation,
@@ -400,7 +416,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
         ),
         columns=(
             column_parts.QuantilePart(
-                "quantile", str(column.name), None, None, str(column.column), bounds
+                "quantile", str(column.name), None, None, None, str(column.column), bounds
             ),
         ),
         mechanism=_selection(plan),

@@ -1,17 +1,18 @@
 """The frozen, data-free plan of quantiles to be selected: bins, noise and cost."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, QueryError
+from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, quote
 from dpframe.plan.cells import cells_of, with_inner
 from dpframe.plan.columns import OutputColumn, no_numbers, output_of
 from dpframe.plan.plan import allowance_of
@@ -20,7 +21,7 @@ from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.selection import SELECT, Selection, selection_of
-from dpframe.queries.binned import intervals_between
+from dpframe.queries.binned import bins_of, intervals_between
 from dpframe.queries.grid import Grid
 from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
@@ -194,15 +195,22 @@ def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
 
 
 def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
-    """Cut what is between the bounds into bins of equal width; of integers, of whole numbers."""
+    """Cut what is between the bounds into bins, and say which value each stands for."""
     if column.grid is None or column.bounds is None or column.ticks is not None:
         raise no_numbers("quantile", "column", column.column)
-    wanted = query.bins if isinstance(query.bins, int) else MOST_BINS
-    grid = Grid.for_bounds(*column.bounds, integer=integer, bits=_BITS_OF_INTEGERS)
-    if integer and grid.exponent == 0:
+    bounds = cast(tuple[float, float], column.bounds)  # times have ticks
+    grid = Grid.for_bounds(*bounds, integer=integer, bits=_BITS_OF_INTEGERS)
+    whole = integer and grid.exponent == 0
+    wanted = MOST_BINS if query.bins is None else query.bins
+    if query.candidates is not None:
+        intervals, values = _around(query.candidates, bounds, whole=whole)
+    elif not isinstance(wanted, int):
+        given = cast(BinAxis, bins_of(query.to_measure, bounds, integer=integer)).keys
+        intervals, values = given, _middles_within(given, bounds, grid if whole else None)
+    elif whole:
         intervals, values = _of_integers(grid, wanted)
     else:
-        intervals = intervals_between(column.column, column.bounds, wanted, integer=False)
+        intervals = intervals_between(column.column, bounds, wanted, integer=False)
         values = _middles(np.asarray(intervals.left), np.asarray(intervals.right))
     axis = BinAxis(column.column, intervals.rename(column.column), clipped=True)
     several = len(query.quantiles) > 1
@@ -211,6 +219,45 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     if several:
         parts[[0, -1]] = np.maximum(parts[[0, -1]], _PARTS_OF_ENDS)
     return Bins(axis, values, parts)
+
+
+def _around(
+    candidates: Sequence[float], bounds: tuple[float, float], *, whole: bool
+) -> tuple[pd.IntervalIndex, np.ndarray]:
+    """Return bins of what is nearest to each candidate, the lower of two, and the candidates."""
+    if not bounds[0] <= candidates[0] <= candidates[-1] <= bounds[1]:
+        rule = f"must lie between the bounds, {quote(bounds)}"
+        way = "Give bounds= in the call, or leave those outside out."
+        raise QueryError.about("candidates", rule, list(candidates), way)
+    if whole and not all(map(float.is_integer, candidates)):
+        rule = "must be whole numbers, as those of the column are"
+        raise QueryError.about("candidates", rule, list(candidates))
+    values = np.array(candidates)
+    # of neighboring floats the middle is one of the two, and the upper one belongs to its own bin
+    middles = _middles(values[:-1], values[1:])
+    inner = np.where(middles < values[1:], middles, values[:-1])
+    intervals = pd.IntervalIndex.from_breaks([-np.inf, *inner, np.inf])
+    return intervals, values.astype(np.int64) if whole else values
+
+
+def _middles_within(
+    bins: pd.IntervalIndex, bounds: tuple[float, float], integers: Grid | None
+) -> np.ndarray:
+    """Return the middle of each bin, or the bound beside it; of integers, that in the middle."""
+    left, right = np.asarray(bins.left), np.asarray(bins.right)
+    if integers is None:
+        middles = _middles(left.astype(np.float64), right.astype(np.float64))
+        return np.asarray(np.clip(middles, *bounds))
+    first, last = (
+        (np.ceil(left), np.ceil(right) - 1)
+        if bins.closed == "left"
+        else (np.floor(left) + 1, np.floor(right))
+    )
+    if (first > last).any():
+        rule = "must each hold a whole number, as the values of the column are"
+        raise QueryError.about("bins", rule, bins, "Merge those without one.")
+    whole = np.clip(np.floor((first + last) / 2), integers.lower, integers.upper)
+    return np.asarray(whole.astype(np.int64))
 
 
 def _of_integers(grid: Grid, wanted: int) -> tuple[pd.IntervalIndex, np.ndarray]:

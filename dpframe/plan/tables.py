@@ -12,7 +12,14 @@ from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration, given_unit
 from dpframe.errors import DeclarationError, QueryError, a_type, quote
 from dpframe.plan.cells import cells_of
-from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, equals_itself, output_of
+from dpframe.plan.columns import (
+    EVERYONE,
+    OutputColumn,
+    SourceKey,
+    equals_itself,
+    output_of,
+    sample_together,
+)
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
@@ -21,7 +28,7 @@ from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Need, Output, Source, Total, Workload
+from dpframe.strategies.base import Need, Output, Source, Total, Workload, parts_of_pair
 from dpframe.strategies.domain import Dimension, Domain
 
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
@@ -157,8 +164,11 @@ class Table:
     def rows_column(self) -> OutputColumn:
         """The column of the number of rows, where a design gives it for free."""
         taken = {out.name for out in self.outputs} | {axis.column for axis in self.cells.axes}
-        names = chain(("n", "n_rows"), (f"n_rows_{k}" for k in count(2)))
-        return OutputColumn(next(name for name in names if name not in taken), "count")
+        weights = self.outputs[0].weights
+        first = ("n", "n_rows") if weights is None else ("weighted_total",)
+        names = chain(first, (f"{first[-1]}_{k}" for k in count(2)))
+        name = next(name for name in names if name not in taken)
+        return OutputColumn(name, "count", weights=weights)
 
     @property
     def asked(self) -> Query:
@@ -230,32 +240,37 @@ def table_of(
     where, options = query.condition, query.options
     layered = query.ranges or bool(query.margins) or of is not None
     bits = _bits(cells) if bits is None else bits
-    outputs = tuple(
+    columns = [
         replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
-    )
+    ]
+    outputs = tuple(sample_together(columns))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
     dropped = _valued(outputs)
+    # a row may count for nothing
+    always = where is None and not dropped and not any(out.weights for out in outputs)
     # the first source is all rows of a cell, whether they are wanted or not
-    read = _read(outputs)
-    wanted = list(dict.fromkeys([EVERYONE, *(source for source, _ in read)]))
+    read, weights = _read(outputs), outputs[0].weights
+    everyone = EVERYONE._replace(weights=weights)
+    wanted = list(dict.fromkeys([everyone, *(source for source, _ in read)]))
     places = {source: at for at, source in enumerate(wanted)}
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
-            Output(total, places[source], out.sampled)
+            Output(total, places[source], out.sampled, out.of_rows)
             for (source, total), out in zip(read, outputs, strict=True)
         ),
         domain=_domain(query, cells),
-        reach=reach_in(declaration, query, cells, caps, always=where is None and not dropped),
+        reach=reach_in(declaration, query, cells, caps, always=always),
         neighboring=declaration.neighboring,
-        has_units=bool(unit),
+        has_units=bool(unit) and weights is None,
         ranges=query.ranges,
         known_rows=known_rows(options.n, cells),
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
         exclusive=exclusive_sets([source.where for source in wanted]),
+        weight=1 if weights is None else weights.grid.upper,
     )
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
 
@@ -353,6 +368,9 @@ _TOTALS: dict[Statistic, Total] = {
     "rate": "mean",
     "var": "variance",
     "std": "deviation",
+    "cov": "covariance",
+    "corr": "correlation",
+    "slope": "slope",
 }
 
 
@@ -371,22 +389,33 @@ def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:
 
 
 def _valued(outputs: Sequence[OutputColumn]) -> tuple[tuple[Hashable, Grid], ...]:
-    pairs = ((out.column, out.grid) for out in outputs)
+    pairs = [(out.column, out.grid) for out in outputs]
+    pairs += [(out.other, out.other_grid) for out in outputs]
+    pairs += [(out.weights.column, out.weights.grid) for out in outputs if out.weights]
     return tuple(dict.fromkeys((column, grid) for column, grid in pairs if grid and grid.drop))
 
 
 def _terms(sources: Sequence[SourceKey]) -> dict[Need, Term]:
     """Return the terms that total the values, the rows and the units of the sources."""
     terms: dict[Need, Term] = {(0, "units"): Term("units")}
-    for at, (column, grid, own, true) in enumerate(sources):
-        if grid is None:
-            terms[at, "rows"] = Term("rows", where=own)
-            if true is not None:
-                terms[at, "value"] = Term("rows", where=true)
+    for at, key in enumerate(sources):
+        column, grid, own, weights = key.column, key.grid, key.where, key.weights
+        if key.other_grid is not None:
+            pair = column, grid, own, key.other, key.other_grid
+            parts = parts_of_pair(key.degree).items()
+            terms |= {(at, name): Term("part", *pair, part, key.degree) for name, part in parts}
+            terms[at, "rows"] = Term("both", *pair)
+        elif grid is None:
+            terms[at, "rows"] = Term("rows", where=own, weights=weights)
+            if key.met is not None:
+                terms[at, "value"] = Term("rows", where=key.met, weights=weights)
         else:
-            terms[at, "value"] = Term("sum", column, grid, own)
-            terms[at, "rows"] = Term("valid", column, grid, own)
-            terms[at, "square"] = Term("square", column, grid, own)
+            terms[at, "value"] = Term(
+                "sum", column, grid, own, weights=weights, origin=key.origin, span=key.span
+            )
+            terms[at, "rows"] = Term("valid", column, grid, own, weights=weights)
+            if weights is None:
+                terms[at, "square"] = Term("square", column, grid, own)
     return terms
 
 
@@ -410,7 +439,13 @@ def _source(key: SourceKey) -> Source:
     own, grid = key.where is not None, key.grid
     if grid is None:
         return Source(0, int(key.met is not None), optional=own)
-    return Source(grid.lower, grid.upper, optional=own or (grid.fill is None and not grid.drop))
+    if key.weights is not None:
+        optional = own or (grid.fill is None and not grid.drop)
+        return Source(-int(grid.lower < key.origin), int(grid.upper > key.origin), optional)
+    grids = [one for one in (grid, key.other_grid) if one is not None]
+    optional = own or any(one.fill is None and not one.drop for one in grids)
+    other = None if key.other_grid is None else (key.other_grid.lower, key.other_grid.upper)
+    return Source(grid.lower, grid.upper, optional, other, key.degree)
 
 
 def reach_in(

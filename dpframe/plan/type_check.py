@@ -235,6 +235,10 @@ def _said_by_query(query: Query) -> Iterator[_Said]:
     for one in query.outputs:
         if one.of_column and one.column is not None:
             yield _Said(one.column, _NO_TEXT, f"its {one.statistic} is asked for")
+        if one.of_pair:
+            yield _Said(one.other, _NO_TEXT, f"its {one.statistic} is asked for")
+        if one.weights is not None:
+            yield _Said(one.weights, _NO_TEXT, "it holds weights")
     for condition, key in _conditions_of(query):
         yield from _said_by_condition(condition, key)
 

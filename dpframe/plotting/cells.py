@@ -15,7 +15,7 @@ from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.certificates.certificate import Certificate, check_before
-from dpframe.certificates.column_parts import ValuePart
+from dpframe.certificates.column_parts import AssociationPart, ValuePart
 from dpframe.certificates.companion_columns import PERCENT, followers
 from dpframe.certificates.parts import ThresholdPart, TreePart
 from dpframe.certificates.steps import ADDED_OR_RENAMED
@@ -46,6 +46,8 @@ class Drawn:
         What the numbers stand for.
     caption
         What the intervals are about, and what they leave out.
+    effect
+        Whether it says how two columns go together, with 0 for not at all.
     """
 
     label: Hashable
@@ -53,6 +55,7 @@ class Drawn:
     parts: pd.DataFrame
     scale: Scale
     caption: str
+    effect: bool = False
 
 
 _Places: TypeAlias = tuple[int, int | None]
@@ -125,7 +128,8 @@ def _of_column(
     label = released.columns[place]
     name = scale.with_unit(text(label))
     caption = caption_of(certificate, [place], sampling=len(bars) > 1)
-    return Drawn(label, name, _drawable(numbers, released.index), scale, caption)
+    effect = isinstance(certificate.releases[0].columns[place], AssociationPart)
+    return Drawn(label, name, _drawable(numbers, released.index), scale, caption, effect)
 
 
 def gather_ratio(
@@ -201,7 +205,9 @@ def together(drawn: list[Drawn]) -> Drawn:
     table = pd.concat(parts, ignore_index=True)
     table.index = pd.MultiIndex.from_tuples(rows, names=names)
     captions = list(dict.fromkeys(one.caption for one in drawn))
-    return Drawn(None, drawn[0].scale.with_unit(""), table, drawn[0].scale, max(captions, key=len))
+    name, caption = drawn[0].scale.with_unit(""), max(captions, key=len)
+    effect = all(one.effect for one in drawn)
+    return Drawn(None, name, table, drawn[0].scale, caption, effect)
 
 
 def _scale(column: pd.Series, numbers: dict[str, np.ndarray]) -> Scale:
@@ -236,7 +242,7 @@ def caption_of(certificate: Certificate, places: list[int], *, sampling: bool = 
     """Say what intervals are about, and what they leave out."""
     releases = certificate.releases
     columns = [one.columns[place] for one in releases for place in places]
-    clipped = any(isinstance(column, ValuePart) for column in columns)
+    clipped = any(isinstance(column, ValuePart | AssociationPart) for column in columns)
     capped = any(one.privacy_unit.columns for one in releases)
     left_out = [
         *["sampling"] * (not sampling),

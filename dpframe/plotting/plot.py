@@ -89,13 +89,28 @@ def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) 
 
 
 Kind: TypeAlias = Literal[
-    "auto", "bar", "barh", "line", "points", "histogram", "distribution", "denoised", "errors"
+    "auto",
+    "bar",
+    "barh",
+    "line",
+    "points",
+    "forest",
+    "heatmap",
+    "histogram",
+    "distribution",
+    "denoised",
+    "errors",
 ]
 
 _MOST_LABELS = 40
 _SHORT = 8  # characters of labels that may be turned
-_MOST_SERIES = {"bar": 6, "barh": 6, "points": 6, "line": 4, "histogram": 4, "denoised": 1}
+_MOST_SERIES = {
+    **dict.fromkeys(("bar", "barh", "points", "forest"), 6),
+    **dict.fromkeys(("line", "histogram"), 4),
+    "denoised": 1,
+}
 _MOST_BARS = 72  # in a panel with several series
+_MOST_FIELDS = 10_000  # of a heat map
 _MOST_LOOKS = 30  # that differ
 _MOST_PANELS = 64
 _WIDE = 22  # characters of a title of one line
@@ -130,6 +145,9 @@ def plot(
       labels.
     - `line`: a line with a band for each series, along times, numbers, or keys in their order.
     - `points`: values with error bars, without a zero.
+    - `forest`: values with error bars below each other, and a line at 0.
+    - `heatmap`: a colored field for each innermost key, in rows of the outer keys, or of columns
+      with `subplots=False`; gray where the interval holds 0.
     - `histogram`: steps with a band on the numbers or times that the bins of the innermost key
       cover, so that wide bins are wide; heights are the released values, not densities.
     - `distribution`: of a release of ranges, a line with a band of the numbers of rows below each
@@ -138,7 +156,8 @@ def plot(
       labeled are sorted by the denoised value.
     - `errors`: what a suggestion predicts by candidate, with the best one marked; `auto` draws it.
     - `auto`: a histogram over bins and a line along times, both with denoised values if there are
-      any; else `denoised` if there are any; else `points` for points in time, and bars for others.
+      any; else `denoised` if there are any; else `points` for points in time, `forest` for
+      covariances, correlations and slopes, and bars for others.
 
     Parameters
     ----------
@@ -251,11 +270,18 @@ def plot(
     arranged = [panel for one in drawn for panel in _arrange(one, kind, split, color)]
     if len(drawn) > 1:
         arranged = _color_columns(arranged, [one.label for one in drawn], color)
-    marks = "bands" if arranged[0].kind in ("line", "histogram") else "error bars"
-    caption = max((one.caption for one in drawn), key=len)
     test = "TEST, not private; " * any(one.testing for one in certificate.releases)
-    text = f"{test}{100 * level:.10g}% {marks}: {caption}"
+    text = f"{test}{100 * level:.10g}% {_caption(drawn, arranged[0].kind)}"
     return draw_figure(Figure(arranged, text, title, legend, ax, figsize))
+
+
+def _caption(drawn: Sequence[cells.Drawn], kind: str) -> str:
+    """Say what is drawn for an interval, and what intervals are about."""
+    about = max((one.caption for one in drawn), key=len)
+    if kind == "heatmap":  # in one tone
+        about = about.replace(", and lighter noise with sampling", " and sampling")
+        return f"intervals, gray where they hold 0: {about}"
+    return f"{'bands' if kind in ('line', 'histogram') else 'error bars'}: {about}"
 
 
 def _has_panels(index: pd.Index) -> bool:
@@ -364,6 +390,8 @@ def _suitable(one: cells.Drawn, *, alone: bool) -> Kind:
         return "denoised"
     if one.scale.points:
         return "points"
+    if one.effect:
+        return "forest"
     labels = [positions.text(key) for key in keys]
     long = max(map(len, labels), default=0) > _SHORT and is_crowded(labels)
     fits = len(labels) <= _MOST_LABELS and _split("bar", index, None) == "series"
@@ -396,7 +424,10 @@ def _check(kind: Kind, one: cells.Drawn) -> None:
         bins = "intervals of numbers or times that do not overlap"
         rule = f"needs an innermost key of {bins}, and {index.names[-1]!r} is none"
         raise QueryError.about("kind", rule, kind, "Use kind='bar'.")
-    if kind in ("bar", "barh") and one.scale.points:
+    if kind == "heatmap" and len(index) > _MOST_FIELDS:
+        rule = f"draws at most {_MOST_FIELDS:,} fields, and there are {len(index):,}"
+        raise QueryError.about("kind", rule, kind, "Choose some with dpf.select(...).")
+    if kind in ("bar", "barh", "forest", "heatmap") and one.scale.points:
         way_out = "Use kind='points' or kind='line'."
         raise QueryError.about("kind", "draws from 0, and points in time have none", kind, way_out)
 
@@ -406,7 +437,7 @@ def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series"
     groups = _group_count(index)
     if kind == "denoised":
         return "rows"
-    if groups == 1 or index.nlevels == 1:
+    if groups == 1 or index.nlevels == 1 or kind == "heatmap":
         return "series"
     on_scale = kind in ("line", "histogram")
     if panels is False:
@@ -433,6 +464,8 @@ def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> positions.Plac
         return replace(positions.one_by_one(keys), labels=[""])
     if kind == "histogram" and (bins := positions.bins_along(keys)) is not None:
         return bins
+    if kind == "heatmap":
+        return positions.one_by_one(keys)
     return positions.scale_of_times(keys, numbers=kind == "line") or positions.one_by_one(keys)
 
 

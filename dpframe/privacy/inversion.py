@@ -1,7 +1,7 @@
 """Half-widths for sums of noises from their characteristic functions, with all errors taken off.
 
-Discrete Laplace noises
------------------------
+Discrete Laplace noises, and staircase noises
+---------------------------------------------
 Let `S = sum_j c_j Y_j`, and V independent of it, a sum of K uniform variables on
 `[-d / (2 K), d / (2 K)]`. The characteristic function f of S + V is a product in closed form that
 falls as `|u|^-K`. With a period P, the trapezoid rule of inversion
@@ -23,8 +23,9 @@ chord is a sum of two tails of Gamma laws.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,7 +44,50 @@ _VAST = 1e100
 _LONGEST = 20_000
 
 
-def laplace_half_width(steps: np.ndarray, scales: np.ndarray, level: float) -> float | None:
+class Transforms(NamedTuple):
+    """What is known of integer noise Y of a scale, in closed form.
+
+    Parameters
+    ----------
+    characteristic
+        `E cos(t Y)` of a scale at some t.
+    log_moment
+        `log E exp(h Y)` of a scale at some h from 0 to below the largest tilt.
+    largest_tilt
+        Where that ends, by scale.
+    """
+
+    characteristic: Callable[[float, np.ndarray], np.ndarray]
+    log_moment: Callable[[float, np.ndarray], np.ndarray]
+    largest_tilt: Callable[[float], float]
+
+
+def _over_sinh(half: float) -> float:
+    """Return `1 / sinh(h)`, without overflow."""
+    return 2 * math.exp(-half) / -math.expm1(-2 * half)
+
+
+def _laplace_characteristic(scale: float, t: np.ndarray) -> np.ndarray:
+    """Return `1 / (1 + (sin(t / 2) / sinh(h))^2)`, with `h = 1 / (2 scale)`."""
+    return np.asarray(1 / (1 + np.square(np.sin(t / 2) * _over_sinh(1 / (2 * scale)))))
+
+
+def _laplace_log_moment(scale: float, tilt: np.ndarray) -> np.ndarray:
+    """Return `-log(1 - (sinh(t / 2) / sinh(h))^2)`, without overflow."""
+    half, tilts = 1 / (2 * scale), tilt / 2
+    ratio = np.exp(tilts - half) * np.expm1(-2 * tilts) / math.expm1(-2 * half)
+    return np.asarray(-np.log1p(-(ratio**2)))
+
+
+LAPLACE_TRANSFORMS = Transforms(
+    _laplace_characteristic, _laplace_log_moment, lambda scale: 1 / scale
+)
+"""Of discrete Laplace noise."""
+
+
+def integer_half_width(
+    steps: np.ndarray, scales: np.ndarray, level: float, known: Transforms = LAPLACE_TRANSFORMS
+) -> float | None:
     """Return a half-width that `sum_j c_j Y_j` keeps with the level, or hardly more.
 
     Parameters
@@ -51,9 +95,11 @@ def laplace_half_width(steps: np.ndarray, scales: np.ndarray, level: float) -> f
     steps
         The c_j.
     scales
-        Scales of the discrete Laplace noises Y_j, above 0.
+        Scales of the noises Y_j, above 0.
     level
         Confidence level.
+    known
+        What is known of these.
 
     Returns
     -------
@@ -68,7 +114,7 @@ def laplace_half_width(steps: np.ndarray, scales: np.ndarray, level: float) -> f
 
     Examples
     --------
-    >>> laplace_half_width(np.ones(24), np.ones(24), 0.95)
+    >>> integer_half_width(np.ones(24), np.ones(24), 0.95)
     13.0
     """
     moving = np.stack([np.abs(steps), scales])[:, np.abs(steps) > 0]
@@ -80,28 +126,31 @@ def laplace_half_width(steps: np.ndarray, scales: np.ndarray, level: float) -> f
         return None
     terms = different.real / unit, different.imag, times
     with np.errstate(all="ignore"):  # of noise that is nearly always 0
-        return _half_width(*(tuple(part.tolist()) for part in terms), level) * unit
+        return _half_width(*(tuple(part.tolist()) for part in terms), level, known) * unit
 
 
 @lru_cache(1024)
 def _half_width(
-    steps: tuple[float, ...], scales: tuple[float, ...], times: tuple[int, ...], level: float
+    steps: tuple[float, ...],
+    scales: tuple[float, ...],
+    times: tuple[int, ...],
+    level: float,
+    known: Transforms,
 ) -> float:
-    c, halves, often = np.array(steps), 1 / (2 * np.array(scales)), np.array(times)
+    terms = list(zip(steps, scales, times, strict=True))
     missed = 1 - level
     spared = _SPARED * missed
-    most = _farthest(c, halves, often, missed / 2)
+    most = _farthest(terms, missed / 2, known)
     smooth = most / _PARTS
-    period = (most + _farthest(c, halves, often, spared)) * (1 + 2 / _PARTS)
+    period = (most + _farthest(terms, spared, known)) * (1 + 2 / _PARTS)
     last = math.ceil(
         period / smooth * _SMOOTHED / math.pi * (2 / (math.pi * _SMOOTHED * spared)) ** 0.1
     )
     at = 2 * math.pi / period * np.arange(1, last + 1)
-    logs = np.zeros(last)
-    for step, half, n in zip(c, halves, often, strict=True):
-        logs += n * np.log1p(np.square(np.sin(at * (step / 2)) * _over_sinh(half)))
     found = np.sinc(at * smooth / (2 * math.pi * _SMOOTHED)) ** _SMOOTHED
-    found *= np.exp(-logs) * 2 / (math.pi * np.arange(1, last + 1))
+    found *= 2 / (math.pi * np.arange(1, last + 1))
+    for step, scale, n in terms:
+        found *= known.characteristic(scale, at * step) ** n
     heard = np.abs(found) > _ROUNDING / last / 10  # the others together are less than a tenth
     at, found = at[heard], found[heard]
     needed = level + 2 * spared + _ROUNDING
@@ -109,20 +158,16 @@ def _half_width(
     def excess(t: float) -> float:
         return needed - 2 * t / period - float((found * np.sin(at * t)).sum())
 
-    return _on_lattice(_narrow(excess, most + smooth, needed) + smooth / 2, c)
+    return _on_lattice(_narrow(excess, most + smooth, needed) + smooth / 2, np.array(steps))
 
 
-def _over_sinh(half: float) -> float:
-    """Return `1 / sinh(h)`, without overflow."""
-    return 2 * math.exp(-half) / -math.expm1(-2 * half)
+def _farthest(terms: Sequence[tuple[float, float, int]], missed: float, known: Transforms) -> float:
+    """Return a t with `P(|S| > t) <= missed`, by Chernoff's inequality.
 
-
-def _farthest(c: np.ndarray, halves: np.ndarray, often: np.ndarray, missed: float) -> float:
-    """Return a t with `P(|S| > t) <= missed`, by Chernoff's inequality."""
-    tilts = _TILTS[:, None] * (2 * halves / c).min() * c / 2
-    ratio = np.exp(tilts - halves) * np.expm1(-2 * tilts) / np.expm1(-2 * halves)
-    exponents = -np.log1p(-(ratio**2)) @ often
-    tilt = _TILTS * (2 * halves / c).min()
+    Terms of S are a step, a scale, and how many there are.
+    """
+    tilt = _TILTS * min(known.largest_tilt(scale) / step for step, scale, _ in terms)
+    exponents = sum(n * known.log_moment(scale, step * tilt) for step, scale, n in terms)
     ends: np.ndarray = (math.log(2 / missed) + exponents) / tilt
     return float(ends.min())
 
@@ -242,18 +287,35 @@ _PLACES = 101  # of a total of integers, to either side of 0
 _LARGEST_WORK = 400_000
 
 
+class Noises(NamedTuple):
+    """Independent integer noises of one scale.
+
+    Parameters
+    ----------
+    scale
+        The scale, above 0.
+    number
+        How many there are.
+    """
+
+    scale: float
+    number: int = 1
+
+
 def share_holds(
     distance: np.ndarray,
     steps: tuple[np.ndarray, np.ndarray],
-    others: int,
-    scale: float,
+    others: Noises,
+    tail: Callable[[np.ndarray], np.ndarray],
     level: float,
+    *,
+    known: Transforms = LAPLACE_TRANSFORMS,
 ) -> np.ndarray | None:
     """Tell where `|g Y - h T|` reaches a distance with a chance above `1 - level`.
 
-    T is the sum of so many discrete Laplace noises of the scale that Y has. The chance is
-    `2 sum_k P(T = k) P(g Y >= d + h k)`. Of many integers k, some next to each other are taken for
-    the one in their middle, and what that may move is taken off the distance.
+    T is the sum of other noises than Y. The chance is `2 sum_k P(T = k) P(g Y >= d + h k)`. Of many
+    integers k, some next to each other are taken for the one in their middle, and what that may
+    move is taken off the distance.
 
     Parameters
     ----------
@@ -262,11 +324,13 @@ def share_holds(
     steps
         g and h, both at least 0.
     others
-        How many noises T has.
-    scale
-        Scale of all noises, above 0.
+        The noises in T.
+    tail
+        `P(Y >= m)` at whole m, in floats.
     level
         Confidence level.
+    known
+        What is known of the noises in T.
 
     Returns
     -------
@@ -274,7 +338,7 @@ def share_holds(
         `None` where it takes too long, or the level is next to 1.
     """
     missed = 1 - level
-    law = _total(others, scale, _SPARED * missed) if missed >= _LEAST_MISSED else None
+    law = _total(others, _SPARED * missed, known) if missed >= _LEAST_MISSED else None
     if law is None or law[0].size * distance.size > _LARGEST_WORK:
         return None
     places, chances, moved = law
@@ -282,8 +346,7 @@ def share_holds(
     near = (np.asarray(distance)[..., None] - h * moved) * (1 - _ROUNDING)
     with np.errstate(all="ignore"):
         least = np.ceil((near + h * places) / np.maximum(g, _NO_STEP) - 1e-9)
-        above = np.exp(np.where(least >= 1, -least, least - 1) / scale) / (1 + math.exp(-1 / scale))
-    tails = 2 * np.where(least >= 1, above, 1 - above) @ chances
+        tails = 2 * tail(least) @ chances
     holds: np.ndarray = (near[..., 0] <= 0) | (tails + 2 * _SPARED * missed > missed)
     return holds
 
@@ -292,17 +355,18 @@ _NO_STEP = 1e-200
 
 
 @lru_cache(256)
-def _total(terms: int, scale: float, spared: float) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """Return places and chances of the sum of discrete Laplace noises, and how far it is off."""
-    if not terms:
+def _total(
+    noises: Noises, spared: float, known: Transforms
+) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Return places and chances of the sum of integer noises, and how far it is off."""
+    if not noises.number:
         return np.zeros(1), np.ones(1), 0.0
-    half = 1 / (2 * scale)
-    most = math.ceil(_farthest(np.ones(1), np.array([half]), np.array([terms]), spared))
+    most = math.ceil(_farthest([(1.0, *noises)], spared, known))
     if most > _FINEST:
         return None
     size = 1 << (2 * most + 1).bit_length()
-    angles = np.pi / size * np.arange(size // 2 + 1)
-    law = np.fft.irfft((1 + (np.sin(angles) * _over_sinh(half)) ** 2) ** -float(terms), size)
+    angles = 2 * math.pi / size * np.arange(size // 2 + 1)
+    law = np.fft.irfft(known.characteristic(noises.scale, angles) ** noises.number, size)
     each = 2 * (most // (2 * _PLACES)) + 1  # odd: as many on both sides of the middle
     ends = np.arange(-(most // each) - 1, most // each + 2)
     offsets = np.arange(each) - each // 2

@@ -4,8 +4,8 @@ A law acts on a *group* of coordinates: measured integers of one cell whose nois
 It states how movement counts inside a group, and the norm in which groups add up. Where the noise
 of all coordinates is independent, a group is no more than its coordinates.
 
-A new law is a value here, with its sampler in `noise` or `box`. No other module asks for a law by
-its name: ledgers and certificates write the name, and `law_named` reads it.
+A new law is a value here, with its sampler in `noise`, `box` or `staircase`. No other module asks
+for a law by its name: ledgers and certificates write the name, and `law_named` reads it.
 """
 
 import math
@@ -13,14 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import box
+from dpframe.privacy import box, staircase
 from dpframe.privacy.accuracy import (
     integer_pair_excess,
     integer_pair_half_width,
@@ -30,15 +30,18 @@ from dpframe.privacy.accuracy import (
 )
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
 from dpframe.privacy.inversion import (
+    LAPLACE_TRANSFORMS,
     SHARES_AT,
+    Noises,
+    Transforms,
     box_half_width,
     box_shares,
-    laplace_half_width,
+    integer_half_width,
     share_holds,
 )
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
-from dpframe.privacy.noise_sum import NoiseSum, join_sums, norm
+from dpframe.privacy.noise_sum import NoiseSum, Value, join_sums, norm
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE, Curve
 from dpframe.privacy.sensitivity import Inside, Norm
 
@@ -46,6 +49,9 @@ _ROOT2, _ROOT3 = math.sqrt(2), math.sqrt(3)
 _FEW = 4  # noises whose law is summed up in every row
 _WIDEST_ADDED = 12.0  # a scale, up to which integers of two noises are added up one by one
 _MOST_ADDED = 1000.0  # rows times the scale, up to which they are
+_NODES = 32  # ratios of two noises whose half-widths are found
+_NO_MORE = 1e-12  # what rounding adds to a ratio
+_FEW_ROWS = 100  # in which they are found by tails
 _LEAST_MISSED = 1e-6  # less is lost in differences of floats
 _WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
 
@@ -119,6 +125,34 @@ class Law(ABC):
     def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
         """Draw the noise of a group: each coordinate on its own."""
         return [integer_noise(self.curve, scale, size) for scale in scales]
+
+    def loss(self, moved: int, scale: float) -> Fraction:
+        """Return what it costs that a coordinate moves by so many integers, its scale above 0.
+
+        It is exact, or rounded up: `(|moved| / scale)^norm`.
+        """
+        return (abs(moved) / Fraction(float(scale))) ** self.norm
+
+    def settle(self, wide: float, reach: float) -> float:
+        """Return the scale of noise that a calibration found.
+
+        Parameters
+        ----------
+        wide
+            By how much the movement of a coordinate was divided.
+        reach
+            Its scale in the design: for a law whose shape depends on it, how far it moves.
+        """
+        return wide
+
+    def knows(self, scale: float) -> bool:
+        """Tell whether there is noise of a scale, above 0."""
+        return True
+
+    @property
+    def limit(self) -> "Law":
+        """The law that very wide noise of this one is next to."""
+        return self
 
     def draw_each(self, scales: np.ndarray) -> np.ndarray:
         """Draw independent noise of so many scales, one int64 integer for each.
@@ -417,6 +451,8 @@ class _Laplace(Law):
     """The discrete Laplace: `P(k) = (1 - q) / (1 + q) q^|k|`, `q = exp(-1 / scale)`."""
 
     __slots__ = ()
+    transforms: ClassVar[Transforms] = LAPLACE_TRANSFORMS
+    bounded: ClassVar[int] = _FEW  # noises for which bounds are near, and much faster
 
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
         """Return `q^m / (1 + q)` for m >= 1, and `1 - q^(1 - m) / (1 + q)` below."""
@@ -457,7 +493,7 @@ class _Laplace(Law):
     def _exact_half_width(self, noise: NoiseSum, level: float) -> float | None:
         """Half-width by the law of the sum, of one noise or of single terms.
 
-        For two, three and four noises of different blocks, bounds are near, and much faster.
+        For two, three and four discrete Laplace noises of different blocks, bounds are near.
         """
         terms, roundings = noise.single_terms()
         if not terms:
@@ -470,11 +506,12 @@ class _Laplace(Law):
             width = float(np.abs(part[0]) / own[block])
             width *= self.half_width(noise.scales[block], level)
             return width + _rounded(roundings, level)
-        if noise.terms is None and len(terms) <= _FEW:
+        if noise.terms is None and len(terms) <= self.bounded:
             return None
         steps = [part / own[block] for block, part in terms.items()]
         scales = [np.full(part.size, noise.scales[block]) for block, part in terms.items()]
-        exact = laplace_half_width(np.concatenate(steps), np.concatenate(scales), level)
+        parts = np.concatenate(steps), np.concatenate(scales)
+        exact = integer_half_width(*parts, level, self.transforms)
         return None if exact is None else exact + _rounded(roundings, level)
 
     def sum_excess(
@@ -492,7 +529,7 @@ class _Laplace(Law):
             (one, other), (scale, its) = two
             if scale == its <= _WIDEST_ADDED and (rows or np.size(distance)) * scale <= _MOST_ADDED:
                 steps = np.maximum(one, other), np.minimum(one, other)
-                held = share_holds(distance, steps, 1, scale, level)
+                held = self._holds(distance, steps, scale, Noises(its), level)
             if held is None:
                 return integer_pair_excess(distance, *two, level)
             return np.where(held, -1.0, 1.0)
@@ -521,11 +558,24 @@ class _Laplace(Law):
         for cells in np.unique(shares.cells).tolist():
             these = shares.cells == cells
             both = (steps[0][these], steps[1][these])
-            found = share_holds(distance[these], both, cells - 1, scale, level)
+            others = Noises(scale, cells - 1)
+            found = self._holds(distance[these], both, scale, others, level)
             if found is None:
                 return None
             held[these] = found
         return held
+
+    def _holds(
+        self,
+        distance: np.ndarray,
+        steps: tuple[np.ndarray, np.ndarray],
+        scale: float,
+        others: Noises,
+        level: float,
+    ) -> np.ndarray | None:
+        """Tell where noise of a scale and others, each times a step, may lead that far."""
+        tail = partial(self.at_least, scale)
+        return share_holds(distance, steps, others, tail, level, known=self.transforms)
 
     def _continuous_half_width(self, noise: NoiseSum, level: float) -> np.ndarray:
         """Half-width for continuous noises of the same scales; some may not be of integers."""
@@ -746,6 +796,159 @@ class _Box(_Laplace):
         return float(box.beyond((a + 0.5) / scale, members))
 
 
+class _Staircase(_Laplace):
+    """Staircase noise, see `staircase`: its scale is `D + b`.
+
+    What is stated of a density is that of the Laplace law, which very wide noise is next to.
+    """
+
+    __slots__ = ()
+    transforms: ClassVar[Transforms] = Transforms(
+        staircase.characteristic, staircase.log_moment, staircase.largest_tilt
+    )
+    bounded: ClassVar[int] = 0
+
+    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+        """Draw the noise of a group: each coordinate on its own."""
+        return [staircase.staircase_noise(float(check_scale(scale)), size) for scale in scales]
+
+    def draw_each(self, scales: np.ndarray) -> np.ndarray:
+        """Draw independent noise of so many scales, one int64 integer for each."""
+        out = np.zeros(len(scales), np.int64)
+        for scale in np.unique(check_scale(scales)).tolist():
+            these = np.flatnonzero(scales == scale)
+            out[these] = staircase.staircase_noise(scale, these.size)
+        return out
+
+    def loss(self, moved: int, scale: float) -> Fraction:
+        """Return `ceil(|moved| / D) log(1 / b)`, rounded up."""
+        return staircase.cost(scale, moved)
+
+    def settle(self, wide: float, reach: float) -> float:
+        """Return `D + b` of D, the reach, and the least b >= exp(-D / wide)."""
+        return staircase.scale_for(int(reach), wide) if wide else 0.0
+
+    def knows(self, scale: float) -> bool:
+        """Tell whether a scale is `D + b`."""
+        try:
+            return bool(staircase.stairs_of(scale))
+        except CalibrationError:
+            return False
+
+    @property
+    def limit(self) -> Law:
+        """The Laplace law."""
+        return LAPLACE
+
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return the tail at m, a sum of stairs."""
+        return staircase.at_least(scale, m)
+
+    def quantile(self, level: float) -> float:
+        """Return what is enough for every sum of symmetric noises with one peak.
+
+        Of deviation 1, one is beyond t at most `4 / (9 t^2)` of the time, and where that is above a
+        third, `1 - t / sqrt(3)` (Gauss 1823).
+        """
+        missed = 1 - level
+        return 2 / (3 * math.sqrt(missed)) if missed <= 1 / 3 else _ROOT3 * level
+
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Return the half-width for a sum of staircase noises.
+
+        It is that of the exact law where the noises are known one by one, see `inversion`, or where
+        it is of a single one. Of two that differ from row to row, and of a share of a total, it is
+        that of the next larger ratio of 32, plus all steps: wider noise is never less spread if it
+        has one peak, as noises have after half a step of rounding. For others it is `quantile`
+        deviations, and half of all steps.
+
+        Examples
+        --------
+        >>> scale = STAIRCASE.settle(20 / 3, 20)
+        >>> noise = NoiseSum({"0": STAIRCASE.standard_deviation(scale)}, {"0": scale})
+        >>> STAIRCASE.half_width(scale, 0.95), STAIRCASE.sum_half_width(noise, 0.95)
+        (20, 20.0)
+        """
+        exact = self._exact_half_width(noise, level)
+        if exact is not None:
+            return exact
+        steps = noise.steps(lambda _, scale: self.standard_deviation(scale))
+        apart = noise.largest is None and len(steps) == len(noise.loadings)
+        if apart and len(steps) == 1:
+            ((block, step),) = steps.items()
+            return step * self.half_width(noise.scales[block], level)
+        if apart and len(steps) == 2:  # noqa: PLR2004
+            (one, other), scales = steps.values(), [noise.scales[block] for block in steps]
+            wide = self._of_two_kinds((one, other), [*map(Noises, scales)], level)
+            if wide is not None:
+                return wide
+        width: np.ndarray = self.quantile(level) * noise.deviation + sum(steps.values()) / 2
+        return width
+
+    def sum_excess(
+        self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
+    ) -> np.ndarray:
+        """Compare a distance with the half-width: in few rows, of two noises by their tails."""
+        held = self._shares_hold(distance, noise, level)
+        two = noise.pair(self.standard_deviation) if held is None else None
+        if two is not None and (rows or np.size(distance)) <= _FEW_ROWS:
+            (one, other), (scale, its) = two
+            both = np.abs(one), np.abs(other)
+            held = self._holds(distance, both, scale, Noises(its), level)
+        if held is not None:
+            return np.where(held, -1.0, 1.0)
+        return np.asarray(distance - self.sum_half_width(noise, level))
+
+    def _holds(
+        self,
+        distance: np.ndarray,
+        steps: tuple[np.ndarray, np.ndarray],
+        scale: float,
+        others: Noises,
+        level: float,
+    ) -> np.ndarray | None:
+        """Tell where noise of a scale and others may lead that far, by tails or a half-width."""
+        held = super()._holds(distance, steps, scale, others, level)
+        if held is not None:
+            return held
+        wide = self._of_two_kinds(steps, [Noises(scale), others], level)
+        return None if wide is None else np.asarray(distance <= wide)
+
+    def _of_two_kinds(
+        self, steps: tuple[Value, Value], noises: Sequence[Noises], level: float
+    ) -> np.ndarray | None:
+        """Half-width for noises of two kinds, of steps that differ from row to row."""
+        one, other = np.broadcast_arrays(*steps)
+        units = [self.standard_deviation(s) * math.sqrt(number) for s, number in noises]
+        first = one * units[0] >= other * units[1]
+        large, small = np.where(first, one, other), np.where(first, other, one)
+        ratio = np.divide(small, large, out=np.zeros(large.shape), where=large > 0)
+        ratio *= np.where(first, units[1], units[0]) / np.where(first, units[0], units[1])
+        node = np.ceil(ratio * _NODES * (1 - _NO_MORE)).clip(0, _NODES).astype(np.int64)
+        width = np.zeros(large.shape)
+        for mine, a, b in ((first, 0, 1), (~first, 1, 0)):
+            numbers = [noises[a].number, noises[b].number]
+            scales = np.repeat([noises[a].scale, noises[b].scale], numbers)
+            for at in np.unique(node[mine]).tolist():
+                parts = np.repeat([1.0, at / _NODES * units[a] / (units[b] or 1.0)], numbers)
+                wide = integer_half_width(parts, scales, level, self.transforms)
+                if wide is None:
+                    return None
+                these = mine & (node == at)
+                width[these] = (wide + parts.sum()) * large[these]
+        return width
+
+    def of_sum(self, terms: int, members: int = 1) -> Law:
+        """Return the Laplace law for one noise, and the normal law for more."""
+        return LAPLACE if terms == 1 else GAUSSIAN
+
+    def _deviation(self, scale: float) -> float:
+        return staircase.deviation(scale)
+
+    def _beyond(self, scale: float, a: int, members: int = 1) -> float:
+        return 2 * float(staircase.at_least(scale, a + 1))
+
+
 GAUSSIAN = _Gaussian(
     name="gaussian", title="Gaussian", norm=2, needs_delta=True, curve=GAUSSIAN_CURVE
 )
@@ -760,7 +963,12 @@ LAPLACE = _Laplace(name="laplace", title="Laplace", **_EXPONENTIAL)
 BOX = _Box(name="box", title="box", inside="max", **_EXPONENTIAL)
 """Noise in a box, of groups of coordinates."""
 
-LAWS: Mapping[str, Law] = MappingProxyType({law.name: law for law in (GAUSSIAN, LAPLACE, BOX)})
+STAIRCASE = _Staircase(name="staircase", title="staircase", **_EXPONENTIAL)
+"""Staircase noise."""
+
+LAWS: Mapping[str, Law] = MappingProxyType(
+    {law.name: law for law in (GAUSSIAN, LAPLACE, BOX, STAIRCASE)}
+)
 """Every law by its name."""
 
 
@@ -829,6 +1037,8 @@ class IndependentSum:
             return law.sum_half_width(noise, level)
         factor: Any = GAUSSIAN.quantile(level)
         for law, noise in self.parts:
+            if law.limit is not law:  # its shape is not known from a quantile
+                factor = np.maximum(factor, law.quantile(level))
             own, wide = noise.deviation, law.sum_half_width(noise, level)
             shape = np.broadcast_shapes(np.shape(own), np.shape(wide))
             times = np.divide(wide, own, out=np.zeros(shape), where=np.broadcast_to(own > 0, shape))

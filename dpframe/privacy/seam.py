@@ -65,12 +65,12 @@ class OpenBlock:
         """Return what is charged in place of a ledger that was there before, or is a file."""
         return ledger
 
-    def ledger_at(self, path: Path) -> Any:
-        """Return the ledger that was made for a path, if one was."""
+    def ledger_at(self, place: str) -> Any:
+        """Return the ledger that was made for a place, if one was."""
         return None
 
-    def make_ledger(self, path: Path, ledger: Any) -> None:
-        """Keep a ledger that is to be at a path."""
+    def make_ledger(self, place: str, ledger: Any) -> None:
+        """Keep a ledger that is to be at a place."""
 
     def warnings_of(self, frame: object) -> set[str]:
         """Return what was warned of about a frame object in this block, to be added to."""

@@ -31,6 +31,8 @@ class Reach:
         Number of cells there are.
     always
         Whether a unit always has exactly one row in the only cell, so that none ever leaves it.
+    groups
+        How many cells a unit has rows in at most, where caps leave fewer than rows and cells do.
     """
 
     full: int
@@ -38,11 +40,17 @@ class Reach:
     rest: int
     cells: int
     always: bool = False
+    groups: int | None = None
 
     @property
     def total(self) -> int:
         """Most rows of one unit over all cells: min(m, g c)."""
         return self.full * self.rows + self.rest
+
+    @property
+    def touched(self) -> int:
+        """Most cells that one unit has rows in."""
+        return min(self.total, self.cells) if self.groups is None else self.groups
 
 
 def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
@@ -56,7 +64,7 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     Examples
     --------
     >>> reach_of(Caps(rows=7, groups=5, rows_per_group=2), cells=100)
-    Reach(full=3, rows=2, rest=1, cells=100, always=False)
+    Reach(full=3, rows=2, rest=1, cells=100, always=False, groups=5)
     """
     groups = cells if caps.groups is None else min(caps.groups, cells)
     per_group = caps.rows if caps.rows_per_group is None else caps.rows_per_group
@@ -68,7 +76,8 @@ def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
     per_group = min(per_group, rows)
     full = min(groups, rows // per_group)
     rest = rows - full * per_group if full < groups else 0
-    return Reach(full, per_group, rest, cells, always)
+    least = groups if groups < min(full * per_group + rest, cells) else None
+    return Reach(full, per_group, rest, cells, always, least)
 
 
 class Filling(NamedTuple):

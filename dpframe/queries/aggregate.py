@@ -10,6 +10,7 @@ from dpframe.errors import QueryError
 from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries import reading
+from dpframe.queries.association import Correlation, Covariance, Slope
 from dpframe.queries.counts import Count, Rate, UnitCount
 from dpframe.queries.query import NO_OPTIONS, By, Keys, Objective, OutputSpec, Query, QueryOptions
 from dpframe.queries.sums_and_means import Deviation, Mean, Sum, Variance, read_options
@@ -62,15 +63,23 @@ class Aggregate(Query):
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
-        found = [
+        asked = [
             replace(asked, name=name, where=None if shared is not None else part.where)
             for name, part in self.queries.items()
             for asked in part.outputs
         ]
-        # sums stay whole numbers; means are then read off the integers of the variance
-        summed = {one.column for one in found if one.statistic == "sum"}
-        fine = {one.column for one in found if one.statistic in ("var", "std")} - summed
-        return tuple(replace(one, fine=one.column in fine) for one in found)
+        means = {(one.column, one.where) for one in asked if one.statistic == "mean"}
+        # sums stay whole numbers; means alone are read off the integers of the variance
+        summed = {one.column for one in asked if one.statistic == "sum"}
+        fine = {one.column for one in asked if one.statistic in ("var", "std")} - summed
+        return tuple(
+            replace(
+                one,
+                averaged=one.statistic == "sum" and (one.column, one.where) in means,
+                fine=one.column in fine and not one.of_pair,
+            )
+            for one in asked
+        )
 
     @property
     def what(self) -> str:
@@ -130,7 +139,9 @@ class Joint(Query):
         return {part.condition for part in self.parts}
 
 
-AggregatePart: TypeAlias = Count | Rate | Sum | Mean | Variance | Deviation
+AggregatePart: TypeAlias = (
+    Count | Rate | Sum | Mean | Variance | Deviation | Covariance | Correlation | Slope
+)
 """A query that can be one output of several."""
 
 NOT_OUTPUTS = tuple(
@@ -141,7 +152,8 @@ NOT_OUTPUTS = tuple(
 
 _MARGIN_KINDS = "dpf.count(), dpf.rate(condition), dpf.sum(column)"
 _KINDS = {
-    "aggregate": f"{_MARGIN_KINDS}, dpf.mean(column), dpf.var(column) or dpf.std(column)",
+    "aggregate": f"{_MARGIN_KINDS}, dpf.mean(column), dpf.var(column), dpf.std(column), "
+    "dpf.cov(x, y), dpf.corr(x, y) or dpf.slope(x, y)",
     "margins": f"{_MARGIN_KINDS} or dpf.mean(column)",
 }
 _OPTIONS = {
@@ -175,7 +187,7 @@ def aggregate(
         As in `sum`.
     **queries
         Output columns: `flights=count(), total=sum("distance"), delay=mean("dep_delay")`. Keywords
-        of `release` cannot be their names.
+        of `release` cannot be their names. All have the same survey weights, or none has any.
 
     Raises
     ------
@@ -195,6 +207,7 @@ def aggregate(
         )
     for name, query in queries.items():
         check_part(name, query, labels)
+    check_weights(queries, "aggregate")
     caps = reading.CapOptions(
         max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group
     )
@@ -238,6 +251,22 @@ def check_part(
         raise QueryError(f"{name}= {why}", parameter=name)
     if len(columns) != 1:
         raise QueryError.about(name, "must be of a single column", columns, "Name each by itself.")
+
+
+def check_weights(queries: Mapping[str, Query], called: str) -> None:
+    """Check that the rows of all outputs count for the same: all are measured together.
+
+    Raises
+    ------
+    QueryError
+        If outputs have different weights, or some have none.
+    """
+    used = {query.weighted_by: name for name, query in queries.items()}
+    if len(used) > 1:
+        (_, first), (weights, other), *_ = used.items()
+        rule = f"must be the same for all outputs of {called}, and {first!r} and {other!r} differ"
+        way = f"Release several at once: release({{'a': dpf.{called}(...), 'b': ...}})."
+        raise QueryError.about("weights", rule, weights, way)
 
 
 def _why_not(query: AggregatePart, by: tuple[Hashable, ...], called: str) -> str:

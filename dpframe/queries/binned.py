@@ -16,13 +16,14 @@ from dpframe.arguments import MOST_GROUPS, check_size
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
-from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff
+from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff, weighted_words
 from dpframe.queries.reading import (
     ColumnOptions,
-    CountOptions,
+    WeightOptions,
     binned_groups_of,
     bounds_of,
     limits_of,
+    weights_of,
 )
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of, microseconds
@@ -122,13 +123,17 @@ class Histogram(Query):
 
     column: Hashable = field(kw_only=True)
     bins: pd.IntervalIndex = field(kw_only=True)
+    weights: Hashable = field(default=None, kw_only=True)
 
-    outputs = (OutputSpec("count", "count"),)
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One column."""
+        return (OutputSpec("count", "count", weights=self.weights),)
 
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"histogram of {self.column}"
+        return weighted_words(f"histogram of {self.column}", self.weights)
 
     @property
     def bin_axis(self) -> BinAxis:
@@ -138,7 +143,7 @@ class Histogram(Query):
 
 @with_keywords
 def histogram(
-    column: Hashable, bins: object, by: By = None, **options: Unpack[CountOptions]
+    column: Hashable, bins: object, by: By = None, **options: Unpack[WeightOptions]
 ) -> Histogram:
     """Describe the number of rows per bin of a numeric column, by group.
 
@@ -149,8 +154,8 @@ def histogram(
     bins
         Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right as
         in `pandas.cut`; or a `pandas.IntervalIndex` without overlaps.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
-        As in `count`.
+    by, where, keys, weights, max_rows, max_groups, max_rows_per_group
+        As in `count`; with weights, bins hold weighted totals.
 
     Raises
     ------
@@ -167,8 +172,9 @@ def histogram(
     [('(0, 10]', 2), ('(10, 100]', 1)]
     """
     groups = binned_groups_of(column, by, options)
-    bins = check_bins(column, bins)
-    return Histogram(*groups, column=column, bins=bins, limits=limits_of(options))
+    bins, weights = check_bins(column, bins), weights_of(options)
+    limits = limits_of(options)
+    return Histogram(*groups, column=column, bins=bins, weights=weights, limits=limits)
 
 
 @dataclass(frozen=True, eq=False)

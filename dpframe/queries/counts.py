@@ -1,5 +1,6 @@
 """Queries for numbers and shares: rows, rows that satisfy a condition, and units."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Unpack
 
@@ -7,21 +8,30 @@ from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries import reading
-from dpframe.queries.query import By, OutputSpec, Query
-from dpframe.queries.reading import CountOptions
+from dpframe.queries.query import By, OutputSpec, Query, weighted_words
+from dpframe.queries.reading import CountOptions, WeightOptions
 from dpframe.queries.where import Condition
 
 
 @dataclass(frozen=True, eq=False)
 class Count(Query):
-    """The number of rows per group."""
+    """The number of rows per group, or the total of their weights."""
 
-    outputs = (OutputSpec("count", "count"),)
-    what = "count"
+    weights: Hashable = field(default=None, kw_only=True)
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One column."""
+        return (OutputSpec("count", "count", weights=self.weights),)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return "count" if self.weights is None else weighted_words("total", self.weights)
 
 
 @with_keywords
-def count(by: By = None, **options: Unpack[CountOptions]) -> Count:
+def count(by: By = None, **options: Unpack[WeightOptions]) -> Count:
     """Describe the number of rows per group.
 
     Parameters
@@ -33,6 +43,10 @@ def count(by: By = None, **options: Unpack[CountOptions]) -> Count:
     keys
         The groups, where they are not declared: a dict from column to list, a list for a single
         column, or a frame whose rows are the combinations wanted.
+    weights
+        Column of survey weights w, with declared bounds (0, W): a row counts for w in place of 1,
+        and the count is the weighted total, the sum of w. Weights are clipped to their bounds; a
+        missing one counts for nothing. Noise is W times that of a count.
     max_rows, max_groups, max_rows_per_group
         They take the place of the caps of the same
         name that are declared with a privacy unit. Noise is made for the caps that hold.
@@ -46,8 +60,11 @@ def count(by: By = None, **options: Unpack[CountOptions]) -> Count:
     --------
     >>> count(by="zone", where="fare > 0").by
     ('zone',)
+    >>> count(by="region", weights="w").words
+    'weighted total (weights w) by region'
     """
-    return Count(*reading.groups_of(by, options), limits=reading.limits_of(options))
+    groups, weights = reading.groups_of(by, options), reading.weights_of(options)
+    return Count(*groups, weights=weights, limits=reading.limits_of(options))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +72,21 @@ class Rate(Query):
     """The share of the rows per group that satisfy a condition."""
 
     met: Condition = field(kw_only=True)
+    weights: Hashable = field(default=None, kw_only=True)
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column."""
-        return (OutputSpec("rate", "rate", condition=self.met),)
+        return (OutputSpec("rate", "rate", condition=self.met, weights=self.weights),)
 
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"rate of {self.met.text}"
+        return weighted_words(f"rate of {self.met.text}", self.weights)
 
 
 @with_keywords
-def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate:
+def rate(condition: str, by: By = None, **options: Unpack[WeightOptions]) -> Rate:
     """Describe the share of the rows per group that satisfy a condition.
 
     With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
@@ -79,6 +97,8 @@ def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate
     ----------
     condition
         What is to hold, as a row-wise condition, for instance `"dep_delay > 15"`.
+    weights
+        As in `count`: A and C are the weighted totals of these rows.
     by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`; rows that do not satisfy `where` count in neither number.
 
@@ -97,7 +117,8 @@ def rate(condition: str, by: By = None, **options: Unpack[CountOptions]) -> Rate
     [0.5, 1.0]
     """
     groups, met = reading.groups_of(by, options), Condition.parse(condition, "condition")
-    return Rate(*groups, met=met, limits=reading.limits_of(options))
+    weights = reading.weights_of(options)
+    return Rate(*groups, met=met, weights=weights, limits=reading.limits_of(options))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import NO_CAPS, Caps
-from dpframe.queries.aggregate import Aggregate, View, check_part
+from dpframe.queries.aggregate import Aggregate, View, check_part, check_weights
 from dpframe.queries.binned import check_bins
 from dpframe.queries.counts import Count, Rate
 from dpframe.queries.query import Columns, Keys, Query
@@ -197,7 +197,8 @@ def margins(
     max_rows
         Rows of a unit that are kept, the same for all tables, in place of what is declared.
     **queries
-        Output columns, as in `aggregate`: counts, sums, means and rates. Without, `count=count()`.
+        Output columns, as in `aggregate`: counts, sums, means and rates, all with the same survey
+        weights or all without. Without any, `count=count()`.
 
     Raises
     ------
@@ -220,6 +221,7 @@ def margins(
     outputs = dict(queries) or {"count": Count()}
     for name, query in outputs.items():
         _check_part(name, query, by)
+    check_weights(outputs, "margins")
     named_bins = _by_column("bins", by, bins).items()
     own_bins = {column: check_bins(column, given) for column, given in named_bins}
     given = by, condition_of(where), _keys(by, keys, own_bins), View(outputs)
@@ -342,7 +344,8 @@ def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple
         return ()
     if not isinstance(given, Mapping):
         rule = "must be a dict from the columns of a table to a number"
-        raise QueryError.about("weights", rule, given)
+        way = "Weights of rows go to each output: margins(..., count=dpf.count(weights=...))."
+        raise QueryError.about("weights", rule, given, way)
     found: dict[ColumnSet, float] = {}
     for columns, weight in given.items():
         table = _named_table(by, tables, columns)

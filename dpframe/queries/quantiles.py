@@ -9,11 +9,11 @@ from typing import Annotated, TypeAlias, TypedDict, Unpack
 
 import pandas as pd
 
-from dpframe.arguments import check_flag
+from dpframe.arguments import check_flag, check_size
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.amounts import as_number, exact
+from dpframe.privacy.amounts import as_float, as_number, exact
 from dpframe.queries.binned import BINS, Ranges, check_range_bins
 from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff
 from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
@@ -30,6 +30,7 @@ class QuantileOptions(ColumnOptions, IntervalOptions, total=False):
     """What to read quantiles off, and how their intervals are; see `dpframe.quantile`."""
 
     bins: object
+    candidates: object
 
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
@@ -56,6 +57,7 @@ class Quantile(Query):
     quantiles: tuple[Fraction, ...] = field(kw_only=True)
     bounds: GivenBounds = field(default=None, kw_only=True)
     bins: pd.IntervalIndex | int | None = field(default=None, kw_only=True)
+    candidates: tuple[float, ...] | None = field(default=None, kw_only=True)
     level: float = field(default=0.95, kw_only=True)
     simultaneous: bool = field(default=False, kw_only=True)
 
@@ -72,6 +74,8 @@ class Quantile(Query):
         several = "quantile" if len(self.quantiles) == 1 else "quantiles"
         number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
         bins = "" if number is None else f" in {number:,} bins"
+        if self.candidates is not None:
+            bins = f" among {len(self.candidates):,} values"
         levels = ", ".join(f"{float(one):.6g}" for one in self.quantiles)
         return f"{several} {levels} of {self.column}{bins}"
 
@@ -105,7 +109,7 @@ class Quantile(Query):
 
 
 def check_selectable(query: Quantile) -> None:
-    """Refuse what cannot be selected: many quantiles, or others than of few whole parts.
+    """Refuse what cannot be selected: many quantiles, others than of few whole parts, or one bin.
 
     Raises
     ------
@@ -120,9 +124,10 @@ def check_selectable(query: Quantile) -> None:
         rule = "must have at most six decimals to be selected, or be fractions of few parts"
         raise QueryError.about("q", rule, list(map(float, query.quantiles)))
     bins = query.bins
-    if bins is not None and not (isinstance(bins, int) and 2 <= bins <= _LARGEST_BINS):  # noqa: PLR2004
-        rule = f"must be a whole number from 2 to {_LARGEST_BINS:,} to select among"
-        raise QueryError.about("bins", rule, bins, "They lie between the bounds, equally wide.")
+    number = bins if isinstance(bins, int | None) else len(bins)
+    if number is not None and not 2 <= number <= _LARGEST_BINS:  # noqa: PLR2004
+        rule = f"must be from 2 to {_LARGEST_BINS:,} to select among"
+        raise QueryError.about("bins", rule, number, "They lie between the bounds.")
 
 
 @with_keywords
@@ -131,23 +136,48 @@ def quantile(
 ) -> Quantile:
     """Describe quantiles of one bounded column per group."""
     groups = binned_groups_of(column, by, options, "have quantiles and be")
-    labels, bins = groups[0], options["bins"]
+    labels, bins, candidates = groups[0], options["bins"], options["candidates"]
     if LEVEL in labels:
         raise _taken_label(LEVEL, "the level of the index that says which quantile a row is about")
     for label in labels:
         if str(label) in (f"{column}_low", f"{column}_high"):
             raise _taken_label(label, "the end of an interval")
     check_flag("simultaneous", options["simultaneous"])
+    if bins is not None and candidates is not None:
+        why = "candidates= are the values to select among, and bins= are ranges of values:"
+        raise QueryError(f"{why} give one of the two.", parameter="candidates")
     return Quantile(
         *groups,
         column=column,
         quantiles=read_quantiles(q),
         bounds=bounds_of((column,), options["bounds"]),
         bins=None if bins is None else check_range_bins(column, bins),
+        candidates=None if candidates is None else _read_candidates(column, candidates),
         level=check_level(options["level"]),
         simultaneous=bool(options["simultaneous"]),
         limits=limits_of(options),
     )
+
+
+def _read_candidates(column: Hashable, given: object) -> tuple[float, ...]:
+    """Read the values that quantiles are selected among."""
+    rule = "must be a list of two numbers or more, finite and increasing"
+    way = "Multiples of 1,000 are range(0, 500_001, 1000). Values taken from the data would leak."
+    wrong = QueryError.about("candidates", rule, given, way, label=column)
+    # sets have no order
+    if isinstance(given, set | frozenset | str | bytes | Mapping) or not isinstance(
+        given, Iterable
+    ):
+        raise wrong
+    check_size("candidates", given)
+    values = tuple(map(as_float, given))
+    if len(values) < 2 or not all(map(math.isfinite, values)):  # noqa: PLR2004
+        raise wrong
+    if any(low >= high for low, high in pairwise(values)):
+        raise wrong
+    if len(values) > _LARGEST_BINS:
+        raise QueryError.about("candidates", f"must be at most {_LARGEST_BINS:,}", len(values))
+    return values
 
 
 def _taken_label(label: Hashable, what: str) -> QueryError:

@@ -17,7 +17,9 @@ from dpframe.queries.where import Condition
 
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
-Statistic: TypeAlias = Literal["count", "sum", "mean", "rate", "var", "std", "quantile"]
+Statistic: TypeAlias = Literal[
+    "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
+]
 """What an output says about its rows: their number, something of their values, or a share."""
 
 
@@ -43,6 +45,10 @@ class OutputSpec:
         Whether its sampling error is to be known, for which squares of values are measured.
     fine
         Whether whole numbers are read as real ones, beside a variance of the same column.
+    other
+        The second private column, where it is about a pair of columns; `None` otherwise.
+    weights
+        The private column of what each row counts for; `None`: 1.
     """
 
     name: Hashable
@@ -53,6 +59,14 @@ class OutputSpec:
     condition: Condition | None = None
     sampled: bool = False
     fine: bool = False
+    other: Hashable = None
+    weights: Hashable = None
+    averaged: bool = False
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether it is about the values of two columns together."""
+        return self.statistic in ("cov", "corr", "slope")
 
     @property
     def of_column(self) -> bool:
@@ -212,6 +226,11 @@ class Query(ABC):
         return Caps(rows, groups, own.rows_per_group or declared.rows_per_group)
 
     @property
+    def weighted_by(self) -> Hashable:
+        """The private column of what each row counts for; `None`: 1."""
+        return self.outputs[0].weights
+
+    @property
     def margins(self) -> Mapping[tuple[Hashable, ...], "Query"]:
         """The tables that are asked for, by their columns, where it is several of some columns."""
         return {}
@@ -245,6 +264,10 @@ class Query(ABC):
                 named.append(
                     (asked.column, "column" if asked.statistic == "quantile" else "columns")
                 )
+            if asked.of_pair:
+                named.append((asked.other, "columns"))
+            if asked.weights is not None:
+                named.append((asked.weights, "weights"))
             conditions += [(asked.where, "where"), (asked.condition, "condition")]
         named += [(label, "column") for label in self.binned]
         named += [(label, name) for one, name in conditions if one for label in one.columns]
@@ -265,6 +288,17 @@ class Search(ABC):
 
 Request: TypeAlias = Query | Search | Mapping[str, Query]
 """What may be released: a query, several by name, or what is looked for."""
+
+
+def weighted_words(what: str, weights: Hashable) -> str:
+    """Say what is computed where rows count for their weights.
+
+    Examples
+    --------
+    >>> weighted_words("mean of income", "w"), weighted_words("mean of income", None)
+    ('weighted mean of income (weights w)', 'mean of income')
+    """
+    return what if weights is None else f"weighted {what} (weights {weights})"
 
 
 def list_labels(labels: Iterable[Hashable]) -> str:

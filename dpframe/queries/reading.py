@@ -30,11 +30,17 @@ class CapOptions(TypedDict, total=False):
 
 
 class CountOptions(RowOptions, CapOptions, total=False):
-    """The same, and caps on one unit; see `dpframe.count`."""
+    """The same, and caps on one unit; see `dpframe.units`."""
+
+
+class WeightOptions(CountOptions, total=False):
+    """The same, and what each row counts for; see `dpframe.count`."""
+
+    weights: Hashable
 
 
 class ColumnOptions(CountOptions, total=False):
-    """The same, and bounds of columns; see `dpframe.mean`."""
+    """Which rows are looked at, caps, and bounds of columns; see `dpframe.mean`."""
 
     bounds: GivenBounds
 
@@ -69,6 +75,15 @@ def binned_groups_of(
         rule = f"cannot {what} grouped by at once"
         raise QueryError.about("column", rule, column, "Drop it from by=.")
     return groups
+
+
+def weights_of(options: WeightOptions) -> Hashable:
+    """Read the label of the column of weights, if there is one."""
+    label = options.get("weights")
+    if label is None or (is_label(label) and not isinstance(label, (frozenset, *_GROUPERS))):
+        return label
+    rule = "must be the label of one column, which holds what each row counts for"
+    raise QueryError.about("weights", rule, label)
 
 
 def condition_of(where: str | None) -> Condition | None:
@@ -168,7 +183,8 @@ def check_query(query: object, name: Hashable = None) -> Query:
         raise QueryError(f"{what} {way}", parameter="queries", label=name)
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
-        "dpf.std(...), dpf.histogram(...), dpf.ranges(...), dpf.quantile(...), dpf.units(...), "
+        "dpf.std(...), dpf.cov(...), dpf.corr(...), dpf.slope(...), dpf.histogram(...), "
+        "dpf.ranges(...), dpf.quantile(...), dpf.units(...), "
         f"dpf.aggregate(...) or dpf.margins(...), got {a_type(query)}{called}. Several go in a "
         "dict by name.",
         parameter="queries",

@@ -1,7 +1,7 @@
 """Queries for sums, means, variances and standard deviations of bounded columns."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, TypedDict, Unpack, cast, get_args
 
 from dpframe.arguments import check_flag, is_one_of
@@ -22,8 +22,9 @@ from dpframe.queries.query import (
     QueryOptions,
     Statistic,
     list_labels,
+    weighted_words,
 )
-from dpframe.queries.reading import ColumnOptions
+from dpframe.queries.reading import ColumnOptions, WeightOptions
 from dpframe.queries.where import Condition
 
 
@@ -34,13 +35,17 @@ class AccuracyOptions(TypedDict, total=False):
     objective: Annotated[Objective, "total"]
 
 
-class MeanOptions(ColumnOptions, total=False):
-    """Which values to look at, and for what error; see `dpframe.mean`."""
+class SampledOptions(ColumnOptions, total=False):
+    """Which values to look at, and for what error; see `dpframe.corr`."""
 
     sampling: Annotated[bool, False]
 
 
-class SumOptions(ColumnOptions, AccuracyOptions, total=False):
+class MeanOptions(SampledOptions, WeightOptions, total=False):
+    """The same, and what each row counts for; see `dpframe.mean`."""
+
+
+class SumOptions(ColumnOptions, WeightOptions, AccuracyOptions, total=False):
     """What to add up, and what is known; see `dpframe.sum`."""
 
     max_true: int | None
@@ -82,9 +87,20 @@ class Sum(_OfColumns):
     """Sums of several columns per group."""
 
     options: QueryOptions = NO_OPTIONS
+    weights: Hashable = field(default=None, kw_only=True)
 
     _statistic = "sum"
     _called = "sum"
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One output per column."""
+        return tuple(replace(asked, weights=self.weights) for asked in super().outputs)
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return weighted_words(super().what, self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +108,7 @@ class Mean(_OfColumns):
     """Means of several columns per group, over the rows where the column is present."""
 
     sampling: bool = False
+    weights: Hashable = field(default=None, kw_only=True)
 
     _statistic = "mean"
     _called = "mean"
@@ -99,12 +116,15 @@ class Mean(_OfColumns):
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column."""
-        return tuple(replace(asked, sampled=self.sampling) for asked in super().outputs)
+        return tuple(
+            replace(asked, sampled=self.sampling, weights=self.weights) for asked in super().outputs
+        )
 
     @property
     def what(self) -> str:
         """What is computed."""
-        return super().what + ", with what its sampling error takes" * self.sampling
+        words = weighted_words(super().what, self.weights)
+        return words + ", with what its sampling error takes" * self.sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +200,8 @@ def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
         Column or list of columns to add up.
     by, where, keys
         As in `count`.
+    weights
+        Column of survey weights w, as in `count`: the sum is that of w x.
     bounds
         `(lower, upper)` for all the columns, or a dict from column to bounds, where they are not
         declared.
@@ -214,10 +236,14 @@ def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
     [17.0, 20.0]
     """
     given = _of_columns(columns, by, options)
+    weights = reading.weights_of(options)
+    for name in ("max_true", "n") if weights is not None else ():
+        if options[name] is not None:
+            raise QueryError.about("weights", f"cannot go with {name}=", weights)
     known = read_options(
         options["max_true"], options["n"], options["n_weight"], options["objective"]
     )
-    return Sum(*given, known, limits=reading.limits_of(options))
+    return Sum(*given, known, weights=weights, limits=reading.limits_of(options))
 
 
 @with_keywords
@@ -234,6 +260,11 @@ def mean(columns: Columns, by: By = None, **options: Unpack[MeanOptions]) -> Mea
         Whether the sum of squares is measured, too, so that `interval(sampling=True)` can say how
         far off the mean of a population may be, of which the rows are a sample. With Laplace noise
         it costs next to nothing for one column; with Gaussian noise, errors are about 1/8 larger.
+        Not with weights.
+    weights
+        Column of survey weights w, as in `count`. The mean is `(l A + u B) / (A + B)`, where a row
+        with x in [l, u] adds `a = w (u - x) / (u - l)` to A and `b = w (x - l) / (u - l)` to B:
+        both are >= 0 and add up to w, so that they cost what the weighted total alone costs.
     by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `sum`.
 
@@ -254,8 +285,13 @@ def mean(columns: Columns, by: By = None, **options: Unpack[MeanOptions]) -> Mea
     """
     sampling = options["sampling"]
     check_flag("sampling", sampling)
+    weights = reading.weights_of(options)
+    if sampling and weights is not None:
+        rule = "is not known of weighted means, whose rows count for more or less than one draw"
+        raise QueryError.about("sampling", rule, True, "Leave out sampling= or weights=.")
     given = _of_columns(columns, by, options)
-    return Mean(*given, bool(sampling), limits=reading.limits_of(options))
+    limits = reading.limits_of(options)
+    return Mean(*given, bool(sampling), weights=weights, limits=limits)
 
 
 @with_keywords

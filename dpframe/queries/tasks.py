@@ -18,6 +18,9 @@ from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.where import Condition
 
+PART_OF_ONE = 1 << 16
+"""What the parts of a value of one column add up to."""
+
 LabelKind: TypeAlias = Literal["string", "int64", "bool", "date", "datetime"]
 """What labels are that are not known beforehand."""
 
@@ -142,6 +145,23 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
+class RowWeights:
+    """What a row counts for, in place of 1.
+
+    Parameters
+    ----------
+    column, grid
+        A column on its grid, without values below 0. A missing value counts as 0, or as the fill.
+    bounds
+        The bounds that were declared.
+    """
+
+    column: Hashable
+    grid: Grid
+    bounds: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
     """An integer that the rows of a cell add to a total.
 
@@ -150,18 +170,38 @@ class Term:
     kind
         "rows": 1; "units": 1 for one of a unit's kept rows; "valid": 1 if the column holds
         a usable number, else 0; "sum": the column's grid integer x; "square": `ceil((2 x - l - u)^2
-        / (u - l))`, with l and u the bounds of the grid.
+        / (u - l))`, with l and u the bounds of the grid; "part": the product of one of the parts
+        of the column and one of the other's, see `dpframe.engines.blocks.bernstein_parts`; "both":
+        1 if both columns hold a usable number.
     column, grid
-        The column and its grid, for "valid", "sum" and "square". Where the grid has a fill, every
+        The column and its grid, for all but "rows" and "units". Where the grid has a fill, every
         row is valid.
     where
         Rows that do not satisfy this condition add 0.
+    other, other_grid
+        The second column and its grid, for "part" and "both".
+    part
+        Which part of either column, for "part".
+    degree
+        The degree of the polynomials of these parts: 2 or 4.
+    weights
+        With w the grid integer of the weight of a row, "rows" and "valid" are w in place of 1, and
+        "sum" is the integer nearest to `w (x - origin) / span`, halves away from 0.
+    origin, span
+        Of a sum with weights: all x are at most `span` from `origin`.
     """
 
-    kind: Literal["rows", "units", "valid", "sum", "square"]
+    kind: Literal["rows", "units", "valid", "sum", "square", "part", "both"]
     column: Hashable = None
     grid: Grid | None = None
     where: Condition | None = None
+    other: Hashable = None
+    other_grid: Grid | None = None
+    part: tuple[int, int] = (0, 0)
+    degree: int = 2
+    weights: RowWeights | None = None
+    origin: int = 0
+    span: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +274,8 @@ class Task:
         yield from (axis.column for axis in self.groups.axes)
         yield from (column for column, _ in self.valued)
         yield from (term.column for term in self.terms if term.grid is not None)
+        yield from (term.other for term in self.terms if term.other_grid is not None)
+        yield from (term.weights.column for term in self.terms if term.weights is not None)
         for condition in (self.where, *(term.where for term in self.terms)):
             if condition is not None:
                 yield from condition.columns

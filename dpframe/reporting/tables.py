@@ -51,6 +51,12 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
         for part in release.columns
         if part.declared is not None
     ]
+    clipped += [
+        f"{part.weights.column}, what each row counts for: what lies outside of "
+        f"{bounds_text(part.weights.bounds)} counts as the nearer end, a missing one as 0"
+        for part in release.columns
+        if part.weights is not None
+    ]
     left_out = [f"{one.column} is none of the groups" for one in named if one.rest is None]
     selects = isinstance(release.mechanism, SelectionPart)
     binned = release.columns[0].about if selects else inner and inner.column
@@ -103,11 +109,15 @@ class Beside:
         Of which level they are.
     percent
         Places of percentages and their ends, of what they are, and of which level the ends.
+    sampled
+        Of which level intervals are that hold the error of a sample; `None`: they do not, or are
+        for all cells at once.
     """
 
     ends: Mapping[int, list[int]]
     level: str
     percent: Mapping[int, tuple[list[int], tuple[str, str]]]
+    sampled: float | None = None
 
     @property
     def places(self) -> set[int]:
@@ -142,7 +152,9 @@ def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside
     if found is None:
         return Beside({}, "", percent)
     at_once = ", all at once," if found.simultaneous else ""
-    return Beside(ends, f"{100 * found.level:g} %{at_once}{_sampled(found)}", percent)
+    about = f"{100 * found.level:g} %{at_once}{_sampled(found)}"
+    each = bool(_sampled(found)) and not found.simultaneous
+    return Beside(ends, about, percent, found.level if each else None)
 
 
 def _sampled(step: object) -> str:
@@ -188,12 +200,16 @@ class Bar:
     ----------
     zero, value, low, high
         The places.
+    inner_low, inner_high
+        Those of the interval for the noise alone, where the other one holds the error of a sample.
     """
 
     zero: float
     value: float
     low: float
     high: float
+    inner_low: float | None = None
+    inner_high: float | None = None
 
     @property
     def start(self) -> float:
@@ -232,16 +248,22 @@ class CellView:
 
 
 def cells_of(
-    values: pd.Series, ends: pd.DataFrame | None, origin: int | None, percents: Sequence[str] | None
+    values: pd.Series,
+    ends: pd.DataFrame | None,
+    origin: int | None,
+    percents: Sequence[str] | None,
+    inner: pd.DataFrame | None = None,
 ) -> list[CellView]:
-    """Return the cells of a released column."""
+    """Return the cells of a released column; inner ends are those for the noise alone."""
     shown = values.iloc[:MOST_ROWS]
     percents = [""] * len(shown) if percents is None else percents
     if ends is None:
         pairs = zip(shown, percents, strict=True)
         return [CellView(number_text(value, None), percent=share) for value, share in pairs]
     low, high = (ends.iloc[:MOST_ROWS, side] for side in (0, 1))
-    numbers = np.array([in_seconds(part, origin) for part in (shown, low, high)], np.float64)
+    alone = [] if inner is None else [inner.iloc[:MOST_ROWS, side] for side in (0, 1)]
+    parts = (shown, low, high, *alone)
+    numbers = np.array([in_seconds(part, origin) for part in parts], np.float64)
     cells = []
     rows = zip(shown, low, high, strict=True)
     for texts, number, bar, share in zip(rows, numbers.T, _bars(numbers), percents, strict=True):
@@ -486,6 +508,8 @@ def _columns(
     """
     parts = certificate.columns
     bars = _intervals(released, certificate, level)
+    asked = beside.sampled
+    alone = None if asked is None else _intervals(released, certificate, asked)
     released = pd.DataFrame(released)  # pandas copies all attrs for each column
     shown = []
     for place, label in enumerate(released.columns):
@@ -496,16 +520,18 @@ def _columns(
             cells = [CellView(number_text(value, None)) for value in values.iloc[:MOST_ROWS]]
             shown.append((ColumnView(str(label), "computed from the release"), cells))
             continue
-        ends = None if bars is None else bars.iloc[:, 2 * place : 2 * place + 2]
+        at = slice(2 * place, 2 * place + 2)
+        ends = None if bars is None else bars.iloc[:, at]
+        inner = alone.iloc[:, at] if place in beside.ends and alone is not None else None
         ends = released.iloc[:, beside.ends[place]] if place in beside.ends else ends
         about = "" if ends is None else f"{100 * level:g} %"
         about = beside.level if place in beside.ends else about
         table, said = of_total.get(place), ("of the total", f"{100 * level:g} %")
         if place in beside.percent:
-            at, said = beside.percent[place]
-            table = released.iloc[:, at]
+            places, said = beside.percent[place]
+            table = released.iloc[:, places]
         percents = None if table is None else percent_texts(table)
-        cells = cells_of(values, ends, parts[place].origin, percents)
+        cells = cells_of(values, ends, parts[place].origin, percents, inner)
         what = words.about_kind(parts[place])
         shown.append((ColumnView(str(label), what, about, said if percents else ()), cells))
     return shown

@@ -118,9 +118,9 @@ def _check_different(frames: Sequence[pd.DataFrame], releases: Sequence[Release]
             raise QueryError(f"{rule}, {way_out}.", parameter="releases")
 
 
-def _of(release: Release) -> set[tuple[str | None, ...]]:
+def _of(release: Release) -> set[tuple[object, ...]]:
     """Say what was measured, whatever it is called."""
-    return {(one.kind, one.about, one.where) for one in release.columns}
+    return {(one.kind, one.about, one.where, one.weights) for one in release.columns}
 
 
 def _checked_keys(

@@ -96,10 +96,11 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
         rule = f"is for margins of at most two columns, not {list(largest)!r}"
         way_out = "Release with ways=2, or leave it out."
         raise QueryError.about("denoise", rule, _METHOD, way_out)
-    counts = [column.name for column in columns if column.kind == "count"]
+    counts = [column.name for column in columns if column.counts_rows]
     if not counts:
         way_out = "Add count=dpf.count(), or leave it out."
-        raise QueryError.about("denoise", "is for counts, and there are none", _METHOD, way_out)
+        rule = "is for counts without weights, and there are none"
+        raise QueryError.about("denoise", rule, _METHOD, way_out)
     taken = {column.name for column in columns} | {label for one in sets for label in one}
     again = [label_of(name) for name in counts if is_one_of(label_of(name), list(taken))]
     if again:
@@ -119,7 +120,7 @@ def _add_columns(
     made = {columns: table.copy() for columns, table in tables.items()}
     steps: dict[tuple[Hashable, ...], dict[str, DenoiseStep]] = {name: {} for name in tables}
     first, labels = next(iter(certificates.values())), next(iter(tables.values())).columns
-    counts = (at for at, column in enumerate(first.columns) if isinstance(column, CountPart))
+    counts = (at for at, column in enumerate(first.columns) if column.counts_rows)
     for at in counts:
         label = label_of(labels[at])
         for name, numbers in _whole(tables, certificates, at).items():

@@ -148,11 +148,17 @@ class Described(NamedTuple):
     name: Hashable
     kind: Statistic
     std_error: float | None
+    weighted: bool
 
     @property
     def is_mean(self) -> bool:
-        """Whether it is denoised as a mean."""
-        return self.kind in ("mean", "rate")
+        """Whether it is denoised as a mean: by numbers of rows, which weights do not say."""
+        return self.kind in ("mean", "rate") and not self.weighted
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is a number of rows, which is whole."""
+        return self.kind == "count" and not self.weighted
 
     @property
     def is_total(self) -> bool:
@@ -191,7 +197,12 @@ class Denoising:
 def describe(columns: Sequence[ReleasedColumn], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
     return [
-        Described(name, column.kind, column.std_error if isinstance(column, TotalPart) else None)
+        Described(
+            name,
+            column.kind,
+            column.std_error if isinstance(column, TotalPart) else None,
+            column.weights is not None,
+        )
         for name, column in zip(names, columns, strict=False)
     ]
 

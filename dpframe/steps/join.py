@@ -64,9 +64,10 @@ def interval(
         If the frame is not what was released.
     QueryError
         If the level is not in (0, 1), a flag is neither True nor False, or sampling is True for
-        columns whose sampling error is not known (means released without `sampling=True`, sums,
-        variances, quantiles), for groups that were found, or where a unit may have several rows in
-        a group. With `join`, if a label is taken, or the table was unstacked.
+        columns whose sampling error is not known (means, correlations and slopes released without
+        `sampling=True`, sums, variances, covariances, quantiles), for groups that were found, or
+        where a unit may have several rows in a group. With `join`, if a label is taken, or the
+        table was unstacked.
 
     Notes
     -----
@@ -76,7 +77,8 @@ def interval(
     noisy sum of `(x - m)^2` for a mean. Here s is the deviation of the noise, and f lies between
     its half-width in deviations and the normal quantile, nearer to the larger error. For a rate
     without noise it is the interval of Wilson (1927), whose coverage goes up and down with N; for a
-    mean it is nearly that of Student. It always holds the interval for the noise.
+    mean it is nearly that of Student. Of a correlation and a slope, v is the noisy sum of what each
+    row does to it, squared, were it m. It always holds the interval for the noise.
 
     Examples
     --------

@@ -85,8 +85,12 @@ def quantile(
         `(lower, upper)`, where they are not declared.
     bins
         As in `ranges`. To be selected among: how many bins of equal width lie between the bounds,
-        16,384, or one for each integer of a column of integers if these are fewer; the value
-        released is the middle of a bin.
+        16,384, or one for each integer of a column of integers if these are fewer; or edges. The
+        value released is the middle of a bin.
+    candidates
+        With `mechanism="select"`, in place of `bins`: the public values that may be released, in
+        increasing order, such as prices or `range(0, 500_001, 1000)`. A row counts at the one
+        nearest to its value, the lower of two.
     level
         Probability that the interval of a quantile holds that of the rows before noise, each
         clipped to the bounds, in (0, 1).

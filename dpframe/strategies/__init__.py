@@ -5,12 +5,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, Law
-from dpframe.strategies import box, characters, correlated, independent, margins, pair, sparse, tree
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, STAIRCASE, Law
+from dpframe.strategies import (
+    box,
+    characters,
+    correlated,
+    independent,
+    margins,
+    pair,
+    sparse,
+    staircase,
+    tree,
+)
 from dpframe.strategies.base import Design, Workload
 
 MechanismName: TypeAlias = Literal[
-    "auto", "gaussian", "correlated", "laplace", "box", "classical", "select"
+    "auto", "gaussian", "correlated", "laplace", "box", "staircase", "classical", "select"
 ]
 """What a release may be asked for: the best of them, one of `MECHANISMS`, or to select."""
 
@@ -39,6 +49,8 @@ class Mechanism:
         Whether tables by different columns can share noise.
     automatic
         Whether "auto" may take it.
+    least_epsilon
+        The epsilon from which "auto" compares it: below, it gains next to nothing.
     classical
         Whether the noise is calibrated in the classical way, for comparison.
     """
@@ -51,14 +63,20 @@ class Mechanism:
     layered_plain: tuple[Planner, ...] = ()
     across: bool = False
     automatic: bool = True
+    least_epsilon: float = 0.0
     classical: bool = False
 
     def planners(self, workload: Workload) -> tuple[Planner, ...]:
-        """Return the ways to plan a workload."""
+        """Return the ways to plan a workload; parts of a pair of columns are measured alone."""
+        if workload.is_paired:  # several integers move, which not every law charges for in sum
+            sums = independent.design in (*self.designs, *self.plain)
+            return _PAIRED if sums else ()
         return self.layered if workload.is_layered else self.designs
 
     def plain_planners(self, workload: Workload) -> tuple[Planner, ...]:
         """Return the other ways to plan it beside other tables."""
+        if workload.is_paired:
+            return ()
         plain = self.layered_plain if workload.is_layered else self.plain
         return tuple(one for one in plain if one not in self.planners(workload))
 
@@ -66,6 +84,7 @@ class Mechanism:
 _ALONE = (independent.design,)
 _PLAIN = (independent.design, pair.design)
 _SINGLE = (*_PLAIN, pair.plan_bernstein, correlated.design)
+_PAIRED = (pair.plan_tensor, independent.design)
 _LAYERED = (margins.apart, margins.plan_paired, tree.design)
 _SHARED = (sparse.design, sparse.plan_bins, correlated.design)
 _BOXES = (box.runs_lifted, box.runs, sparse.plan_bins, box.joined_lifted, box.plan_over_cells)
@@ -83,6 +102,13 @@ _MECHANISMS = {
         layered=(characters.design,),
         layered_plain=_LAYERED,
         across=True,
+    ),
+    "staircase": Mechanism(
+        STAIRCASE,
+        (staircase.design,),
+        "staircase",
+        plain=(staircase.design_beside,),
+        least_epsilon=1.5,
     ),
     "classical": Mechanism(
         GAUSSIAN, _ALONE, "classical Gaussian", layered=_LAYERED, automatic=False, classical=True

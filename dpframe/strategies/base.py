@@ -5,6 +5,7 @@ combinations of their totals, one noise scale per block, and turns the measured 
 estimates. Neither knows frames.
 """
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -56,11 +57,31 @@ class Layers(Protocol):
 EVERYONE = 0
 """The source of all rows of a cell."""
 
-Total: TypeAlias = Literal["rows", "value", "mean", "variance", "deviation"]
+Total: TypeAlias = Literal[
+    "rows", "value", "mean", "variance", "deviation", "covariance", "correlation", "slope"
+]
 """What is read off a source: how many rows, the sum of their values, their mean, and so on."""
 
-Need: TypeAlias = tuple[int, Literal["value", "rows", "square", "units"]]
-"""A total to compute: the position of a source, and which of its totals."""
+Need: TypeAlias = tuple[int, str]
+"""A total to compute: the position of a source, and which of its totals.
+
+It is "value", "rows", "square" or "units", or one of `parts_of_pair`.
+"""
+
+WHOLE = 1 << 32
+"""What the parts of a pair of values add up to."""
+
+
+def parts_of_pair(degree: int) -> dict[str, tuple[int, int]]:
+    """Return which part of the first column and which of the second one each part of a pair is.
+
+    Examples
+    --------
+    >>> [*parts_of_pair(1)]
+    ['part 0 0', 'part 0 1', 'part 1 0', 'part 1 1']
+    """
+    each = range(degree + 1)
+    return {f"part {i} {j}": (i, j) for i in each for j in each}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +96,24 @@ class Source:
         Integer bounds of the value of a present row; both 0 where only rows are counted.
     optional
         Whether a row of the cell may be absent: filtered out, or with a missing value.
+    other
+        Of a pair of columns, the integer bounds of the second one: a present row adds non-negative
+        integers that add up to `WHOLE`.
+    degree
+        Of a pair, that of the Bernstein polynomials of either column, whose products these are.
     """
 
     lower: int
     upper: int
     optional: bool
+    other: tuple[int, int] | None = None
+    degree: int = 2
+
+    @property
+    def half_widths(self) -> tuple[float, float]:
+        """Half the widths of the bounds of both columns of a pair."""
+        low, high = self.other or (0, 0)
+        return (self.upper - self.lower) / 2, (high - low) / 2
 
     @property
     def hull(self) -> tuple[int, int]:
@@ -97,21 +131,31 @@ class Output:
     kind
         "rows": how many rows of the source are present; "value": the sum of their values; "mean":
         the ratio of the two; "variance": that of the values, divided by rows; "deviation": its
-        root.
+        root; "covariance", "correlation" and "slope": those of a pair of values.
     source
         Position of the source in the workload.
     sampled
-        Whether a mean is to say how far values are apart, too, for its sampling error.
+        Whether a mean is to say how far values are apart, too, for its sampling error. The parts of
+        a pair say it by their degree.
+    of_rows
+        How many times the rows are added to a sum of values. With weights, values are counted from
+        the lower bound where their mean is an output, too.
     """
 
     kind: Total
     source: int
     sampled: bool = False
+    of_rows: float = 0.0
 
     @property
     def needs_squares(self) -> bool:
         """Whether it is read off squares of values, too."""
         return self.sampled or self.is_dispersion
+
+    @property
+    def is_association(self) -> bool:
+        """Whether it says how two columns go together."""
+        return self.kind in ("covariance", "correlation", "slope")
 
     @property
     def is_dispersion(self) -> bool:
@@ -150,6 +194,8 @@ class Workload:
         matters, in place of single cells.
     exclusive
         Sources that exclude each other: a row of the cell is present in one of a set at most.
+    weight
+        What a row counts for at most: it adds any part of so many times what is said of it.
     """
 
     sources: tuple[Source, ...]
@@ -164,6 +210,7 @@ class Workload:
     has_units: bool = False
     ranges: bool = False
     exclusive: tuple[tuple[int, ...], ...] = ()
+    weight: int = 1
 
     @property
     def kind(self) -> Hashable:
@@ -181,6 +228,11 @@ class Workload:
     def is_layered(self) -> bool:
         """Whether what is wanted is measured over many cells at once."""
         return self.ranges or bool(self.domain.margins)
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether something is wanted of a pair of columns."""
+        return any(output.is_association for output in self.outputs)
 
     @property
     def cells(self) -> int:
@@ -207,15 +259,23 @@ class Workload:
         """Return the range of what a row adds to an output, to which its error is compared.
 
         It is 1 for rows, and `u - l` for values and means, or the largest value where that is 0.
-        For variances and deviations it is the largest value there can be, or 1.
+        For variances, deviations and what is about pairs it is the largest value there can be, or
+        1; for slopes, the ratio of the widths.
         """
         if output.kind == "rows":
             return 1
+        if output.is_association:
+            x, y = self.sources[output.source].half_widths
+            largest = {"covariance": x * y, "correlation": 1.0, "slope": y / x if x else 1.0}
+            return largest[output.kind] or 1
         if output.is_dispersion:
             half = (self.sources[output.source].upper - self.sources[output.source].lower) / 2
             return (half**2 if output.kind == "variance" else half) or 1
         source = self.sources[output.source]
         lower, upper = source.hull if output.kind == "value" else (source.lower, source.upper)
+        if output.of_rows:
+            ends = (0.0, source.lower + output.of_rows, source.upper + output.of_rows)
+            return max(ends) - min(ends)
         return upper - lower or abs(upper) or 1
 
 
@@ -292,6 +352,34 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class JointMoments:
+    """The noisy parts of a pair of columns that covariances are read off.
+
+    With x and y how far values are off the centers of their bounds, in half widths, and d the
+    degree, part (d + 1) i + j is the sum of `B_i(x) B_j(y)`, where `B_i(x) = C(d, i) ((1 + x) /
+    2)^i ((1 - x) / 2)^(d - i)`.
+
+    Parameters
+    ----------
+    parts
+        By block, the sum, per cell; blocks are in the order of the parts.
+    noise
+        By block, the standard deviation of its noise.
+    half_widths
+        Half the widths of the bounds of both columns.
+    """
+
+    parts: Mapping[int, np.ndarray]
+    noise: Mapping[int, float]
+    half_widths: tuple[float, float]
+
+    @property
+    def degree(self) -> int:
+        """The degree d."""
+        return math.isqrt(len(self.parts)) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """Values of one output in grid units, and what the noise of the blocks does to them.
 
@@ -308,12 +396,15 @@ class Estimate:
     moments
         What variances and deviations are read off, and those of sampled means; `None` for other
         outputs.
+    joint
+        What covariances, correlations and slopes are read off; `None` for other outputs.
     """
 
     values: np.ndarray
     loadings: Mapping[int, float | np.ndarray]
     ratio: Ratio | None = None
     moments: Moments | None = None
+    joint: JointMoments | None = None
 
 
 class Design(Protocol):

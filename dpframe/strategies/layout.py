@@ -10,11 +10,12 @@ of the squares, less the middle of what these can be.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from dpframe.privacy.sensitivity import Norm
-from dpframe.strategies.base import EVERYONE, Output, Workload
-from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Quotient, Reading
+from dpframe.strategies.association import Association
+from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload, parts_of_pair
+from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Pair, Quotient, Reading
 
 _Blocks = dict[Block, int]  # with the position of each
 _OF_SQUARES = 1 / 16  # of the weight of a mean: with Gaussian noise, its error is 1/8 larger
@@ -46,8 +47,10 @@ def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReadi
     """Read an output off totals, adding those it needs."""
     position = output.source
     source = workload.sources[position]
-    if output.kind == "value" and not _is_averaged(workload, position):
+    if output.kind == "value" and not (output.of_rows or _is_averaged(workload, position)):
         return Reading({_place(blocks, Block(position, 1, 0)): 1.0})
+    if output.is_association:
+        return _read_pair(workload, output, blocks)
     own = position if source.optional else EVERYONE
     if output.kind == "rows":
         return Reading({_place(blocks, Block(own, 0, 1)): 1.0})
@@ -57,7 +60,9 @@ def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReadi
         return _mean(workload, output, rows, blocks)
     if output.is_dispersion:
         return _dispersion(workload, output, rows, blocks)
-    return rows.times((source.lower + source.upper) / 2).plus(at, 0.5).whole(2)
+    center = (source.lower + source.upper) / 2
+    total = rows.times(center + output.of_rows).plus(at, 0.5)
+    return total if output.of_rows else total.whole(2)
 
 
 def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
@@ -84,7 +89,8 @@ def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
 def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
     if output.kind == "value":
-        return _value(workload, output.source, blocks).whole(2)
+        total = _value(workload, output, blocks)
+        return total if output.of_rows else total.whole(2)
     rows = _rows(workload, output.source, blocks)
     if output.kind == "rows":
         return rows if rows.block is not None else rows.whole(2)
@@ -111,6 +117,14 @@ def _dispersion(workload: Workload, output: Output, rows: Reading, blocks: _Bloc
     unit = 1 / (width or 1)
     root = output.kind == "deviation"
     return Dispersion(rows, Reading({first: unit}), Reading({rest: unit / 2}), width, root)
+
+
+def _read_pair(workload: Workload, output: Output, blocks: _Blocks) -> Pair:
+    """Read what is about a pair of columns off its parts, adding these."""
+    source = workload.sources[output.source]
+    names = parts_of_pair(source.degree)
+    places = tuple(_place(blocks, Block(output.source, 0, 0, part=name)) for name in names)
+    return Pair(places, source.half_widths, cast(Association, output.kind))
 
 
 def _is_averaged(workload: Workload, position: int) -> bool:
@@ -145,13 +159,15 @@ def _rows(workload: Workload, position: int, blocks: _Blocks) -> Reading:
     return everyone.times(0.5).plus(_place(blocks, Block(position, 0, 2, everyone=-1)), 0.5)
 
 
-def _value(workload: Workload, position: int, blocks: _Blocks) -> Reading:
+def _value(workload: Workload, output: Output, blocks: _Blocks) -> Reading:
     """Sum of a source's values, from the rows of the source if they are measured anyway."""
+    position = output.source
     source = workload.sources[position]
-    if _is_averaged(workload, position) or not source.optional:
+    if output.of_rows or _is_averaged(workload, position) or not source.optional:
         rows = _rows(workload, position, blocks)
         center = (source.lower + source.upper) / 2
-        return rows.times(center).plus(_place(blocks, _center_sum(workload, position)), 0.5)
+        at = _place(blocks, _center_sum(workload, position))
+        return rows.times(center + output.of_rows).plus(at, 0.5)
     lower, upper = source.hull
     at = _place(blocks, Block(position, 2, 0, everyone=-(lower + upper)))
     return _everyone(workload).times((lower + upper) / 2).plus(at, 0.5)
@@ -167,6 +183,10 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
             yield reading.rows, 0.25
             if reading.apart is not None:  # off by no more than the sum, for one row
                 yield reading.apart.rest, _OF_SQUARES
+        elif isinstance(reading, Pair):
+            # together the parts cost what one of them does: each counts for all
+            each = math.sqrt(len(reading.blocks)) / WHOLE
+            yield Reading(dict.fromkeys(reading.blocks, each)), 1.0
         elif isinstance(reading, Dispersion):
             # equal to each other, relative to how far a row moves them
             yield reading.rows, 0.25

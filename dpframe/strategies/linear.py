@@ -19,7 +19,19 @@ from dpframe.privacy.laws import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Exclusive, Footprint, Norm, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach
-from dpframe.strategies.base import EVERYONE, Estimate, Moments, Need, Prediction, Source, Workload
+from dpframe.strategies.association import Association, associate, center, read, unit_of
+from dpframe.strategies.base import (
+    EVERYONE,
+    WHOLE,
+    Estimate,
+    JointMoments,
+    Moments,
+    Need,
+    Prediction,
+    Source,
+    Workload,
+    parts_of_pair,
+)
 from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
 
 KNOWN = -1
@@ -197,14 +209,61 @@ class Dispersion:
         return Moments(rows, first, rest, *self.loadings(deviations), self.width / 2)
 
 
-AnyReading: TypeAlias = Reading | Quotient | Dispersion
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A covariance, a correlation or a slope, read off the parts of a pair of columns.
+
+    Parameters
+    ----------
+    blocks
+        Positions of the parts, in their order.
+    half_widths
+        Half the widths of the bounds of both columns.
+    kind
+        What is read.
+    """
+
+    blocks: tuple[int, ...]
+    half_widths: tuple[float, float]
+    kind: Association
+
+    def _joint(self, parts: Mapping[int, np.ndarray], deviations: _Deviations) -> JointMoments:
+        noise = {at: deviations[at] / WHOLE for at in self.blocks}
+        return JointMoments(parts, noise, self.half_widths)
+
+    def predict(self, deviations: _Deviations, _: int) -> Prediction:
+        """Return the error where both standard deviations are a quarter of the width."""
+        degree = math.isqrt(len(self.blocks)) - 1
+        joint = self._joint(dict(zip(self.blocks, _typical_parts(degree), strict=True)), deviations)
+        at = center(joint)._replace(variances=(np.array([0.25]), np.array([0.25])))
+        unit = unit_of(self.kind, self.half_widths)
+        loadings = {
+            k: float(np.ravel(part)[0]) * unit for k, part in read(self.kind, at)[1].items()
+        }
+        return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
+
+    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
+        """Estimate what is read."""
+        parts = {at: measured[at] / WHOLE for at in self.blocks}
+        return associate(self._joint(parts, deviations), self.kind)
+
+
+def _typical_parts(degree: int) -> list[np.ndarray]:
+    """Return the parts of one row, half of it in each of the two places half a half width off."""
+    ends = [0.25**i * 0.75 ** (degree - i) for i in range(degree + 1)]
+    each = [math.comb(degree, i) * (ends[i] + ends[-1 - i]) / 2 for i in range(degree + 1)]
+    return [np.array([own * other]) for own in each for other in each]
+
+
+AnyReading: TypeAlias = Reading | Quotient | Dispersion | Pair
 """What an output can be read off."""
 
 
 class Block(NamedTuple):
     """The measured integer `value * values + row * rows` of a source, in every cell.
 
-    `everyone` times all rows of the cell and `square` times the squares are added to it.
+    `everyone` times all rows of the cell and `square` times the squares are added to it. One of a
+    pair of columns is one of its parts.
     """
 
     source: int
@@ -212,6 +271,7 @@ class Block(NamedTuple):
     row: int
     everyone: int = 0
     square: int = 0
+    part: str | None = None
 
     @property
     def parts(self) -> list[tuple[Need, int]]:
@@ -222,6 +282,8 @@ class Block(NamedTuple):
             ((EVERYONE, "rows"), self.everyone),
             ((self.source, "square"), self.square),
         ]
+        if self.part is not None:
+            whole.append(((self.source, self.part), 1))
         return [(need, weight) for need, weight in whole if weight]
 
     def of(self, totals: Mapping[Need, np.ndarray]) -> np.ndarray:
@@ -348,6 +410,8 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
     as whole numbers of 1 / 16.
     """
     parts = parts_of(blocks)
+    if source.other is not None:
+        return _around_parts(source, blocks)
     values = [(source.lower, 0), (source.upper, 0)] if parts == 1 else _around(source)
     found = {
         tuple(
@@ -358,6 +422,17 @@ def corners(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], .
     }
     if source.optional:
         found.add(tuple(block.everyone * parts for block in blocks))
+    return tuple(sorted(found))
+
+
+def _around_parts(source: Source, blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
+    """Return the corners of a pair of columns: one part is all of it, or a row has no values."""
+    found = {
+        tuple(WHOLE * (block.part == part) + block.row + block.everyone for block in blocks)
+        for part in parts_of_pair(source.degree)
+    }
+    if source.optional:
+        found.add(tuple(block.everyone for block in blocks))
     return tuple(sorted(found))
 
 

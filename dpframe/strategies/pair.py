@@ -20,15 +20,31 @@ With its squares (`plan_bernstein`)
     On integers, `t = 2 x - (l + u)` is y times the width h, and `U = ceil(t^2 / h)` is `y^2` times
     h: the parts `h + U - 2 t`, `2 (h - U)` and `h + U + 2 t` add up to 4 h, and none is below 0 as
     long as `2 |t| - h <= U <= h`. A row whose value is missing adds 1 to M in their place.
+
+Two columns with their squares and their product (`plan_tensor`)
+    A row adds the nine products of three parts of x and three parts of y: all are at least 0, and
+    add up to 1. So a row moves them by 1 in all, and by no more under Gaussian noise; a replaced
+    row by 2, or by the root of 2. The number of rows, both means, both variances and the
+    covariance are read off them. Rows with a missing value add 1 to M in their place. With five
+    parts of either, of degree 4, they are 25, off which fourth moments are read, too.
 """
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from dpframe.privacy.laws import Law
-from dpframe.strategies.base import EVERYONE, Output, Source, Workload
-from dpframe.strategies.linear import AnyReading, Block, Dispersion, LinearDesign, Quotient, Reading
+from dpframe.strategies.association import Association
+from dpframe.strategies.base import EVERYONE, WHOLE, Output, Source, Workload, parts_of_pair
+from dpframe.strategies.linear import (
+    AnyReading,
+    Block,
+    Dispersion,
+    LinearDesign,
+    Pair,
+    Quotient,
+    Reading,
+)
 
 _Read: TypeAlias = Callable[[Source, Output], AnyReading]
 
@@ -76,6 +92,36 @@ def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
     return _plan(workload, blocks, 4.0 * width, _read_bernstein)
 
 
+def plan_tensor(workload: Workload, law: Law) -> LinearDesign | None:
+    """Plan the measurements; `None` unless all is about one pair of columns, or the rows.
+
+    Parameters
+    ----------
+    workload
+        The outputs wanted.
+    law
+        Law of the noise.
+    """
+    outputs = workload.outputs_and_rows
+    about = {output.source for output in outputs if output.is_association}
+    rows = all(output.is_association or output == workload.everyone for output in outputs)
+    if len(about) != 1 or not rows or workload.known_rows:
+        return None
+    (at,) = about
+    names = parts_of_pair(workload.sources[at].degree)
+    blocks = [Block(at, 0, 0, part=name) for name in names]
+    return _plan(workload, blocks, float(WHOLE), _read_tensor)
+
+
+def _read_tensor(source: Source, output: Output) -> AnyReading:
+    """Read an output off the parts and M."""
+    parts = len(parts_of_pair(source.degree))
+    if output.kind == "rows":
+        rows = Reading(dict.fromkeys(range(parts), 1 / WHOLE))
+        return (rows.plus(parts, 1.0) if source.optional else rows).whole(WHOLE)
+    return Pair(tuple(range(parts)), source.half_widths, cast(Association, output.kind))
+
+
 def _only_column(workload: Workload) -> int | None:
     """Position of the one source that all outputs are about, if its values can differ."""
     about = {output.source for output in workload.outputs_and_rows} - {EVERYONE}
@@ -107,9 +153,9 @@ def _read_pair(source: Source, output: Output) -> Reading | Quotient:
         return (rows.plus(2, 1.0) if missing else rows).whole(width)
     if output.kind == "mean":
         return Quotient(Reading({0: 0.5, 1: -0.5}), rows, (lower, upper))
-    shares = {0: upper / width, 1: lower / width}
+    shares = {0: (upper + output.of_rows) / width, 1: (lower + output.of_rows) / width}
     total = Reading({k: share for k, share in shares.items() if share})
-    return total.whole(width // math.gcd(width, lower))
+    return total if output.of_rows else total.whole(width // math.gcd(width, lower))
 
 
 def _read_bernstein(source: Source, output: Output) -> AnyReading:

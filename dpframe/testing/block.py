@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpframe.errors import PrivacyTestError
-from dpframe.ledger.ledger import Ledger, emptied_in_memory
+from dpframe.ledger.ledger import Ledger, emptied_in_memory, place_of
+from dpframe.ledger.store import is_url
 from dpframe.privacy import seam
 
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
@@ -92,19 +93,20 @@ class TestBlock(seam.OpenBlock):
 
     def stand_in(self, ledger: Ledger) -> Ledger:
         """Return the ledger in memory that stands in for another, one for each file."""
-        if ledger.path is None:
+        place = place_of(ledger)
+        if place is None:
             return self._ledger(id(ledger), lambda: emptied_in_memory(ledger), ledger)
-        key = _key(ledger.path)
+        key = _key(place)
         self._files.setdefault(key, _state(key))
         return self._ledger(key, lambda: emptied_in_memory(ledger))
 
-    def ledger_at(self, path: Path) -> Ledger | None:
+    def ledger_at(self, place: str) -> Ledger | None:
         """Return the ledger in memory that stands in for a file, if there is one."""
-        return self._ledgers.get(_key(path))
+        return self._ledgers.get(_key(place))
 
-    def make_ledger(self, path: Path, ledger: Ledger) -> None:
-        """Keep a ledger in memory that is to be at a path."""
-        self._ledger(_key(path), lambda: ledger)
+    def make_ledger(self, place: str, ledger: Ledger) -> None:
+        """Keep a ledger in memory that is to be at a place."""
+        self._ledger(_key(place), lambda: ledger)
 
     def _ledger(self, key: object, make: Callable[[], Ledger], *known: Ledger) -> Ledger:
         with self._lock:
@@ -170,5 +172,5 @@ def _state(path: str) -> object:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _key(path: Path) -> str:
-    return os.path.realpath(path)
+def _key(place: str) -> str:
+    return place if is_url(place) else os.path.realpath(place)

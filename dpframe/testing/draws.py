@@ -168,14 +168,14 @@ def _noise_cost(
     law: Law, measured: Measurement, blocks: Sequence[np.ndarray], others: Sequence[np.ndarray]
 ) -> Fraction:
     """Add up what moved in the blocks of one measurement, as its law does."""
-    design, norm = measured.design, law.norm
+    design = measured.design
     moved = [_lengths(*pair) for pair in zip(blocks, others, strict=True)]
     lengths: list[dict[int, Fraction]] = []
     for scale, block in zip(measured.scales, moved, strict=True):
         profile = None if design.layers is None else design.layers.profile
         lengths.append(
             {
-                place: _length(step, scale if profile is None else scale * profile[place], norm)
+                place: _length(law, step, scale if profile is None else scale * profile[place])
                 for place, step in block.items()
             }
         )
@@ -201,8 +201,8 @@ def _lengths(one: np.ndarray, other: np.ndarray) -> dict[int, int]:
     return dict(zip(places.tolist(), map(abs, apart[places].tolist()), strict=True))
 
 
-def _length(step: int, scale: float, norm: int) -> Fraction:
-    return (step / Fraction(float(scale))) ** norm if scale else NEVER
+def _length(law: Law, step: int, scale: float) -> Fraction:
+    return law.loss(step, scale) if scale else NEVER
 
 
 def _range(step: Pick, picks: np.ndarray, one: np.ndarray, other: np.ndarray) -> int:

@@ -27,6 +27,7 @@ from dpframe.queries.tasks import (
     LabelAxis,
     LabelKind,
     LabelTask,
+    RowWeights,
     Sizes,
     Task,
     Term,
@@ -267,12 +268,22 @@ def _tasks(frame: pd.DataFrame) -> dict[str, Task]:
         "max_rows_per_group=1": Caps(rows_per_group=1),
         "max_groups=1, max_rows_per_group=2": Caps(groups=1, rows_per_group=2),
     }
+    weights = RowWeights("n", Grid.for_bounds(0, 2.3, bits=30), (0, 2.3))
+    weighted = (
+        Term("rows", weights=weights),
+        Term("valid", "x", grid, weights=weights),
+        Term("sum", "x", grid, weights=weights, origin=grid.lower, span=grid.upper - grid.lower),
+        Term("rows", where=other, weights=weights),
+    )
+    tasks["weighted"] = Task(Cells((keys,)), weighted)
+    tasks["weighted margins"] = replace(tasks["margins"], terms=weighted[:3])
     of_unit = (*sums, Term("units"))
     for words, caps in alike.items():
         tasks[words] = Task(Cells((keys,)), of_unit, unit=("unit",), caps=caps)
         tasks[f"{words}, where"] = Task(Cells((own,)), of_unit, where, ("unit",), caps)
         tasks[f"{words}, filled"] = replace(tasks["filled"], unit=("unit",), caps=caps)
         tasks[f"{words}, margins"] = replace(tasks["margins"], unit=("unit",), caps=caps)
+        tasks[f"{words}, weighted"] = replace(tasks["weighted"], unit=("unit",), caps=caps)
     most = Caps(rows=_ROWS * _TIMES)
     tasks["pairs"] = Task(Cells((own,)), of_unit, unit=("unit", "o"), caps=Caps(rows=2))
     # a unit is counted with one of its rows, and it is open in which cell

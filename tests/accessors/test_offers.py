@@ -96,6 +96,7 @@ def outcome(calls):
     return False, error
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("kind", FRAMES)
 def test_what_is_offered_works_and_the_rest_says_why_not(kind, tmp_path):
     pytest.importorskip("jinja2")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import parquet, parquet_files
+from dpframe.engines import parquet_files, scans
 from dpframe.errors import (
     BudgetExceededError,
     DeclarationError,
@@ -75,7 +75,7 @@ CALLS = {
 @pytest.mark.parametrize("unit", [{}, {"privacy_unit": "rider", "max_rows": 30}])
 @pytest.mark.parametrize("name", CALLS)
 def test_everything_works_as_on_a_frame(name, unit, frame, scan, monkeypatch):
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 200)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 200)
     frame.dp.declare(SCHEMA, **unit)
     scan.dp.declare(SCHEMA, **unit)
     found, expected = CALLS[name](scan.dp), CALLS[name](frame.dp)
@@ -102,7 +102,7 @@ def test_the_ledger_is_charged_before_rows_are_read(scan):
         spent.append(scan.dp.budget.remaining_epsilon)
         raise MemoryError
 
-    charged = mock.patch.object(parquet.ScannedFrame, "tables", tables)
+    charged = mock.patch.object(scans.ScannedFrame, "tables", tables)
     with charged, pytest.raises(ReleaseError):
         scan.dp.count("zone", epsilon=0.25)
     assert spent == [pytest.approx(0.75)]

@@ -76,7 +76,7 @@ def test_a_declared_frame_shows_facts_budget_and_what_is_possible(frame):
         ".dp of a private frame, declared as public:\n  privacy unit  all rows"
     )
     assert "Remaining  100.0% of the budget: epsilon=2 of Laplace noise, or mu=" in before
-    assert ".aggregate  .budget  .count" in before and ".interval" not in before
+    assert ".aggregate  .budget  .corr  .count" in before and ".interval" not in before
     frame.dp.count("zone", epsilon=0.5)
     assert "epsilon=1.5 of Laplace noise" in repr(frame.dp)
 
@@ -167,7 +167,7 @@ def test_labels_cannot_write_to_the_terminal():
         ("percentile", r"\.dp\.quantile\("),
         ("counts", r"Did you mean \.dp\.count\?"),
         ("intervall", r"Did you mean \.dp\.interval\?"),
-        ("zzz", r"It has aggregate, budget, count, declar"),
+        ("zzz", r"It has aggregate, budget, corr, count, cov, declar"),
         ("query", r"\.dp\.count\(where="),
         ("median", r"\.dp\.quantile\(column, 0\.5"),
         ("quantiles", r"\.dp\.quantile\(column"),

@@ -63,7 +63,7 @@ def tails(scales, weights):
     return lambda t: beyond[np.searchsorted(far, t + 1e-9, side="right") - 1] if t >= 0 else 1
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=3, full=2)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("cells", [(3, 7), (0, 1), (40, 90), (-2, 4), (9, 3), (-4, -3)], ids=str)
 def test_the_interval_is_what_the_exact_law_does_not_reject(cells, level):
@@ -120,7 +120,7 @@ def least_distance(off, chances, level):
     return off[order][np.searchsorted(np.cumsum(chances[order]), level - 1e-12)]
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize(
     "spend",
     [

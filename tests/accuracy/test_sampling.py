@@ -209,6 +209,13 @@ def test_what_was_not_measured_is_refused():
         dpf.select(made, columns=["cost"]).dp.interval(sampling=True)
     with raises(QueryError, "counts, rates", parameter="sampling", value=True):
         frame.dp.std("cost", "ward", epsilon=1).dp.interval(sampling=True)
+    pair = {"x": "cost", "y": "patient", "by": "ward", "bounds": {"patient": (0, 200)}}
+    for of_pair in (frame.dp.corr(**pair, epsilon=1), frame.dp.slope(**pair, epsilon=1)):
+        (kind,) = of_pair.columns
+        with raises(QueryError, f"dpf.{kind}(..., sampling=True)", parameter="sampling"):
+            of_pair.dp.interval(sampling=True)
+    with raises(QueryError, "counts, rates", parameter="sampling", value=True):
+        frame.dp.cov(**pair, epsilon=1).dp.interval(sampling=True)
     with raises(QueryError, "sum", parameter="sampling", value=True):
         made.dp.ratio("total", "n", sampling=True)
     with raises(QueryError, "True or False", parameter="sampling", value=1):
@@ -248,3 +255,78 @@ def test_the_query_says_that_squares_are_measured():
     with raises(QueryError, "numbers", parameter="columns"):
         times.dp.mean("wait", sampling=True, epsilon=1)
     assert made["cost"].notna().all()
+
+
+PAIR = dpf.aggregate(
+    "ward", r=dpf.corr("age", "cost", sampling=True), b=dpf.slope("age", "cost"), n=dpf.count()
+)
+
+
+def pairs():
+    """Visits with skewed costs that grow, and spread, with age."""
+    rng = np.random.default_rng(6)
+    age = rng.normal(50, 12, 1200).clip(18, 90)
+    frame = pd.DataFrame({"ward": np.arange(1200) % 2, "age": age})
+    frame["cost"] = (age / 10 * rng.gamma(4.0, 0.5, 1200)).clip(0, 40)
+    facts = {"keys": {"ward": [0, 1]}, "bounds": {"age": (18, 90), "cost": (0, 40)}}
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, **facts)
+    return frame
+
+
+def first_order(frame):
+    """Correlations, slopes and their errors, from what each row does to them."""
+    rows = []
+    for _, one in frame.groupby("ward"):
+        x, y = one["age"] - one["age"].mean(), one["cost"] - one["cost"].mean()
+        u, v, n = x / x.std(ddof=0), y / y.std(ddof=0), len(one)
+        r, b = (u * v).mean(), (x * y).mean() / (x * x).mean()
+        of_r, of_b = u * v - r * (u**2 + v**2) / 2, (x * y - b * x**2) / (x * x).mean()
+        rows.append([r, b, *(np.sqrt((of**2).mean() / n) for of in (of_r, of_b))])
+    return np.transpose(rows)
+
+
+def test_correlations_and_slopes_have_the_errors_of_what_rows_do_to_them():
+    frame = pairs()
+    r, b, of_r, of_b = first_order(frame)
+    made, z = frame.dp.release(PAIR, **HARDLY), stats.norm.ppf(0.975)
+    bars = made.dp.interval(sampling=True)
+    changed = made.dp.change(frame.dp.release(PAIR, **HARDLY), sampling=True)
+    for name, value, error in (("r", r, of_r), ("b", b, of_b)):
+        assert near(made[name], value, rel=1e-3)
+        low, high = bars[f"{name}_low"], bars[f"{name}_high"]
+        # nearly as long as to first order, and each end has the error that it would have
+        assert near(high - low, 2 * z * error, rel=0.02)
+        found = changed.xs(name, level="column")["std_error"]
+        assert near(found, np.sqrt(2) * error, rel=5e-3)
+        alone = made.dp.select(columns=[name]).dp.combine({0: 1, 1: -1}, sampling=True)
+        assert near(alone["std_error"], [np.hypot(*error)], rel=5e-3)
+    low = bars["b_low"].to_numpy()
+    for at, (_, one) in enumerate(frame.groupby("ward")):
+        x, y = one["age"] - one["age"].mean(), one["cost"] - one["cost"].mean()
+        off = ((x * y - low[at] * x**2) ** 2).sum() ** 0.5
+        assert (x * y - low[at] * x**2).sum() == pytest.approx(z * off, rel=5e-3)
+
+
+@pytest.mark.parametrize("spend", [{"epsilon": 3.0, "mechanism": "laplace"}, {"mu": 2.0}])
+def test_sampled_pairs_hold_the_intervals_of_the_noise(spend):
+    made = pairs().dp.release(PAIR, **spend)
+    alone, sampled = made.dp.interval(), made.dp.interval(sampling=True)
+    for low, high in zip(alone.columns[::2], alone.columns[1::2], strict=True):
+        assert (sampled[low] <= alone[low] + 1e-9).all()
+        assert (sampled[high] >= alone[high] - 1e-9).all()
+    assert (sampled["r_high"] - sampled["r_low"] > alone["r_high"] - alone["r_low"]).any()
+
+
+def test_all_of_a_pair_is_read_off_the_same_parts():
+    frame = pairs()
+    fine, coarse = (dpf.corr("age", "cost", sampling=sampling) for sampling in (True, False))
+    assert len(PAIR.outputs) == 3
+    table = frame.dp.release(PAIR, epsilon=1, mechanism="laplace")
+    scales = table.dp.certificate.release.noise.scale_by_block
+    assert len(scales) == 26  # and the rows where a value is missing
+    for query, parts in ((fine, 25), (coarse, 9)):
+        made = frame.dp.release(query, epsilon=1, mechanism="laplace")
+        assert len(made.dp.certificate.release.noise.scale_by_block) == parts
+    assert "sampling error takes" in fine.words
+    with raises(QueryError, "True or False", parameter="sampling", value=1):
+        dpf.slope("age", "cost", sampling=1)

@@ -18,7 +18,7 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe import __main__ as process
-from dpframe.engines import parquet
+from dpframe.engines import scans
 from dpframe.jobs import commands as jobs
 from dpframe.jobs.commands import main
 
@@ -36,8 +36,8 @@ TO_PARQUET = ("trips-{month}.csv", "trips-{month}.parquet")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Data that are split by driver into temporary files, and a folder for these."""
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 20)
-    monkeypatch.setattr(parquet, "thread_count", lambda _: 1)  # a child of a fork has one
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 20)
+    monkeypatch.setattr(scans, "thread_count", lambda _: 1)  # a child of a fork has one
     monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()

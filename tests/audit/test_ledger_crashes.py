@@ -1,7 +1,8 @@
 """Processes killed at random instants: a spend is recorded or not, and no release is without one.
 
-They use the file by one name and by two, and beside threads that open and close it all the time.
-The short versions run by default, the long ones with `-m audit`.
+They use the file by one name and by two, and beside threads that open and close it all the time; or
+a table of PostgreSQL by two ways, where the server is killed as well, and connections are cut. The
+short versions run by default, the long ones with `-m audit`.
 """
 
 import os
@@ -20,8 +21,9 @@ from uuid import uuid4
 import pandas as pd
 import pytest
 from support.charging import ONE, entry, in_processes
+from support.databases import Proxy, Server
 
-from dpframe.errors import BudgetExceededError
+from dpframe.errors import BudgetExceededError, ReleaseError, TemporaryError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend
@@ -38,8 +40,10 @@ PARTS = ("1", "2", "47")
 ALIVE = 2  # workers at work at any time
 LONGEST = 0.05  # seconds until the next one is killed
 LONGEST_WATCHED = 0.2  # where threads of a process wait for each other
+LONGEST_THERE = 0.4  # where a server answers
 KILLS_PER_LEDGER = 20  # a longer ledger takes longer to check
 
+Place = Path | str
 kills = pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.audit)])
 
 
@@ -68,8 +72,12 @@ def two_names(path: Path) -> list[Path]:
     return [file, folder / path.name]
 
 
+def by_server(url: str) -> list[str]:
+    """Use a table of PostgreSQL as it is named, and by another way."""
+    return [url, url.replace("127.0.0.1", "localhost")]
+
+
 WAYS = [plain, watched, two_names]
-ways = pytest.mark.parametrize("way", WAYS)
 
 
 def spend(ledger: Ledger, number: int) -> str:
@@ -104,18 +112,18 @@ def spend_of_parts(ledger: Ledger, number: int) -> str:
 class Worker:
     """A process that spends without end, and tells what it has got in a file."""
 
-    def __init__(self, path: Path, act, way):
-        self.told = path.with_name(f"told-{uuid4().hex}")
+    def __init__(self, folder: Path, place: Place, act, way):
+        self.told = folder / f"told-{uuid4().hex}"
         self.told.touch()
         self.alive, parent = True, os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            self._work(path, act, way, parent)
+            self._work(place, act, way, parent)
 
-    def _work(self, path: Path, act, way, parent: int):
+    def _work(self, place: Place, act, way, parent: int):
         try:
             with self.told.open("ab", buffering=0) as told:
-                ledger, number = Ledger(random.SystemRandom().choice(way(path))), 0
+                ledger, number = Ledger(random.SystemRandom().choice(way(place))), 0
                 while os.getppid() == parent:
                     told.write(f"{act(ledger, number)}\n".encode())
                     number += 1
@@ -138,16 +146,16 @@ def told_in(folder: Path) -> set[str]:
     return {name for each in folder.glob("told-*") for name in each.read_text().split()}
 
 
-def check(path: Path, killed: int) -> int:
+def check(folder: Path, place: Place, killed: int) -> int:
     """Compare what was told with what is recorded, and charge once more."""
-    before = told_in(path.parent)
-    ledger = Ledger(path)  # checks the chain
+    before = told_in(folder)
+    ledger = Ledger(place)  # checks the chain
     state = ledger.last_status()
     recorded = Counter(each.release_id for each in state.entries)
     assert before <= set(recorded)
     assert set(recorded.values()) <= {1}
     # a process has at most one release on its way, and this one has charged after each kill
-    assert len(set(recorded) - told_in(path.parent)) <= 2 * killed + ALIVE
+    assert len(set(recorded) - told_in(folder)) <= 2 * killed + ALIVE
     for part in PARTS if ledger.part else [None]:
         own = state if part is None else ledger.of_part(part).last_status()
         counted = [one.loss for one in state.entries if part is None or one.part in (None, part)]
@@ -156,38 +164,48 @@ def check(path: Path, killed: int) -> int:
     return len(before)
 
 
+def made_in(folder: Path, way, request) -> Place:
+    """Name a new ledger: a file in a folder, or a table of the server."""
+    if way is by_server:
+        return request.getfixturevalue("server").url()
+    return folder / "x.ledger"
+
+
 ACTS = [spend, release, spend_of_parts]
+on_server = [pytest.mark.server, pytest.mark.audit]
 
 
 @pytest.mark.sampled(every=7)
 @pytest.mark.parametrize(
     ("kills", "way", "act"),
     [
-        *((20, plain, act) for act in ACTS[:2]),
-        *((8, way, act) for way in WAYS[1:] for act in ACTS[:2]),
-        (8, plain, spend_of_parts),
+        *((12, plain, act) for act in ACTS[:2]),
+        *((6, way, act) for way in WAYS[1:] for act in ACTS[:2]),
+        (6, plain, spend_of_parts),
         *(pytest.param(1000, way, act, marks=pytest.mark.audit) for way in WAYS for act in ACTS),
+        *(pytest.param(20, by_server, act, marks=on_server) for act in ACTS),
+        *(pytest.param(100, by_server, act, marks=on_server) for act in ACTS),
     ],
 )
-def test_killed_processes_leave_every_release_recorded(tmp_path, kills, act, way):
+def test_killed_processes_leave_every_release_recorded(tmp_path, request, kills, act, way):
     source, told, part = random.Random(9), 0, "week" if act is spend_of_parts else None
     act(Ledger(budget=ONE, part=part), 0)  # imports what workers need
-    longest = LONGEST_WATCHED if way is watched else LONGEST
+    longest = {watched: LONGEST_WATCHED, by_server: LONGEST_THERE}.get(way, LONGEST)
     for start in range(0, kills, KILLS_PER_LEDGER):
         folder = tmp_path / str(start)
         folder.mkdir()
-        path = folder / "x.ledger"
-        Ledger.create(path, budget=ONE, part=part)
+        place = made_in(folder, way, request)
+        Ledger.create(place, budget=ONE, part=part)
         if way is two_names:
-            two_names(path)
-        workers = [Worker(path, act, way) for _ in range(ALIVE)]
+            two_names(place)
+        workers = [Worker(folder, place, act, way) for _ in range(ALIVE)]
         try:
             for killed in range(1, min(KILLS_PER_LEDGER, kills - start) + 1):
                 time.sleep(source.random() * longest)
                 victim = source.randrange(ALIVE)
                 assert workers[victim].kill() == -signal.SIGKILL
-                found = check(path, killed)
-                workers[victim] = Worker(path, act, way)
+                found = check(folder, place, killed)
+                workers[victim] = Worker(folder, place, act, way)
         finally:
             for worker in workers:
                 worker.kill()
@@ -216,12 +234,16 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
 
 
 @pytest.mark.sampled(every=3)
-@ways
 @pytest.mark.parametrize(
-    ("processes", "shares"), [(2, 200), pytest.param(8, 10_000, marks=pytest.mark.audit)]
+    ("processes", "shares", "way"),
+    [
+        *((2, 100, way) for way in WAYS),
+        *(pytest.param(8, 10_000, way, marks=pytest.mark.audit) for way in WAYS),
+        pytest.param(8, 800, by_server, marks=on_server),
+    ],
 )
-def test_many_processes_spend_exactly_the_whole(tmp_path, processes, shares, way):
-    path = tmp_path / "x.ledger"
+def test_many_processes_spend_exactly_the_whole(tmp_path, request, processes, shares, way):
+    path = made_in(tmp_path, way, request)
     Ledger.create(path, budget=ONE)
     share = PrivacyLoss(mu_squared=WHOLE / shares)
 
@@ -243,3 +265,64 @@ def test_many_processes_spend_exactly_the_whole(tmp_path, processes, shares, way
     with pytest.raises(BudgetExceededError):
         ledger.charge(entry(share))
     assert len(Ledger(path).entries) == shares
+
+
+def end_connections(server: Server, _: Proxy) -> None:
+    server.terminate()
+
+
+def cut_connections(_: Server, proxy: Proxy) -> None:
+    proxy.cut_all()
+
+
+def kill_server(server: Server, _: Proxy) -> None:
+    server.kill()
+
+
+@pytest.mark.server
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("accidents", "accident"), [(100, end_connections), (100, cut_connections), (15, kill_server)]
+)
+def test_what_is_told_of_a_spend_holds_whatever_the_server_does(
+    tmp_path, server, accidents, accident
+):
+    source, proxy = random.Random(11), Proxy(server.port)
+    url = server.url()
+    Ledger.create(url, budget=ONE)
+    through = url.replace(str(server.port), str(proxy.port))
+    workers = [Worker(tmp_path, through, spend_or_say, plain) for _ in range(3)]
+    try:
+        while not all(worker.told.read_text() for worker in workers):
+            time.sleep(0.1)
+        for _ in range(accidents):
+            time.sleep(source.random() * LONGEST_THERE)
+            accident(server, proxy)
+        time.sleep(3)
+    finally:
+        for worker in workers:
+            assert worker.kill() == -signal.SIGKILL
+    recorded = Counter(one.release_id for one in Ledger(url).entries)
+    told = {word: set() for word in ("spent", "unspent", "perhaps")}
+    for name in told_in(tmp_path):
+        word, _, release_id = name.partition(":")
+        told[word].add(release_id)
+    assert set(recorded.values()) <= {1}
+    assert told["spent"] <= set(recorded)
+    assert not told["unspent"] & set(recorded)
+    assert len(set(recorded) - told["spent"] - told["perhaps"]) <= len(workers)
+    assert len(told["spent"]) > accidents / 4
+    assert told["unspent"]  # accidents happened to spends
+
+
+def spend_or_say(ledger: Ledger, _: int) -> str:
+    """Charge without releasing, and say what is known of it."""
+    made = entry(PrivacyLoss(mu_squared=SPENT))
+    try:
+        ledger.charge(made)
+    except TemporaryError:
+        time.sleep(0.05)
+        return f"unspent:{made.release_id}"
+    except ReleaseError:
+        return f"perhaps:{made.release_id}"
+    return f"spent:{made.release_id}"

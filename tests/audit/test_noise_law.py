@@ -11,8 +11,9 @@ import pytest
 from scipy import special, stats
 
 from dpframe.privacy import noise
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.noise_tables import strip_table
+from dpframe.privacy.staircase import scale_for
 
 FALSE_ALARM = 1e-6
 FEWEST = 50  # expected draws in the tails that are counted together
@@ -97,6 +98,7 @@ def test_two_million_draws_of_another_scale_are_rejected(law, scale, factor):
 FEW = [(1, 40_000, 0.1), (8, 40_000, 0.1), (9, 90_000, 0.05), (1_000, 2 * 10**6, 0.02)]
 
 
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [1.0, 37.5])
 @pytest.mark.parametrize(("size", "draws", "off"), FEW)
@@ -263,3 +265,36 @@ def test_as_many_scales_as_draws_at_length(law):
     p_values = scales_test(law, 20)
     print(f"{law}, 2e7 scales: p = {np.round(p_values, 3)}")
     assert min(p_values) > FALSE_ALARM
+
+
+def stairs_test(scale, draws, true_scale=None):
+    """P-value of the hypothesis that staircase noise of some scale has that of another."""
+    at = np.arange(1, 60 * int(scale))
+    tails = STAIRCASE.at_least(scale, at)
+    last = int((draws * tails > FEWEST).sum())
+    edges = np.r_[1 - at[:last][::-1], at[:last]]
+    upper = tails[:last]
+    chances = np.r_[upper[::-1], 1 - upper[0] * 2, upper]  # of tails, and the middle
+    between_ends = np.r_[
+        upper[-1], -np.diff(upper)[::-1], chances[last], -np.diff(upper), upper[-1]
+    ]
+    counts = np.zeros(len(edges) + 1)
+    for _ in range(0, draws, 10**6):
+        values = STAIRCASE.draw([true_scale or scale], min(draws, 10**6))[0]
+        counts += np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(counts))
+    return chi_square(counts, between_ends)
+
+
+@audit
+@pytest.mark.parametrize("moved", [1, 3, 20, 200])
+@pytest.mark.parametrize("epsilon", [1.5, 3.0, 6.0])
+def test_staircase_noise_has_the_law_integer_by_integer(moved, epsilon):
+    scale = scale_for(moved, moved / epsilon)
+    p_value = stairs_test(scale, 10**7)
+    print(f"staircase {scale:g}: p = {p_value:.3f}")
+    assert p_value > FALSE_ALARM
+    for factor in (0.98, 1.02):
+        other = scale_for(moved, moved / epsilon / factor)
+        p_value = stairs_test(scale, 10**7, other)
+        print(f"    drawn at {factor} of its epsilon: p = {p_value:.1e}")
+        assert p_value < FALSE_ALARM

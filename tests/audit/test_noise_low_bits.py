@@ -8,7 +8,8 @@ import pytest
 from scipy import special, stats
 
 from dpframe.privacy import noise
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
+from dpframe.privacy.staircase import scale_for
 
 FALSE_ALARM = 1e-6
 LAWS = [GAUSSIAN, LAPLACE]
@@ -84,6 +85,23 @@ def test_middle_bits_of_wide_noise_are_even(law, shift):
             noise.integer_noise(law.curve, 2.0**48, 10**6) >> shift & 255, minlength=256
         )
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+@audit
+@pytest.mark.parametrize("moved", [7, 20, 2**20 + 3, 2**40])
+def test_low_bits_of_staircase_noise_show_no_gap(moved):
+    scale, modulus = scale_for(moved, moved / 3), 8
+    even = np.full(modulus, 1 / modulus)
+    if moved < 2**20:
+        at = np.arange(-40 * moved, 40 * moved)
+        own = STAIRCASE.at_least(scale, at) - STAIRCASE.at_least(scale, at + 1)
+        even = np.bincount(at % modulus, own, modulus)
+    for base in (0, 1):
+        drawn = STAIRCASE.draw([scale], 10**7)[0] + base
+        counts = np.bincount(drawn & modulus - 1, minlength=modulus)
+        p_value = stats.chisquare(counts, np.roll(even, base) * len(drawn) / even.sum()).pvalue
+        print(f"staircase of {moved}, {base}: p = {p_value:.3f}")
+        assert p_value > FALSE_ALARM
 
 
 def test_control_float_noise_has_a_gap():

@@ -17,7 +17,7 @@ from support.odd_cells import HONEST, MAKERS, ODD, check_added, frame_of, made
 import dpframe as dpf
 from dpframe.columns.values import is_absent, objects
 from dpframe.engines.dask import DaskEngine
-from dpframe.engines.parquet import ScanEngine
+from dpframe.engines.scans import ScanEngine
 from dpframe.engines.units import unit_codes
 
 pytestmark = pytest.mark.audit

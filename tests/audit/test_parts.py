@@ -10,7 +10,7 @@ on a grid, rounded up, so that nothing is missed; where delta is 0, the comparis
 import itertools
 import math
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -58,6 +58,27 @@ class Ledgers:
         grown = tuple(sorted((*charged, move), key=repr))
         self.known.setdefault(grown, tried)
         return grown
+
+
+class LedgersOnServer(Ledgers):
+    """The same in PostgreSQL: a table for every state, each decision made there once."""
+
+    def __init__(self, budget: Budget, new_url: Callable[[], str]) -> None:
+        self.budget, self.new_url = budget, new_url
+        self.decided: dict[tuple[Charged, Move], Charged | None] = {}
+
+    def after(self, charged: Charged, move: Move) -> Charged | None:
+        if (charged, move) not in self.decided:
+            ledger = Ledger.create(self.new_url(), budget=self.budget, part="week")
+            grown: Charged | None = tuple(sorted((*charged, move), key=repr))
+            try:
+                for part, loss in (*charged, move):
+                    own = None if part is None else str(part)
+                    ledger.charge(replace(entry(loss), part=own))
+            except BudgetExceededError:
+                grown = None
+            self.decided[charged, move] = grown
+        return self.decided[charged, move]
 
 
 def best_delta(
@@ -148,7 +169,7 @@ def answered(
     """Return the integers that a release of epsilon 1 hides, and the scales of their noise."""
     frame = made(filling, unit, neighboring)
     declaration = declaration_of(frame).in_part(part)
-    asked = in_part(frame, declaration, QUERIES[name])
+    asked = in_part(declaration, QUERIES[name])
     operation = plan_operation(frame, declaration, asked, Spend.of(epsilon=1), "laplace")
     assert isinstance(operation.plan, Plan)
     (measured,), (totals,) = operation.plan.measurements, operation.measure(frame)
@@ -200,6 +221,7 @@ def worst_excess(
     unit: object = UNIT,
     neighboring: str = "add_remove",
     promised: Fraction | None = None,
+    ledgers: Ledgers | None = None,
 ) -> float:
     """Return what the best adversary reaches beyond delta, on the worst neighbors of all."""
     answers = {
@@ -214,7 +236,7 @@ def worst_excess(
             moved = [abs(b - a) for a, b in zip(before, after, strict=True)]
             steps.append((part, tuple((s, w) for s, w in zip(moved, scales, strict=True) if s)))
         games[tuple(dict.fromkeys(steps))] = None
-    ledgers, reached = Ledgers(budget), []
+    ledgers, reached = ledgers or Ledgers(budget), []
     for game in games:
         laws: dict[Move, set[Law]] = {}
         for (part, steps), amount in itertools.product(game, amounts):
@@ -234,6 +256,18 @@ def test_no_transcript_of_small_frames_is_above_the_budget(neighboring):
     assert worst_excess(PURE, SMALL, **given) == 0
     # a promise that is a percent smaller is seen to be broken
     assert worst_excess(PURE, SMALL, promised=Fraction(99, 100), **given) > 0
+
+
+@pytest.mark.server
+@pytest.mark.audit
+def test_no_transcript_is_above_the_budget_where_a_server_keeps_it(server, monkeypatch):
+    kept, amounts = LedgersOnServer(PURE, server.url), [Fraction(1, 2)]
+    assert worst_excess(PURE, SMALL, amounts=amounts, ledgers=kept) <= 0
+    refused = list(kept.decided.values()).count(None)
+    assert 0 < refused < len(kept.decided)
+    charge_no_empty_parts(monkeypatch)
+    faulty = LedgersOnServer(PURE, server.url)
+    assert worst_excess(PURE, SMALL, amounts=[Fraction(1)], ledgers=faulty) > 0.01
 
 
 @pytest.mark.audit

@@ -70,12 +70,12 @@ def test_intervals_of_means_cover_the_population(name, rows, spend):
         made = released(population, rows, SPENDS[spend], rng)
         for level in (0.95, 0.8):
             found[level] += [*held(made.dp.interval(level, sampling=True), truth)]
-        found["narrow"] += [*held(made.dp.interval(sampling=True), truth, factor=0.85)]
+        found["narrow"] += [*held(made.dp.interval(sampling=True), truth, factor=0.8)]
         found["noise"] += [*held(made.dp.interval(), truth)]
     share = {which: np.mean(one[:SAMPLES]) for which, one in found.items()}
     for level, least in LEAST.items():
         assert least <= share[level] <= MOST[level]
-    assert share["narrow"] < LEAST[0.95]  # a scale that is 15 % off is seen
+    assert share["narrow"] < LEAST[0.95]  # a scale that is 20 % off is seen
     assert share["noise"] < share[0.95]
 
 

@@ -90,8 +90,11 @@ MADE = {
     **{
         name: lambda name=name: one_frame(SUMS, mechanism=name, epsilon=0.9, delta=1e-6)
         for name in MECHANISMS
-        if name != "correlated"
+        if name not in ("correlated", "staircase")
     },
+    "staircase": lambda: one_frame(
+        dpf.sum("fare", bounds=(0, 9)), mechanism="staircase", epsilon=2
+    ),
     "correlated": lambda: one_frame(SUMS, mechanism="correlated", mu=0.5),
     "shared by all bins": lambda: one_frame(
         dpf.histogram("fare", BINS), mechanism="correlated", mu=0.5, **UNIT
@@ -285,7 +288,7 @@ SPOILED = {
     ),
     "a negative scale": lambda r: one(r)["columns"][0]["noise"].update(scale=-1),
     "no step": lambda r: one(r)["columns"][0]["noise"].update(step=0),
-    "another mechanism": lambda r: one(r)["mechanism"].update(name="staircase"),
+    "another mechanism": lambda r: one(r)["mechanism"].update(name="geometric"),
     "a negative epsilon": lambda r: one(r)["privacy_loss"].update(epsilon=-0.1),
     "a delta of one": lambda r: one(r)["privacy_loss"].update(delta=1),
     "no mu": lambda r: one(r)["privacy_loss"].update(mu=None),

@@ -75,7 +75,7 @@ def test_cells_that_are_not_there_are_missing_with_their_intervals():
 
 
 @pytest.mark.parametrize("steps", list(product(WIDE, WIDE)), ids="-".join)
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=4, full=3)
 def test_wide_tables_take_steps(steps):
     some, wide = with_holes()
     between = WIDE[steps[0]](wide)

@@ -137,6 +137,7 @@ def test_a_value_has_the_same_label_beside_any_other(label):
         assert read(column, label) == [alone[at] for at in places]
 
 
+@pytest.mark.sampled(every=7, full=3)
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 def test_columns_of_every_dtype_are_read_as_their_values_are(kind, label):

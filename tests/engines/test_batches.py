@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import batches, parquet
+from dpframe.engines import batches, scans
 from dpframe.engines.threads import thread_count
 
 LONG = "x" * 100_000
@@ -25,7 +25,7 @@ WAYS = {
 SCRIPT = """
 import resource, sys
 import dpframe as dpf
-import dpframe.engines.parquet
+import dpframe.engines.scans
 from pyarrow import parquet, dataset, compute
 path, unit, most = sys.argv[1:]
 scan = dpf.scan_parquet(path, progress=False)
@@ -77,7 +77,7 @@ def test_usual_files_are_read_in_as_many_rows_as_asked(tmp_path):
     read = [
         len(part) for part in dpf.scan_parquet(tmp_path / "x.parquet")._batches(["t", "u", "x"])
     ]
-    assert read == [parquet.BATCH_ROWS, 600_000 - parquet.BATCH_ROWS]
+    assert read == [scans.BATCH_ROWS, 600_000 - scans.BATCH_ROWS]
 
 
 @pytest.mark.parametrize("unit", [None, "u"])
@@ -93,16 +93,16 @@ def test_totals_are_the_same_in_batches_of_few_bytes(unit, column, tmp_path, mon
     scan.dp.declare(keys={"t": ["A" * 7, "B" * 8, "B"]}, **facts)
     expected = scan.dp.count("t", epsilon=1e15)["count"].tolist()
     assert sum(expected) > 0
-    monkeypatch.setattr(parquet, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(scans, "MOST_BYTES", 1_000)
     monkeypatch.setattr(batches, "_MOST_BYTES", 1_000)
-    monkeypatch.setattr(parquet, "_BYTES_IN_MEMORY", 2_000)
+    monkeypatch.setattr(scans, "_BYTES_IN_MEMORY", 2_000)
     assert scan.dp.count("t", epsilon=1e15)["count"].tolist() == expected
 
 
 def test_buckets_and_threads_are_as_many_as_bytes_allow():
     def plan(rows, size):
-        count = parquet._count_buckets(rows, size, [])
-        return count, parquet._count_threads(rows, size, [], count)
+        count = scans._count_buckets(rows, size, [])
+        return count, scans._count_threads(rows, size, [], count)
 
     assert plan(10_000, 1e6) == (1, 1)
     assert plan(10_000, 1e12) == (500, 1)

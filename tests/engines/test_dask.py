@@ -214,7 +214,7 @@ def test_what_is_drawn_has_keys_of_its_own(monkeypatch):
     assert not drawn[0] & drawn[1]
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 5, 64, 65])
+@pytest.mark.parametrize("partitions", [1, 2, 5, 65])
 def test_tasks_are_a_few_for_each_partition(partitions, monkeypatch):
     rows = pd.DataFrame({"u": np.arange(3)})
     collection = dask.dataframe.from_map(lambda _: rows, range(partitions), meta=rows.iloc[:0])
@@ -222,6 +222,40 @@ def test_tasks_are_a_few_for_each_partition(partitions, monkeypatch):
     tasks = graphs_of(collection, task, monkeypatch)
     assert len(tasks) <= 12 * partitions
     assert totals(collection, task)[0].ravel().tolist() == [min(2, partitions) * 3, 3]
+
+
+LARGE = [pytest.param(partitions, marks=pytest.mark.full) for partitions in (1_000, 2_500)]
+
+
+@pytest.mark.parametrize("clustered", [False, True], ids=["here", "cluster"])
+@pytest.mark.parametrize("partitions", [64, 256, *LARGE])
+def test_tasks_of_large_collections_are_a_few_for_each_partition(
+    partitions, clustered, monkeypatch
+):
+    """Graphs are built and not computed."""
+    if clustered:
+        pytest.importorskip("distributed")
+    ranges, buckets = engine_module._rounds(partitions)
+    keys = []
+
+    def count(graphs):
+        """Return pieces where they are asked for, and else totals."""
+        (graph,) = graphs
+        if isinstance(graph, list):
+            keys.extend(graph[0].dask)  # all are of one graph
+            return [[[b""] * ranges] * partitions]
+        keys.extend(graph.dask)
+        return [[[b""] * buckets for key in graph.dask if "split_by_bucket" in str(key)]]
+
+    monkeypatch.setattr(engine_module, "_compute_graphs", count)
+    monkeypatch.setattr(engine_module, "_is_of_cluster", lambda _: clustered)
+    rows = pd.DataFrame({"u": np.arange(3)})
+    collection = dask.dataframe.from_map(lambda _: rows, range(partitions), meta=rows.iloc[:0])
+    task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=2))
+    engine_module._added_up(collection, [[task]], engine_module.totals_of)
+    assert partitions < len(set(keys)) <= 12 * partitions
+    transfers = [key for key in keys if "shuffle-transfer" in str(key)]
+    assert len(transfers) == clustered * partitions
 
 
 @pytest.mark.parametrize("partitions", [3, 70])

@@ -13,7 +13,7 @@ from support.dasking import split
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines import engine_for, parquet
+from dpframe.engines import engine_for, scans
 from dpframe.engines.labels import label_counts
 from dpframe.errors import UnknownColumnError
 from dpframe.privacy import noise
@@ -85,7 +85,7 @@ def frames(tmp_path_factory):
 def test_engines_count_what_is_counted_by_hand(frames, kind, options):
     unit, where, axes = options
     task = LabelTask(axes, 99, where, () if unit is None else (unit,))
-    with mock.patch.object(parquet, "_BUCKET_ROWS", 60):
+    with mock.patch.object(scans, "_BUCKET_ROWS", 60):
         found = engine_for(frames[kind]).labels(frames[kind], task)
     expected = Counter(itertools.chain(*by_hand(FRAME, axes, unit, where).values()))
     assert labeled(found) == expected
@@ -95,7 +95,7 @@ def test_engines_count_what_is_counted_by_hand(frames, kind, options):
 @pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_a_unit_counts_for_no_more_labels_than_it_may(frames, kind, most):
-    with mock.patch.object(parquet, "_BUCKET_ROWS", 60):
+    with mock.patch.object(scans, "_BUCKET_ROWS", 60):
         task = LabelTask((ZONE,), most, None, ("u",))
         found = engine_for(frames[kind]).labels(frames[kind], task)
     units = by_hand(FRAME, (ZONE,), "u", None)
@@ -169,6 +169,7 @@ def test_a_frame_without_labels_has_none(frames, kind):
     assert len(found.units) == 0
 
 
+@pytest.mark.full
 def test_two_million_labels_of_one_unit_take_seconds():
     labels = pd.Series(np.arange(2_000_000).astype("U8"), dtype=object)
     frame = pd.DataFrame({"zone": labels, "u": 1})

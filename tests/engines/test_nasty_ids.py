@@ -237,7 +237,7 @@ PARTS = {
 }
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("name", PARTS)
 @given(data=st.data())
 @settings(max_examples=40)

@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.raising import raises
 
@@ -172,7 +172,6 @@ def tasks(draw):
 
 
 @given(frames(), tasks())
-@settings(max_examples=300)
 def test_totals_are_those_of_the_oracle(frame, task):
     with mock.patch.object(engine_module, "_BLOCK", 5):
         found = totals(frame, task)
@@ -183,7 +182,6 @@ def test_totals_are_those_of_the_oracle(frame, task):
 
 @pytest.mark.full
 @given(frames(), frames(), st.lists(tasks(), min_size=1, max_size=3), st.sampled_from([1, 3]))
-@settings(max_examples=150)
 def test_tasks_parts_and_threads_share_a_pass_and_add_up(frame, added, several, threads):
     with mock.patch.object(engine_module, "_BLOCK", 5):
         found = totals_of([frame, added, frame[:0]], several, threads)
@@ -195,7 +193,6 @@ def test_tasks_parts_and_threads_share_a_pass_and_add_up(frame, added, several, 
 
 @pytest.mark.full
 @given(frames(), frames(), tasks())
-@settings(max_examples=200)
 def test_added_rows_add_their_own_totals_whatever_they_do_to_dtypes(frame, added, task):
     both = pd.DataFrame(
         {
@@ -208,7 +205,6 @@ def test_added_rows_add_their_own_totals_whatever_they_do_to_dtypes(frame, added
 
 
 @given(frames(), tasks())
-@settings(max_examples=100)
 def test_caps_that_do_not_bind_only_drop_rows_without_a_unit(frame, task):
     frame["u"] = pd.Series([None, 1, 2.5, 1] * 3)[: len(frame)].to_numpy()
     caps = Caps(rows=20, groups=9, rows_per_group=19)

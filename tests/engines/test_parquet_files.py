@@ -95,13 +95,13 @@ def test_damaged_attrs_are_refused_when_files_are_opened(attrs, tmp_path):
 
 
 def count_reads(monkeypatch, name):
-    """Note the paths that a method of files is called with."""
+    """Note the paths that a method of files is called with, if any."""
     seen = []
     method = getattr(ParquetFiles, name)
 
-    def noted(self, file, *given):
-        seen.append(file.path)
-        return method(self, file, *given)
+    def noted(self, *given):
+        seen.append(given[0].path if given else None)
+        return method(self, *given)
 
     monkeypatch.setattr(ParquetFiles, name, noted)
     return seen
@@ -123,6 +123,18 @@ def test_footers_are_read_once_until_a_file_changes(folder, monkeypatch):
     for _ in range(2):
         assert scan.dp.count(epsilon=1).dp.certificate
     assert seen[1:] == [str(folder / "two.parquet")]
+
+
+def test_a_release_of_a_part_lists_files_no_more_often(folder, monkeypatch):
+    listed = count_reads(monkeypatch, "refresh")
+    scan = dpf.scan_parquet(folder)
+    scan.dp.declare(ledger=dpf.Ledger(budget=dpf.Budget(9), part="x"))
+    often = []
+    for part in ({}, {"part": 7}):
+        listed.clear()
+        scan.dp.count(privacy_unit=dpf.EACH_ROW, epsilon=1, **part)
+        often.append(len(listed))
+    assert often[0] == often[1] > 0
 
 
 WHERES = {

@@ -14,10 +14,11 @@ from pyarrow import feather, orc
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines import batches, engine_for, parquet
+from dpframe.engines import batches, engine_for, scans
 from dpframe.engines.batches import common_type
 from dpframe.errors import DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.where import Condition
 
 TABLE = pa.table(
     {
@@ -97,7 +98,7 @@ def test_a_source_is_read_again_and_again(form, tmp_path, monkeypatch):
     scan.dp.declare(keys={"zone": ["A"]}, privacy_unit="rider", max_rows=4, budget=dpf.Budget(9))
     for small in (False, True):
         if small:
-            monkeypatch.setattr(parquet, "_BUCKET_ROWS", 5)
+            monkeypatch.setattr(scans, "_BUCKET_ROWS", 5)
         released = scan.dp.count("zone", where="fare < 40", epsilon=1e-6, denoise=None)
         assert list(released.index) == ["A"]
     everything = scan.dp.diagnose()
@@ -215,14 +216,14 @@ def test_errors_of_a_source_after_the_charge_quote_nothing():
 
     scan = dpf.scan(reader)
     scan.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(1))
-    refresh = parquet.ScannedFrame.tables
+    refresh = scans.ScannedFrame.tables
 
     def tables(self, *given):
         late.append(1)
         return refresh(self, *given)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ReleaseError) as caught:
-        patch.setattr(parquet.ScannedFrame, "tables", tables)
+        patch.setattr(scans.ScannedFrame, "tables", tables)
         scan.dp.count("zone", epsilon=0.5)
     assert "flu" not in str(caught.value)
     assert scan.dp.budget.spent.epsilon == 0.5
@@ -262,6 +263,58 @@ def test_folders_of_a_dataset_are_columns(tmp_path):
     )
     scan = dpf.scan(ds.dataset(tmp_path, format="feather", partitioning=part))
     assert counts(scan, "year", [1, 2, 3]).tolist() == [2, 1, 0]
+
+
+WHERES = {  # the rows that satisfy it, and how many files have to be read
+    "year == 2024": (2, 1),
+    "year >= 2024 and n > 1": (3, 2),
+    "year > 2000 or n > 1": (8, 4),
+    "not year == 2024": (6, 3),
+    "year == 1999": (0, 0),
+}
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("inferred", [False, True])
+def test_folders_that_no_row_can_be_of_are_not_read(form, inferred, tmp_path):
+    for place, year in enumerate((2023, 2024, 2025, "__HIVE_DEFAULT_PARTITION__")):
+        (tmp_path / f"year={year}").mkdir()
+        write = pq.write_table if form == "parquet" else pa.csv.write_csv
+        write(pa.table({"n": [place, place + 1]}), tmp_path / f"year={year}" / "rows")
+    kinds = pa.schema([("n", pa.int64()), ("year", pa.int32())])
+    part = ds.partitioning(None if inferred else kinds.remove(0), flavor="hive")
+    given = pa.csv.ConvertOptions(column_types=kinds)
+    kind = "parquet" if form == "parquet" else ds.CsvFileFormat(convert_options=given)
+    scan = dpf.scan(ds.dataset(tmp_path, kinds, kind, partitioning=part))
+    scan.dp.declare(privacy_unit=dpf.EACH_ROW)
+    for where, (rows, files) in WHERES.items():
+        assert scan.dp.count(where=where, epsilon=1e15).iloc[0, 0] == rows
+        assert len(scan.source.where([Condition.parse(where)])._fragments) == files
+    assert scan.dp.count(epsilon=1e15).iloc[0, 0] == 8
+
+
+def test_files_in_no_folder_are_read(tmp_path):
+    (tmp_path / "year=2024").mkdir()
+    for name, year in {"year=2024/a": 1, "b": 2024, "c": 2023}.items():
+        pq.write_table(pa.table({"year": pa.array([year], pa.int32())}), tmp_path / name)
+    scan = dpf.scan(ds.dataset(tmp_path, partitioning="hive"))  # what a folder says comes first
+    assert scan.dp.count(where="year == 2024", epsilon=1e15).iloc[0, 0] == 2
+
+
+def test_pages_that_were_damaged_are_not_read(tmp_path):
+    path = tmp_path / "sums.parquet"
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    numbers = pa.array([2**40 + n for n in range(100)])
+    pq.write_table(pa.table({"x": numbers}), path, column_encoding="PLAIN", **options)
+    given = ds.dataset(path)
+    scan = dpf.scan(given)
+    scan.dp.declare(bounds={"x": (0, 2**41)}, budget=dpf.Budget(1))
+    whole = path.read_bytes()
+    at = whole.index((2**40 + 50).to_bytes(8, "little"))
+    path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+    with pytest.raises(ReleaseError, match="a file could not be read"):
+        scan.dp.sum("x", share=1)
+    assert given.to_table().num_rows == 100  # the dataset itself is read as it was asked for
 
 
 def test_batches_of_long_texts_are_split(monkeypatch):

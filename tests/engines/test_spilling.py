@@ -12,9 +12,9 @@ from pyarrow import compute
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines import batches, engine_for, parquet
-from dpframe.engines.parquet import ScannedFrame
-from dpframe.errors import DeclarationError
+from dpframe.engines import batches, engine_for, parquet_files, scans
+from dpframe.engines.scans import ScannedFrame
+from dpframe.errors import DeclarationError, TemporaryError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, Task, Term
 from dpframe.queries.where import Condition
@@ -36,8 +36,8 @@ def totals(frame, tasks):
 @pytest.fixture
 def units(tmp_path, monkeypatch):
     """Files that are split into buckets, with a folder for these."""
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 20)
-    monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 20)
+    monkeypatch.setattr(scans, "_SLICE_ROWS", 1)
     (tmp_path / "spill").mkdir()
     pq.write_table(TABLE, tmp_path / "all.parquet")
     return dpf.scan_parquet(
@@ -74,7 +74,7 @@ def test_rows_are_kept_in_a_folder_that_only_its_owner_may_open_and_then_deleted
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("where", ["unit_buckets", "totals_of"])
 def test_nothing_is_left_behind_when_something_raises(where, error, units, tmp_path):
-    function, calls = getattr(parquet, where), []
+    function, calls = getattr(scans, where), []
 
     def failing(*arguments):
         calls.append(len(list((tmp_path / "spill").glob("*/*.arrow"))))
@@ -84,7 +84,7 @@ def test_nothing_is_left_behind_when_something_raises(where, error, units, tmp_p
             next(iter(arguments[0]))
         raise error
 
-    with mock.patch.object(parquet, where, failing), pytest.raises(error):
+    with mock.patch.object(scans, where, failing), pytest.raises(error):
         totals(units, [capped()])
     assert calls[-1] > 10
     assert not list((tmp_path / "spill").iterdir())
@@ -108,7 +108,7 @@ def written_rows(files, tasks):
         with batches.split_tables(watched(), count, folder) as tables:
             yield tables
 
-    with mock.patch.object(parquet, "split_tables", spied):
+    with mock.patch.object(scans, "split_tables", spied):
         found = totals(files, tasks)
     return rows, columns, found
 
@@ -126,8 +126,8 @@ def test_only_rows_and_columns_that_are_needed_are_written(units):
 
 
 def test_few_rows_are_not_written(units, monkeypatch, tmp_path):
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 300)
-    monkeypatch.setattr(parquet, "split_tables", None)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 300)
+    monkeypatch.setattr(scans, "split_tables", None)
     assert totals(units, [capped()])[0] == 2 * (UNITS - 2)
 
 
@@ -157,13 +157,14 @@ def test_pickling_opens_the_files_again(units):
     np.testing.assert_array_equal(totals(again, [capped()]), totals(units, [capped()]))
 
 
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "int16", "uint8"])
 @pytest.mark.parametrize("count", [2, 191, 500])
 def test_integers_are_dealt_to_buckets_with_numbers_that_differ_there(dtype, count):
     limits = np.iinfo(dtype)
     drawn = np.random.default_rng(1).integers(limits.min, limits.max, 100_000, dtype, endpoint=True)
     units = np.append(drawn, np.array([limits.min, limits.max, 0, 1], dtype))
-    buckets, numbers = parquet._dealt(units, units == 1, count)
+    buckets, numbers = scans._dealt(units, units == 1, count)
     assert set(buckets[units == 1]) == {-1}
     there = units != 1
     assert buckets[there].min() >= 0 and buckets.max() < count
@@ -174,7 +175,7 @@ def test_integers_are_dealt_to_buckets_with_numbers_that_differ_there(dtype, cou
 
 @pytest.mark.parametrize("step", [1, 7, 191, 191 * 191, 1 << 32])
 def test_regular_integers_fill_buckets_evenly(step):
-    buckets, numbers = parquet._dealt(np.arange(191_000) * step, None, 191)
+    buckets, numbers = scans._dealt(np.arange(191_000) * step, None, 191)
     sizes = np.bincount(buckets, minlength=191)
     assert abs(sizes - 1000).max() < 200  # 6 standard deviations of independent units
     if step == 1:
@@ -185,9 +186,40 @@ def test_regular_integers_fill_buckets_evenly(step):
 @pytest.mark.parametrize("tasks", [[capped()], [capped("c"), capped()], [capped("u > 9")]])
 def test_threads_that_have_buckets_of_their_own_add_up_the_same(tasks, units, monkeypatch):
     expected = totals(units, tasks)
-    monkeypatch.setattr(parquet, "thread_count", lambda _: 3)
+    monkeypatch.setattr(scans, "thread_count", lambda _: 3)
     for found, total in zip(totals(units, tasks), expected, strict=True):
         np.testing.assert_array_equal(found, total)
-    monkeypatch.setattr(parquet, "_SMALL_BUCKET_ROWS", 0)  # all threads work on one
+    monkeypatch.setattr(scans, "_SMALL_BUCKET_ROWS", 0)  # all threads work on one
     for found, total in zip(totals(units, tasks), expected, strict=True):
         np.testing.assert_array_equal(found, total)
+
+
+@pytest.mark.parametrize("footer", [1 << 20, 0])
+def test_room_is_asked_for_what_is_read(units, monkeypatch, footer):
+    """An estimate: of one file, the columns as they are stored, or their part of it."""
+    monkeypatch.setattr(parquet_files, "_FOOTER_BYTES", footer)
+    frame = dpf.scan_parquet(units.source._path)
+    size = frame.source.stored_bytes(["u", "x"])
+    whole = frame.source.stored_bytes(["u", "c", "x"])
+    assert 0 < size < whole <= units.source._files[0].size
+
+    def room(free):
+        disk = mock.Mock(return_value=mock.Mock(free=free))
+        with mock.patch.object(scans.shutil, "disk_usage", disk):
+            frame.check_room(["u", "x"], [None])
+        return disk.call_count
+
+    assert room(size) == 1
+    with raises(TemporaryError, "too little room"):
+        room(size // 2 - 1)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 1000)  # no rows are written
+    assert room(0) == 0
+
+
+def test_room_is_asked_for_files_that_are_read(units, tmp_path):
+    for week in (1, 2, 3):
+        (tmp_path / f"weeks/week={week}").mkdir(parents=True)
+        pq.write_table(TABLE, tmp_path / f"weeks/week={week}/rows.parquet")
+    frame = dpf.scan_parquet(tmp_path / "weeks")
+    chosen = frame.source.where([Condition.parse("week == 2")])
+    assert chosen.stored_bytes(["u"]) * 3 == frame.source.stored_bytes(["u"])

@@ -225,3 +225,43 @@ def test_where_there_are_no_locks_nothing_is_taken_for_a_leftover(tmp_path, monk
 
 def test_a_folder_that_is_gone_has_no_leftovers(tmp_path):
     remove_leftovers(tmp_path / "none")
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGXCPU"])
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # NumPy's threads are idle
+def test_a_signal_that_ends_the_process_removes_the_folder_first(tmp_path, name, again):
+    number = getattr(signal, name)
+
+    def act():
+        signal.signal(number, signal.SIG_DFL)
+        with temporary_folder(PREFIXES[0], tmp_path) as made:
+            (made / "rows.arrow").touch()
+            try:
+                signal.raise_signal(number)
+            finally:
+                if again:
+                    signal.raise_signal(number)
+
+    _, status = os.waitpid(forked(act), 0)
+    assert os.waitstatus_to_exitcode(status) == -number
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGTERM"), reason="signals are others there")
+def test_signals_that_somebody_handles_are_left_to_them(tmp_path):
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+    try:
+        with temporary_folder(PREFIXES[0], tmp_path) as made:
+            signal.raise_signal(signal.SIGTERM)
+            assert made.is_dir()
+        assert heard == [1]
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with temporary_folder(PREFIXES[0], tmp_path):
+            pass
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -5,8 +5,9 @@ from support.planning import TRIPS, planned
 
 import dpframe as dpf
 from dpframe.jobs import commands as jobs
-from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH
+from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
 from dpframe.jobs.commands import main
+from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")
 
@@ -36,7 +37,7 @@ def test_a_run_whose_files_are_lost_is_not_done(tmp_path, capsys, lost):
 
 
 def test_a_run_that_failed_after_the_charge_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from dpframe.engines.parquet import ScanEngine
+    from dpframe.engines.scans import ScanEngine
 
     plan = planned(tmp_path, ("trips-{month}.csv", "trips-{month}.parquet"))
     TRIPS.to_parquet(tmp_path / "trips-2024-03.parquet")
@@ -47,9 +48,107 @@ def test_a_run_that_failed_after_the_charge_says_how_to_go_on(tmp_path, capsys, 
     with monkeypatch.context() as patch:
         patch.setattr(ScanEngine, "totals", lost)
         assert main(["release", str(plan), *MARCH]) == LEFT_OVER
-    assert "--name 'trips 2024-03 b'" in capsys.readouterr().err
+        for left in ("3 more times", "2 more times", "1 more time."):
+            assert left in capsys.readouterr().err
+            assert main(["release", str(plan), *MARCH]) == LEFT_OVER
     assert main(["release", str(plan), *MARCH]) == LEFT_OVER
-    assert "by_zone-2024-03.csv is not there" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "ended before its noise 4 times" in err and "--name 'trips 2024-03 b'" in err
+
+
+def test_a_run_that_failed_before_its_noise_begins_again(tmp_path, capsys, monkeypatch):
+    plan = planned(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(PlannedTables, "measure", once_charged(plan, PlannedTables.measure))
+        assert main(["release", str(plan), *MARCH]) == LEFT_OVER
+    capsys.readouterr()
+    assert main(["preview", str(plan), *MARCH]) == SOUND
+    assert "begins again, and is charged nothing" in capsys.readouterr().err
+    assert main(["release", str(plan), *MARCH]) == SOUND
+    assert "begins again, and is charged nothing" in capsys.readouterr().err
+    assert main(["release", str(plan), *MARCH]) == DONE_BEFORE
+    ledger = dpf.Ledger(tmp_path / "trips.ledger")
+    assert len(ledger.entries) == 1
+    assert dpf.verify(dpf.read_csv(tmp_path / "fares-2024-03.csv"), ledger=ledger)
+
+
+def once_charged(plan, measure):
+    """Fail as soon as the ledger is charged."""
+
+    def failing(*arguments):
+        if dpf.Ledger(plan.parent / "trips.ledger").entries:
+            raise OSError("private text")
+        return measure(*arguments)
+
+    return failing
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("max_rows = 3", "max_rows = 2"),
+        ('share = "1/12"', 'share = "1/13"'),
+        ("keys.zone = [", 'missing.fare = "drop"\nkeys.zone = ['),
+        ("bins = 10", "bins = 11"),
+        ("trips-{month}.csv", "./trips-{month}.csv"),
+    ],
+)
+def test_another_plan_of_the_same_name_is_not_done(tmp_path, capsys, change):
+    plan = planned(tmp_path)
+    run = ["release", str(plan), *MARCH, "--quiet"]
+    assert main(run) == SOUND
+    plan.write_text(plan.read_text().replace(*change))
+    assert main(run) == UNREADABLE
+    err = capsys.readouterr().err
+    assert "by another plan" in err and "release.name" in err
+    assert len(dpf.Ledger(tmp_path / "trips.ledger").entries) == 1
+
+
+def test_a_release_of_python_is_not_the_run_of_a_plan(tmp_path, capsys):
+    plan = planned(tmp_path)
+    frame = TRIPS.astype({"driver": str})
+    ledger = dpf.Ledger(tmp_path / "trips.ledger")
+    frame.dp.declare(privacy_unit="driver", max_rows=3, ledger=ledger)
+    frame.dp.count(name="trips 2024-03", epsilon=0.1)
+    assert main(["release", str(plan), *MARCH]) == UNREADABLE
+    assert "without a plan" in capsys.readouterr().err
+
+
+def test_what_does_not_decide_on_a_release_is_the_same_plan(tmp_path):
+    plan = planned(tmp_path)
+    run = ["release", str(plan), *MARCH, "--quiet"]
+    assert main(run) == SOUND
+    text = plan.read_text().replace('files = "{query}', 'note = "late"\nfiles = "./{query}')
+    plan.write_text(f"# a comment\n{text}\n")
+    assert main(run) == DONE_BEFORE
+
+
+def test_groups_of_another_file_make_another_plan(tmp_path):
+    plan = planned(tmp_path, ('["A", "B", "C"]', '{ file = "zones.txt" }'))
+    zones = tmp_path / "zones.txt"
+    zones.write_text("A\nB\n")
+    run = ["release", str(plan), *MARCH, "--quiet"]
+    assert main(run) == SOUND
+    assert main(run) == DONE_BEFORE
+    zones.write_text("A\nC\n")
+    assert main(run) == UNREADABLE
+
+
+def test_a_file_that_is_cut_is_not_that_of_a_run(tmp_path, capsys):
+    plan = planned(tmp_path)
+    run = ["release", str(plan), *MARCH, "--quiet"]
+    assert main(run) == SOUND
+    place, other = tmp_path / "fares-2024-03.csv", tmp_path / "by_zone-2024-03.csv"
+    whole = place.read_text()
+    place.write_text(whole[: len(whole) // 2])
+    assert main(run) == LEFT_OVER
+    assert "fares-2024-03.csv is cut" in capsys.readouterr().err
+    place.write_text(whole)
+    assert main(run) == DONE_BEFORE
+    assert main([*run, "--name", "trips 2024-03 b", "--overwrite"]) == SOUND
+    assert main(run) == LEFT_OVER
+    assert f"{other} is of another release" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["preview", "release"])

@@ -184,7 +184,7 @@ def test_an_interrupt_while_files_are_written_loses_nothing(plan, capsys, monkey
 
 
 def test_data_that_fail_after_the_charge_are_told(tmp_path, capsys, monkeypatch):
-    from dpframe.engines.parquet import ScanEngine
+    from dpframe.engines.scans import ScanEngine
 
     plan = planned(tmp_path, ("trips-{month}.csv", "trips-{month}.parquet"))
     TRIPS.to_parquet(tmp_path / "trips-2024-03.parquet")

@@ -109,6 +109,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_files_are_read_in_the_encoding_that_is_said(tmp_path, name):
     texts = SAMPLES[name]
@@ -118,6 +119,7 @@ def test_files_are_read_in_the_encoding_that_is_said(tmp_path, name):
     assert trips(plan) == [1] * len(texts)
 
 
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("quoted", [b"%s", b'"%s"'])
 def test_no_bytes_of_a_cell_change_another(tmp_path, name, quoted):

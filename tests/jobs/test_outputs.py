@@ -36,7 +36,7 @@ def test_the_data_are_not_replaced(tmp_path):
 def test_folders_of_data_get_no_other_files(tmp_path):
     (tmp_path / "rows").mkdir()
     job = job_writing(tmp_path, "rows/fares.parquet")
-    data = Overrides({"month": "2024-03"}, (tmp_path / "rows",))
+    data = Overrides({"month": "2024-03"}, (str(tmp_path / "rows"),))
     (tmp_path / "trips-2024-03.csv").unlink()
     TRIPS.to_parquet(tmp_path / "rows" / "trips.parquet")
     with raises(PlanFileError, "reads", parameter="queries.fares.files"):

@@ -64,7 +64,7 @@ def test_the_page_names_every_kind_of_query_and_every_key():
 
     prose = re.sub(r"^```.*?^```", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]+)`", prose))))
-    known = {*job._TABLES, *job._DECLARE, *job._RELEASE, *job._KINDS}
+    known = {*job.TABLES, *job.DECLARE, *job.RELEASE, *job.QUERIES}
     assert known | set(csv_cells.KINDS) <= named
     codes = {answers.TOO_MUCH, answers.DONE_BEFORE, answers.LEFT_OVER, answers.LATER}
     assert all(f"\n| {code} |" in PAGE for code in codes)

@@ -211,7 +211,7 @@ def test_settings_go_before_values_of_the_plan(tmp_path):
 
 def test_what_is_given_in_the_call_goes_before_the_plan(tmp_path):
     plan = planned(tmp_path)
-    given = Overrides({"month": "3"}, (tmp_path / "x.csv",), "other", "why")
+    given = Overrides({"month": "3"}, (str(tmp_path / "x.csv"),), "other", "why")
     job = read_plan(plan, given)
     assert job.data.paths == (tmp_path / "x.csv",)
     assert (job.options["name"], job.options["note"]) == ("other", "why")
@@ -292,7 +292,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.sampled(every=10)
+@pytest.mark.sampled(every=10, full=2)
 @pytest.mark.parametrize("seed", range(20))
 def test_damaged_plans_are_told_in_one_line(tmp_path, capsys, seed):
     draw = random.Random(seed)
@@ -332,3 +332,8 @@ def test_every_placeholder_of_the_data_is_in_the_name(tmp_path):
 def test_values_lead_to_no_other_folder(tmp_path, value):
     with raises(PlanFileError, "must have no "):
         read_plan(planned(tmp_path), Overrides({"month": value}))
+
+
+def test_a_query_names_a_column_of_weights(tmp_path):
+    plan = planned(tmp_path, ("bins = { from", 'weights = "weight"\nbins = { from'))
+    assert "weight" in read_plan(plan, MARCH).queries["fares"].labels

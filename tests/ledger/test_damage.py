@@ -103,7 +103,7 @@ def test_every_bit_that_says_how_to_read_the_file(path):
     assert found > HEADER
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=3, full=2)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_ledger_at_work_is_refused_or_goes_on(path, damage):
     whole, source = path.read_bytes(), random.Random(9)

@@ -25,7 +25,6 @@ from dpframe.ledger.ledger import Ledger
 
 FILES = ("/dpframe/ledger/", "/contextlib.py", "/threading.py", "/weakref.py")
 STRIDES = 64
-SOME = 16
 TINY = pure(Fraction(1, 10**6))
 OTHER = """
 import sys
@@ -111,16 +110,9 @@ def apart(test):
 
 
 def strides(every: int):
-    """Split a test of all places into cases: the default lane runs one, the gate one in 16."""
-    cases = [
-        pytest.param(stride, marks=pytest.mark.audit if every > SOME and stride % SOME else [])
-        for stride in range(every)
-    ]
-
-    def mark(test):
-        return pytest.mark.sampled(every=every)(pytest.mark.parametrize("stride", cases)(test))
-
-    return mark
+    """Split a test of all places into cases: the default lane runs one, the gate two."""
+    case = pytest.mark.parametrize("stride", range(every))
+    return lambda test: pytest.mark.sampled(every=every, full=every // 2)(case(test))
 
 
 @strides(STRIDES)

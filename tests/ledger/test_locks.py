@@ -121,7 +121,7 @@ def test_another_thread_may_use_the_file_at_any_step_of_giving_it_back(path):
     for thread in threads:
         thread.join()
     assert len(spent) == len(steps) > 20
-    assert not locks._KEEPERS
+    assert not locks.KEEPERS
 
 
 @forking

@@ -57,6 +57,7 @@ def ledger(request, tmp_path) -> Ledger:
     return Ledger.create(tmp_path / "x.ledger", budget=ONE)
 
 
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_units_and_relations_are_not_mixed(first, second, ledger):
     visits().dp.declare(**DIFFERENT[first], ledger=ledger)

@@ -368,3 +368,13 @@ def test_odd_cells_are_counted_where_a_release_leaves_them_out():
     assert "\x1b" not in repr(found)
     with mock.patch.object(Law, "draw", lambda law, s, n: [np.zeros(n, np.int64) for _ in s]):
         assert frame.dp.count("x", epsilon=1)["count"].tolist() == [2]
+
+
+def test_both_columns_of_a_pair_are_looked_at():
+    fares = np.arange(90) % 7 * 1.5
+    frame = pd.DataFrame({"fare": fares, "tip": fares / 2})
+    frame.dp.declare(bounds={"fare": (1, 6), "tip": (0, 2)}, privacy_unit=dpf.EACH_ROW)
+    found = frame.dp.diagnose(dpf.corr("fare", "tip")).reset_index()
+    told = [" ".join(map(str, row)) for row in found.itertuples()]
+    above = found[["above 6" in line or "above 2" in line for line in told]]
+    assert above["rows"].tolist() == [(fares > 6).sum(), (fares / 2 > 2).sum()]

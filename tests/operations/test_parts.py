@@ -44,7 +44,7 @@ def flights(rows=ROWS, ledger: Ledger | None = None, **facts) -> pd.DataFrame:
 def totals(frame, query, part):
     """Return what a release would hide with noise."""
     declaration = declaration_of(frame).in_part(part)
-    asked = in_part(frame, declaration, query)
+    asked = in_part(declaration, query)
     operation: Operation = plan_operation(
         frame, declaration, asked, Spend.of(epsilon=0.1), "laplace"
     )

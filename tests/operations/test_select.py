@@ -115,6 +115,68 @@ def test_middles_of_bins_are_as_round_as_can_be():
     assert released["fare"].tolist() == [25.0, 75.0]
 
 
+THOUSANDS = range(0, 200_001, 1000)
+
+
+def test_candidates_are_what_is_released_where_values_repeat():
+    incomes = np.repeat(
+        [-5e9, 12_000, 12_499, 31_500, 31_501, 150_000, np.nan], [1, 9, 1, 8, 1, 9, 30]
+    )
+    frame = declared(pd.DataFrame({"income": incomes}), keys={}, bounds={"income": (0, 200_000)})
+    asked = {"mechanism": "select", **SURE}
+    found = frame.dp.quantile("income", [0.01, 0.2, 0.5, 0.9], candidates=THOUSANDS, **asked)
+    # as far from both is the lower one: 31,500 counts at 31,000
+    assert found["income"].tolist() == [0, 12_000, 31_000, 150_000]
+    assert found["income"].dtype == np.float64
+    assert found.dp.certificate.mechanism.bins == 201
+    assert "among 201 values" in found.dp.certificate.query.words
+    around = frame.dp.quantile("income", [0.2, 0.5], bins=np.arange(-500, 201_000, 1000), **asked)
+    assert around["income"].tolist() == [12_000, 31_000]
+    few = frame.dp.quantile("income", [0.01, 0.99], bins=[-9000, 9000, 180_000, 300_000], **asked)
+    assert few["income"].tolist() == [0, 94_500]
+    outside = frame.dp.quantile("income", 0.01, bins=[-9000, 1000, 200_000], **asked)
+    assert outside["income"].tolist() == [0]  # the middle, -4,000, is below the bounds
+
+
+def test_neighboring_floats_are_candidates_of_their_own():
+    low, high = 1.0, np.nextafter(1.0, 2)
+    frame = declared(
+        pd.DataFrame({"fare": [low] * 3 + [high] * 7}), keys={}, bounds={"fare": (0, 2)}
+    )
+    asked = {"candidates": [low, high], "mechanism": "select", **SURE}
+    assert frame.dp.quantile("fare", [0.2, 0.8], **asked)["fare"].tolist() == [low, high]
+
+
+def test_candidates_and_bins_of_integers_are_whole():
+    schema = pytest.importorskip("pandera.pandas")
+    shape = schema.DataFrameSchema({"age": schema.Column(int, schema.Check.in_range(18, 90))})
+    frame = pd.DataFrame({"age": np.repeat([18, 30, 31, 90], [5, 50, 40, 30])})
+    dpf.declare(frame, shape, privacy_unit=dpf.EACH_ROW)
+    asked = {"mechanism": "select", **SURE}
+    for wanted in ({"candidates": [20, 30, 31, 33, 80]}, {"bins": [17, 25, 30, 31, 35, 90]}):
+        released = frame.dp.quantile("age", [0.2, 0.6], **wanted, **asked)["age"]
+        assert released.dtype == np.int64
+        assert released.tolist() == ([30, 31] if "candidates" in wanted else [28, 31])
+    left = pd.IntervalIndex.from_breaks([18, 30, 31, 91], closed="left")
+    released = frame.dp.quantile("age", [0.2, 0.6], bins=left, **asked)["age"]
+    assert released.tolist() == [30, 60]
+    with raises(QueryError, "whole numbers", parameter="candidates"):
+        frame.dp.quantile("age", 0.5, candidates=[20.5, 30], **asked)
+    with raises(QueryError, "hold a whole number", parameter="bins"):
+        frame.dp.quantile("age", 0.5, bins=[17.0, 20.2, 20.8, 90.0], **asked)
+
+
+def test_candidates_without_selection_and_beyond_the_bounds_are_refused(trips):
+    query = dpf.quantile("fare", 0.5, candidates=[0, 10, 20])
+    for asked in (query, {"half": query}):
+        with raises(QueryError, 'add mechanism="select"', parameter="candidates"):
+            trips.dp.release(asked, epsilon=1)
+    with raises(QueryError, "between the bounds", parameter="candidates"):
+        trips.dp.quantile("fare", 0.5, candidates=[0, 101], mechanism="select", epsilon=1)
+    with raises(QueryError, "from bound to bound", parameter="bins"):
+        trips.dp.quantile("fare", 0.5, bins=[0, 10, 20], mechanism="select", epsilon=1)
+
+
 def test_large_integers_have_a_bin_each():
     shape = pytest.importorskip("pandera.pandas")
     first = 2**40
@@ -150,8 +212,9 @@ def test_rows_of_a_unit_are_capped_in_groups_not_in_bins():
     assert totals.sum() == 20
 
 
+@pytest.mark.parametrize("wanted", [{"bins": 500}, {"candidates": [0, 3, 10.5, 40, 99]}])
 @pytest.mark.parametrize("kind", ["parquet", "dask"])
-def test_other_kinds_of_frames_select_from_the_same_rows(kind, tmp_path):
+def test_other_kinds_of_frames_select_from_the_same_rows(kind, wanted, tmp_path):
     rng = np.random.default_rng(9)
     fares = rng.normal(40, 60, 2000)
     fares[::17] = np.nan
@@ -166,16 +229,17 @@ def test_other_kinds_of_frames_select_from_the_same_rows(kind, tmp_path):
     caps = {"privacy_unit": "who", "max_rows": 3}
     declared(frame, **caps)
     declared(other, **caps)
-    query = dpf.quantile("fare", QUARTILES, by="zone", where="fare < 90", bins=500)
+    query = dpf.quantile("fare", QUARTILES, by="zone", where="fare < 90", **wanted)
     (task, again) = (plan_of(one, query, epsilon=1).task for one in (frame, other))
     (expected,), (found,) = (
         engine_for(one).totals(one, [asked]) for one, asked in ((frame, task), (other, again))
     )
     assert expected.sum() == (frame["fare"] < 90)[frame["zone"] != "X"].sum()
     assert np.array_equal(found, expected)
+    asked = {"mechanism": "select", **SURE}
     pd.testing.assert_frame_equal(
-        dpf.release(other, query, **SURE).loc[["A", "B"]],
-        dpf.release(frame, query, **SURE).loc[["A", "B"]],
+        dpf.release(other, query, **asked).loc[["A", "B"]],
+        dpf.release(frame, query, **asked).loc[["A", "B"]],
         atol=1,
     )
 
@@ -421,6 +485,7 @@ def released_ranks(tied, quantiles, monkeypatch=None, factor=1.0):
     return ranks_off(values, released, quantiles), bound
 
 
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("tied", TIED)
 @pytest.mark.parametrize("quantiles", [[0.5], [0.9], [0.25, 0.5, 0.75]])
 def test_ranks_are_as_far_off_as_previewed_at_most(tied, quantiles):
@@ -434,6 +499,7 @@ def test_too_wide_noise_is_beyond_what_is_previewed(monkeypatch):
     assert too_many_beyond(off, bound)
 
 
+@pytest.mark.full
 def test_distances_that_only_add_up_do_not_hold_where_rows_share_a_value():
     deciles = [k / 10 for k in range(1, 10)]
     off, bound = released_ranks("all equal", deciles)

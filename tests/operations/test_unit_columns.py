@@ -10,7 +10,7 @@ from support.dasking import assert_same, exactly, split
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.engines import parquet
+from dpframe.engines import scans
 from dpframe.errors import DeclarationError
 
 BUDGET = dpf.Budget(epsilon=1, delta=1e-6)
@@ -52,7 +52,7 @@ def in_files(frame, folder):
 def made(request, tmp_path, monkeypatch):
     """Make frames of one kind, declared with some privacy unit."""
     if request.param == "spilled":
-        monkeypatch.setattr(parquet, "_BUCKET_ROWS", 200)
+        monkeypatch.setattr(scans, "_BUCKET_ROWS", 200)
 
     def make(unit, **facts):
         frame = flights()
@@ -80,7 +80,7 @@ CALLS = {
 }
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=7, full=3)
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_answers_as_for_numbers_of_the_combinations(made, name):
     found, expected = (exactly(CALLS[name], made(unit)) for unit in (PAIR, "number"))

@@ -30,6 +30,7 @@ OTHER = {
     "has_units": True,
     "ranges": True,
     "exclusive": ((1, 2),),
+    "weight": 3,
 }
 
 

@@ -238,6 +238,7 @@ def test_times_go_along_the_axis_wherever_they_are_among_the_keys():
     assert heights(made.dp.plot(kind="bar", panels=False))[0] == made["count"][DAYS[0]].tolist()
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("width", [1, 1.6, 2, 3, 6.4])
 def test_all_spans_of_time_have_ticks_without_a_warning(width):
     figure = plt.figure(figsize=(width, 2))

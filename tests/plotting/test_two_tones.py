@@ -98,3 +98,94 @@ def test_the_caption_says_both_and_what_is_left_out():
         plain.dp.plot(sampling=True)
     with raises(QueryError, "True or False", parameter="sampling", value=3):
         plain.dp.plot(sampling=3)
+
+
+PAIR = {"bounds": {"fare": (0, 60), "day": (0, 2)}, "sampling": True, "keys": KEYS}
+
+
+def widths_of(axes):
+    """The ends of error bars across by tone: the light ones, then the dark ones."""
+    lines = [one for one in axes.collections if type(one).__name__ == "LineCollection"]
+    lines.sort(key=lambda one: one.get_zorder())
+    return [
+        np.sort(np.array([path.vertices[:, 0] for path in one.get_paths()]), axis=1)
+        for one in lines
+    ]
+
+
+def test_a_forest_has_both_tones_and_a_line_at_0():
+    made = trips().dp.corr("fare", "day", "zone", **PAIR | {"keys": KEYS["zone"]}, **SPEND)
+    axes = made.dp.plot(sampling=True)  # the default of correlations
+    light, dark = widths_of(axes)
+    assert light == pytest.approx(made.dp.interval(sampling=True).to_numpy(float))
+    assert dark == pytest.approx(made.dp.interval().to_numpy(float))
+    at = [line.get_xdata() for line in axes.lines]
+    assert [0, 0] in [list(line) for line in at]
+    assert list(made["corr"]) in [list(line) for line in at]
+    assert [label.get_text() for label in axes.get_yticklabels()] == KEYS["zone"]
+    assert axes.yaxis.get_inverted()
+    said = "95% error bars: noise, and lighter noise with sampling, not clipping"
+    assert caption(axes) == said
+
+
+def test_other_columns_can_be_a_forest():
+    made = trips().dp.count(["zone", "day"], keys=KEYS, **SPEND)
+    axes = made.dp.plot(kind="forest", level=0.8)
+    (first, second) = widths_of(axes)
+    assert np.vstack([first, second]) == pytest.approx(made.dp.interval(0.8).to_numpy(float))
+
+
+def fields_of(axes):
+    """Colors of the fields, row by row, and what is written in them."""
+    (image,) = axes.images
+    return np.asarray(image.get_array()), [text.get_text() for text in axes.texts]
+
+
+@pytest.mark.parametrize("sampling", [False, True])
+def test_fields_are_gray_where_an_interval_holds_0(sampling):
+    frame = trips()
+    frame["fare"] += 25 * (frame["zone"] == "A") * frame["day"]  # goes with the day in A alone
+    made = frame.dp.corr(
+        "fare",
+        "day",
+        ["zone", "paid"],
+        epsilon=200,
+        **PAIR
+        | {
+            "bounds": {"fare": (0, 120), "day": (0, 2)},
+            "keys": {"zone": KEYS["zone"], "paid": [False, True]},
+        },
+    )
+    axes = made.dp.plot(kind="heatmap", sampling=sampling)
+    colors, written = fields_of(axes)
+    bars = made.dp.interval(sampling=sampling)
+    held = ((bars["corr_low"] <= 0) & (bars["corr_high"] >= 0)).to_numpy().reshape(2, 2)
+    gray = (colors[..., :3] == 0.85).all(axis=-1)
+    assert gray.tolist() == held.tolist()
+    assert not held[0].any()
+    assert (colors[0, :, 2] > colors[0, :, 0]).all()  # blue: above 0
+    assert written[:4] == [f"{value:.2g}" for value in made["corr"]]
+    assert [label.get_text() for label in axes.get_yticklabels()] == KEYS["zone"]
+    assert axes.get_ylabel() == "zone" and axes.get_xlabel() == "paid"
+    about = (
+        "noise and sampling, not clipping" if sampling else "noise only, not sampling or clipping"
+    )
+    assert caption(axes) == f"95% intervals, gray where they hold 0: {about}"
+
+
+def test_intervals_without_ends_hold_0():
+    frame = trips()
+    few = frame.dp.slope("fare", "day", "zone", **PAIR | {"keys": KEYS["zone"]}, epsilon=0.01)
+    level = 1 - 1e-9  # of which all of them are without ends, but for a chance of 1e-9
+    assert np.isinf(few.dp.interval(level).to_numpy()).all()
+    colors, _ = fields_of(few.dp.plot(kind="heatmap", level=level))
+    assert (colors[..., :3] == 0.85).all()
+    columns = few.dp.plot(kind="heatmap", subplots=False)
+    assert columns.get_yticks().size == 0  # one row
+
+
+def test_what_a_heat_map_cannot_draw_is_refused():
+    keys = {"zone": ["A", "B"], "fare": range(6_000)}
+    many = trips().dp.count([*keys], keys=keys, **SPEND)
+    with raises(QueryError, "10,000 fields", parameter="kind", value="heatmap"):
+        many.dp.plot(kind="heatmap")

@@ -30,7 +30,7 @@ def beyond(law, scale, a):
     return 2 * q ** (a + 1) / (1 + q)
 
 
-@pytest.mark.parametrize("law", LAWS.values(), ids=str)
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=str)
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("scale", [0.1, 1, 4.224679, 1e6])
 def test_an_exact_half_width_is_the_smallest_that_covers(law, scale, level):
@@ -193,7 +193,7 @@ def test_half_widths_of_three_noises_by_row_cover_at_least_the_level(weights, sc
     assert covered(width, *((c, law) for c in weights)) >= level
 
 
-@pytest.mark.sampled(every=10)
+@pytest.mark.sampled(every=4, full=3)
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99, 0.999])
 @pytest.mark.parametrize("weights", [(1,), (1, 1, 1), (1, 0.5, 0.25), (1, 1, 2, 0.3)])
 def test_half_widths_of_combinations_cover_at_least_the_level(weights, level):

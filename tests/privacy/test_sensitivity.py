@@ -69,7 +69,7 @@ FOOTPRINTS = {
 }
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("name", FOOTPRINTS)
@@ -124,7 +124,7 @@ def test_unlimited_caps_have_no_reach_unless_groups_limit_them():
     assert reach_of(Caps(rows_per_group=2), 10) == Reach(10, 2, 0, 10)
     assert reach_of(Caps(rows=20), 3) == Reach(1, 20, 0, 3)
     assert reach_of(Caps(rows=4, rows_per_group=9), 3) == Reach(1, 4, 0, 3)
-    assert reach_of(Caps(2**61, 2, 3), 5) == Reach(2, 3, 0, 5)
+    assert reach_of(Caps(2**61, 2, 3), 5) == Reach(2, 3, 0, 5, groups=2)
     assert reach_of(Caps(2**61, 2), 5) is None
 
 

@@ -57,7 +57,7 @@ def brute_force(table, cells, caps, neighboring):
     )
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=3, full=2)
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize(("absent", "present"), VALUES)
 def test_movement_is_the_brute_force_maximum(absent, present, norm):

@@ -98,6 +98,7 @@ def expected_left(rows, by, caps):
     return found
 
 
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("where", [None, WHERE])
 @pytest.mark.parametrize("by", [[], ["zone"], ["zone", "hour"]], ids=str)
 @pytest.mark.parametrize("caps", CAPS, ids=str)
@@ -140,6 +141,7 @@ def again(ask):
         return ask()
 
 
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("make", [dpf.count, dpf.units])
 @pytest.mark.parametrize("by", [[], ["zone"], ["zone", "hour"]], ids=str)
 @pytest.mark.parametrize("caps", CAPS, ids=str)

@@ -17,7 +17,7 @@ from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
 from dpframe.declaration.facts import Declaration, keep_declaration
-from dpframe.engines import engine_for, parquet, units
+from dpframe.engines import engine_for, scans, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.declared import declaration_of
@@ -110,8 +110,20 @@ def queries(scale, where):
     if scale == "numbers":
         found["variance"] = dpf.var(["x", "y"], "k", where=where)
         found["deviation"] = dpf.aggregate(s=dpf.std("x", where="y > 0.5"), n=dpf.count())
+        found["pair"] = dpf.aggregate(
+            "k", n=dpf.count(), c=dpf.cov("x", "y"), r=dpf.corr("y", "b", where="x > 0")
+        )
+        found["sampled pair"] = dpf.slope("x", "y", "k", where=where, sampling=True)
         found["wide"] = dpf.sum(list("xybcd"), where=where)
         found["few"] = dpf.sum(list("bcd"), "k", where=where, max_true=1)
+        found["weighted"] = dpf.aggregate(
+            "k",
+            where=where,
+            n=dpf.count(weights="y"),
+            m=dpf.mean("x", weights="y"),
+            s=dpf.sum("x", weights="y", where="b == b"),
+            r=dpf.rate("x > 0.5", weights="y"),
+        )
     return found
 
 
@@ -192,7 +204,7 @@ def same_choices(few):
     stack.enter_context(mock.patch.object(noise, "random_bytes", lambda n: (word * n)[:n]))
     stack.enter_context(mock.patch.object(engine, "_BLOCK", few))
     stack.enter_context(mock.patch.object(units, "_GROUP", few))
-    stack.enter_context(mock.patch.object(parquet, "_BUCKET_ROWS", few))
+    stack.enter_context(mock.patch.object(scans, "_BUCKET_ROWS", few))
     return stack
 
 
@@ -246,7 +258,7 @@ def frame(request):
     return found
 
 
-@pytest.mark.sampled(every=11, full=2)
+@pytest.mark.sampled(every=11, full=4)
 def test_threads_and_small_blocks(frame, everything):
     compare(frame, frame, everything, threads=3)
 
@@ -259,7 +271,7 @@ def part(place):
     return PARTS[place]
 
 
-@pytest.mark.sampled(every=11, full=2, offset=1)  # kinds that threads leave out
+@pytest.mark.sampled(every=11, full=4, offset=1)  # kinds that threads leave out
 def test_dask(frame, everything):
     if frame.attrs["kind"].startswith(NOT_IN_DASK):
         pytest.skip("Dask cannot hold such columns")
@@ -291,7 +303,7 @@ def check_times(frame, table):
             plain.cast(pa.timestamp("ms", plain.type.tz))  # as Parquet keeps them
 
 
-@pytest.mark.sampled(every=11, full=2)
+@pytest.mark.sampled(every=11, full=4, offset=2)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:

@@ -119,6 +119,12 @@ QUERIES = {
     "units": lambda ask: dpf.units(ask.by("k", "hk"), where=ask.where()),
     "variance": lambda ask: dpf.var(ask.any("x", "y"), ask.by("k"), where=ask.where()),
     "rate": lambda ask: dpf.rate(ask.where() or "y > 0", ask.by("k", "hk")),
+    "weighted": lambda ask: dpf.aggregate(
+        ask.by("k"),
+        n=dpf.count(where=ask.where(), weights=ask.at("d")),
+        s=dpf.sum(ask.at("b"), weights=ask.at("d")),
+        m=dpf.mean(ask.at("c"), weights=ask.at("d")),
+    ),
     "aggregate": lambda ask: dpf.aggregate(
         ask.by("k"),
         where=ask.where(),
@@ -360,7 +366,7 @@ def check_movement(plan, one, other):
     assert cost_of(plan, steps) <= allowed(plan)
 
 
-@pytest.mark.sampled(every=20, full=3)  # replays of every call have hostile cells, too
+@pytest.mark.sampled(every=20, full=5)  # replays of every call have hostile cells, too
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

@@ -7,12 +7,14 @@ Gaussian noise and `sum |Delta w| / b <= epsilon` for Laplace noise.
 
 import itertools
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
 
 import dpframe as dpf
@@ -23,6 +25,7 @@ from dpframe.plan.plan import plan_release
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.unit_reach import Reach
 
 ENGINE = PandasEngine()
 COLUMNS = ["g", "h", "x", "k", "f", "u"]
@@ -53,6 +56,7 @@ def declared(bounds=(-2, 3), *, caps=None, neighboring="add_remove", missing=Non
     return declaration.with_facts(missing=missing)
 
 
+@cache  # the same neighbors under many plans
 def frame_of(rows):
     rows = [(*row, "new")[:6] for row in rows]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"g": object, "x": float, "k": float})
@@ -65,7 +69,7 @@ def measured(plan, rows):
 
 def totals_of(plan, rows):
     """Every total that some design can ask for, by table."""
-    found, frame = [], frame_of(rows)
+    found, frame = [], frame_of(tuple(rows))
     for part in plan.measurements:
         needs = sorted(part.table.terms)
         totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
@@ -135,6 +139,23 @@ QUERIES = {
         dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k"), m=dpf.mean("k"), v=dpf.var("k")),
         {},
     ),
+    "covariance": (dpf.cov("x", "k", by="g"), {}),
+    "correlation with a replacement": (dpf.corr("x", "k"), {"missing": MISSING}),
+    "slope that drops": (dpf.slope("x", "k", where="f == 1"), {"missing": DROP}),
+    "sampled slope": (dpf.slope("x", "k", sampling=True), {}),
+    "sampled correlation beside others": (
+        dpf.aggregate("g", n=dpf.count(), r=dpf.corr("x", "k", sampling=True), c=dpf.cov("x", "k")),
+        {"missing": MISSING},
+    ),
+    "slope of a constant": (dpf.slope("k", "x"), {"bounds": (2, 2)}),
+    "covariance beside a count": (
+        dpf.aggregate(by="g", n=dpf.count(), c=dpf.cov("x", "k"), r=dpf.corr("x", "k")),
+        {},
+    ),
+    "covariance beside others": (
+        dpf.aggregate(n=dpf.count(), c=dpf.cov("k", "x"), m=dpf.mean("k", where="f == 1")),
+        {},
+    ),
     "aggregate": (
         dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("x"), m=dpf.mean("x"), t=dpf.sum("k")),
         {},
@@ -187,7 +208,7 @@ def planned(query, mechanism, neighboring, caps=None, **facts):
     return plan_release(declaration, queries, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
 
 
-@pytest.mark.sampled(every=11, full=3)
+@pytest.mark.sampled(every=23, full=3)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)
@@ -237,6 +258,8 @@ UNIT_QUERIES = {
     "units by": dpf.units(by="g"),
     "variance": dpf.var("k", by="g"),
     "variance of all": dpf.aggregate(n=dpf.count(), m=dpf.mean("k"), v=dpf.std("k")),
+    "correlation": dpf.corr("x", "k", by="g", bounds={"x": (0, 1), "k": (-3, 5)}),
+    "sampled slope": dpf.slope("x", "k", by="g", bounds={"x": (0, 1), "k": (-3, 5)}, sampling=True),
     "rate by": dpf.rate("k > 0", by="g"),
     "rate and count": dpf.aggregate(by="g", n=dpf.count(), r=dpf.rate("k > 0")),
     "aggregate": dpf.aggregate(by="g", n=dpf.count(), s=dpf.sum("k")),
@@ -293,7 +316,7 @@ def test_one_unit_moves_measurements_as_far_as_claimed(name):
                 assert reached(plan, worst), (caps, mechanism, neighboring)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 def test_one_unit_moves_a_query_with_caps_of_its_own_as_far_as_claimed(caps):
     own = {
@@ -308,6 +331,34 @@ def test_one_unit_moves_a_query_with_caps_of_its_own_as_far_as_claimed(caps):
         mine = [measured(plan, rows) for rows in kept]
         others = mine if neighboring == "replace" else [measured(plan, [])]
         assert reached(plan, farthest(plan, mine, others)), (mechanism, neighboring)
+
+
+ONE_TOTAL = {"count": dpf.count(), "count by g": dpf.count(by="g"), "sum": dpf.sum("k", by="g")}
+
+
+@pytest.mark.parametrize("name", ONE_TOTAL)
+def test_one_unit_crosses_no_more_stairs_than_claimed(name, monkeypatch):
+    query, table = ONE_TOTAL[name], in_one if name == "count" else by_g
+    free = planned(query, "laplace", "add_remove", Caps(9, 9, 9))  # caps drop nothing
+    base = totals_of(free, BASE)
+    units = {rows: totals_of(free, [*BASE, *rows]) for rows in CONTENTS[::3]}
+
+    def check(caps, neighboring):
+        plan = planned(query, "staircase", neighboring, caps)
+        kept = [encoded(plan, one) for rows, one in units.items() if within(rows, caps, table)]
+        ones = list({tuple(np.ravel(own)): own for own in kept}.values())
+        others = ones if neighboring == "replace" else [encoded(plan, base)]
+        return reached(plan, farthest(plan, ones, others))
+
+    most = [caps for caps in ALL_CAPS if name == "sum" or 1 not in (caps.rows, caps.rows_per_group)]
+    for caps in most:
+        assert check(caps, "add_remove"), caps
+        check(caps, "replace")
+    if name != "count":  # planted: all rows of a unit are taken to be in as few groups as fit
+        keep_no_plans(monkeypatch)
+        monkeypatch.setattr(Reach, "touched", property(lambda reach: reach.full))
+        with pytest.raises(AssertionError):
+            check(Caps(3, None, None), "add_remove")
 
 
 ALL_ROWS = [(g, h, x, k, f) for g, h, x, k, f in ROWS if f]
@@ -368,7 +419,7 @@ def choices(rows, caps):
     return kept
 
 
-@pytest.mark.sampled(every=10)
+@pytest.mark.sampled(every=10, full=3)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 def test_a_capped_unit_keeps_any_of_the_sets_of_rows_that_its_caps_allow(caps):
     rows = [("A", 0, 0.0, 1, 1), ("A", 0, 0.0, 2, 1), ("B", 0, 0.0, 4, 1), ("C", 0, 0.0, 8, 1)]

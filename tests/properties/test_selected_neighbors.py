@@ -51,14 +51,21 @@ def frame_of(rest, unit, facts):
     return frame
 
 
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("caps", CASES)
 @pytest.mark.parametrize(
-    "quantiles", [[0.5], pytest.param([0.3], marks=pytest.mark.full), [0.25, 0.5]]
+    ("quantiles", "among"),
+    [
+        ([0.5], {"bins": BINS}),
+        pytest.param([0.3], {"bins": BINS}, marks=pytest.mark.full),
+        ([0.25, 0.5], {"bins": BINS}),
+        ([0.3], {"candidates": [0, 0.8, 1.9]}),
+    ],
 )
-def test_what_is_selected_of_neighbors_is_as_alike_as_claimed(quantiles, caps, neighboring):
+def test_what_is_selected_of_neighbors_is_as_alike_as_claimed(quantiles, among, caps, neighboring):
     facts = {**CASES[caps], "neighboring": neighboring}
-    query = dpf.quantile("x", quantiles, by="zone", bins=BINS)
+    query = dpf.quantile("x", quantiles, by="zone", **among)
     plan = plan_selection(frame_of([], [], facts).dp.declaration, query, Spend.of(epsilon=EPSILON))
     steps, scales = plan.selection.steps, plan.selection.scales
     whole = 2 * math.lcm(*(step.most_moved for step in steps))

@@ -62,6 +62,7 @@ def moved(plan):
     return farthest(plan, ones, others)
 
 
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])

@@ -246,7 +246,7 @@ def test_parts_of_an_aggregate_keep_their_names_and_order():
     ("parts", "word", "parameter"),
     [
         ({}, "at least one named query", None),
-        ({"n": "count"}, "dpf.std(column), got n='count'", "n"),
+        ({"n": "count"}, "dpf.slope(x, y), got n='count'", "n"),
         ({"n": dpf.count}, "a function", "n"),
         ({"n": dpf.count(), "bounds": {"x": (0, 1)}}, "'column', bounds=(low, high)", "bounds"),
         ({"n": dpf.histogram("x", [0, 1])}, "a Histogram", "n"),

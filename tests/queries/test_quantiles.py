@@ -64,9 +64,26 @@ def test_too_many_quantiles_and_too_fine_ones_cannot_be_selected():
 
 
 @pytest.mark.parametrize("bins", [1, 2**20 + 1, [0, 1]])
-def test_bins_to_select_among_are_a_number(bins):
+def test_bins_to_select_among_are_two_or_more(bins):
     with raises(QueryError, "1,048,576", parameter="bins"):
         check_selectable(dpf.quantile("fare", 0.5, bins=bins))
+
+
+NO_CANDIDATES = [[], [1], 5, "10", {1, 2}, {1: 2}, [2, 1], [1, 1], [0, np.inf], [0, np.nan]]
+NO_NUMBERS = [[0, None], [0, 1j], [0, "1"], [1, True], pd.date_range("2024", periods=2)]
+
+
+@pytest.mark.parametrize("candidates", [*NO_CANDIDATES, *NO_NUMBERS, np.ones((2, 2))])
+def test_candidates_are_increasing_numbers(candidates):
+    with raises(QueryError, "candidates of 'fare' must be", parameter="candidates", label="fare"):
+        dpf.quantile("fare", 0.5, candidates=candidates)
+
+
+def test_candidates_stand_in_place_of_bins():
+    with raises(QueryError, "one of the two", parameter="candidates"):
+        dpf.quantile("fare", 0.5, bins=10, candidates=[1, 2])
+    with raises(QueryError, "at most", parameter="candidates"):
+        dpf.quantile("fare", 0.5, candidates=range(2**20 + 1))
 
 
 @pytest.mark.parametrize("bins", [0, -5, 2.5, "10", True])

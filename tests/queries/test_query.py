@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.queries import aggregate, counts, sums_and_means
+from dpframe.queries import aggregate, association, counts, sums_and_means
 from dpframe.queries.binned import Histogram
 from dpframe.queries.query import OutputSpec, Query, QueryOptions
 
@@ -29,6 +29,9 @@ ALL = [
     dpf.rate("tip > fare", "zone", where="fare > 0"),
     dpf.var(["fare", "tip"], "zone", bounds=(0, 9)),
     dpf.std("fare", where="tip > 0"),
+    dpf.cov("fare", "tip", "zone"),
+    dpf.corr("fare", "tip", bounds=(0, 9)),
+    dpf.slope("fare", "tip", where="toll > 0"),
 ]
 
 
@@ -100,6 +103,8 @@ def test_labels_say_by_which_parameter_they_are_named():
         "tip": "where",
     }
     assert dpf.quantile("fare").labels == dpf.histogram("fare", [0, 1]).labels == {"fare": "column"}
+    pair = {"zone": "by", "fare": "columns", "tip": "columns"}
+    assert dpf.cov("fare", "tip", "zone").labels == pair
     assert dpf.margins(["zone"]).labels == {"zone": "columns"}
     assert dpf.suggest_bounds("fare", "zone").labels == {"zone": "by", "fare": "column"}
     assert dpf.discover("zone", where="tip > 0").labels == {"zone": "by", "tip": "where"}
@@ -109,7 +114,7 @@ def test_only_histograms_make_groups_of_their_own():
     axes = [query.bin_axis for query in ALL]
     assert [axis and (axis.column, len(axis)) for axis in axes] == [None] * 3 + [
         ("fare", 2),
-        *[None] * 6,
+        *[None] * 9,
     ]
 
 
@@ -127,7 +132,7 @@ def test_options_know_which_are_given(given, names):
 
 
 def test_every_kind_is_tried_here():
-    modules = (counts, sums_and_means, aggregate)
+    modules = (association, counts, sums_and_means, aggregate)
     named = [value for module in modules for value in vars(module).values()]
     known = {kind for kind in named if isinstance(kind, type)} | {Histogram}
     known = {kind for kind in known if issubclass(kind, Query) and not kind.__name__[0] == "_"}

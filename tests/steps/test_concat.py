@@ -51,7 +51,7 @@ def test_releases_of_every_kind_keep_their_intervals(kind):
 
 
 @pytest.mark.parametrize("steps", list(product(STEPS, STEPS)), ids="-".join)
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=4, full=3)
 def test_steps_follow(steps):
     if is_refused("several", *steps):
         return

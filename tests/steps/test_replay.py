@@ -192,7 +192,7 @@ def from_parquet(frame, folder):
 @pytest.mark.parametrize("travel", [from_csv, from_parquet])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", ["several", "two keys", "histogram", "denoised", "rate", "times"])
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=3)
 def test_steps_travel_in_files(kind, step, travel, tmp_path):
     if is_refused(kind, step):
         return

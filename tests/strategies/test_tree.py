@@ -80,6 +80,7 @@ def test_trees_that_are_planned_move_no_more_than_they_say(make, norm, bins):
     assert float(shared.min()) >= float(tree.kernel.least) - 1e-12
 
 
+@pytest.mark.sampled(every=3, full=2)
 @pytest.mark.parametrize("make, norm", [(contrast_tree, 2), (node_tree, 1)])
 @pytest.mark.parametrize("caps", [(3, 2, 2), (2, 1, 2), (3, 2, 3), (2, 2, 1)])
 def test_units_under_caps_of_groups_move_what_is_said(make, norm, caps):

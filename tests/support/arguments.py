@@ -136,6 +136,7 @@ NESTS = {
 
 SPEND = {"epsilon": 1e-3}
 ONE = {"columns": "fare", "by": "zone"}
+PAIR = {"x": "fare", "y": "day", "by": "zone"}
 QUERIES = {
     "count": {"by": "zone"},
     "rate": {"condition": "fare > 1"},
@@ -143,6 +144,9 @@ QUERIES = {
     "mean": ONE,
     "var": ONE,
     "std": ONE,
+    "cov": PAIR,
+    "corr": PAIR,
+    "slope": PAIR,
     "histogram": {"column": "fare", "bins": [0, 1, 2]},
     "ranges": {"column": "fare", "bins": [0, 1, 9]},
     "quantile": {"column": "fare", "bins": [0, 1, 9]},

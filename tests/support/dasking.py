@@ -157,6 +157,7 @@ ASKED = {
     "histogram": lambda f: f.dp.histogram("fare", [0, 5, 10, 30], by="zone", epsilon=1),
     "var": lambda f: f.dp.var("fare", by="zone", epsilon=1),
     "std": lambda f: f.dp.std("fare", epsilon=1),
+    "corr": lambda f: f.dp.corr("fare", "q0", by="zone", epsilon=1),
     "rate": lambda f: f.dp.rate("fare > 7", by="zone", epsilon=1),
     "units": lambda f: f.dp.units(by="zone", where="fare > 7", epsilon=1),
     "few": lambda f: f.dp.sum(ANSWERS, by="zone", epsilon=1, delta=1e-6),

@@ -60,6 +60,8 @@ def sums():
     more = {"query": dpf.sum("x", "zone"), "declared": {"bounds": {"x": (-3, 5)}}, "zones": 2}
     unit, far, moved = rows(zone=[0], x=[HUGE]), rows(zone=[0], x=[-HUGE]), rows(zone=[1], x=[HUGE])
     yield games("sum", ("laplace", "gaussian"), others, unit, spend=ONE, **more)
+    yield games("sum", ("staircase",), others, unit, spend=TWO, **more)
+    yield games("sum", ("staircase",), others, unit, moved, spend=TWO, **more)
     # Laplace noise of both groups is the same when the unit moves; Gaussian noise when it stays
     yield games("sum", ("laplace",), others, unit, moved, spend=ONE, **more)
     yield games("sum", ("gaussian",), others, unit, far, spend=ONE, **more)
@@ -110,6 +112,26 @@ def tables():
     name, both = "count, sum and mean", ("correlated", "gaussian")
     yield games(name, both, others, unit, **more)
     yield games(name, both, others, unit, moved, **more)
+
+
+def moment_of_two(outputs):
+    """Multiply covariances by the number of rows, both published in turn in every zone."""
+    tables = outputs.reshape(len(outputs), -1, 2).copy()
+    tables[:, :, 1] *= np.maximum(tables[:, :, 0], 1)
+    return tables.reshape(len(outputs), -1)
+
+
+def pairs():
+    others = rows(zone=np.arange(80) % 2, a=0.0, b=0.0)
+    query = dpf.aggregate("zone", n=dpf.count(), c=dpf.cov("a", "b"))
+    declared = {"bounds": {"a": (0, 10), "b": (-3, 5)}, "missing": {"a": 0, "b": 0}}
+    more = {"query": query, "declared": declared, "zones": 2, "features": moment_of_two}
+    # what is published adds up the noise of nine numbers
+    both = ("laplace", "gaussian")
+    more |= MANY_ROWS | {"spend": FOUR, "loose": both}
+    unit, moved = rows(zone=[0], a=[HUGE], b=[HUGE]), rows(zone=[1], a=[HUGE], b=[HUGE])
+    yield games("covariance", both, others, unit, **more)
+    yield games("covariance", both, others, unit, moved, **more)
 
 
 WIDE = [f"q{position}" for position in range(6)]
@@ -170,6 +192,18 @@ def capped_sums():
     yield games("six sums, two rows of three count", ("correlated",), others, unit, **more)
 
 
+def weighted():
+    declared = {"bounds": {"x": (0, 10), "w": (0, 2.5)}, "missing": {"x": 0}}
+    others = rows(zone=[0, 0, 1], x=[1.0, 9.0, 3.0], w=[0.7, 2.0, 9.0])
+    unit, moved = rows(zone=[0], x=[HUGE], w=[HUGE]), rows(zone=[1], x=[HUGE], w=[HUGE])
+    more = {"declared": declared, "zones": 2, "spend": ONE}
+    total = dpf.count("zone", weights="w")
+    yield games("weighted total", ("laplace", "gaussian"), others, unit, query=total, **more)
+    yield games("weighted total", ("gaussian",), others, unit, moved, query=total, **more)
+    both = dpf.aggregate("zone", n=dpf.count(weights="w"), x=dpf.sum("x", weights="w"))
+    yield games("weighted total and sum", ("laplace",), others, unit, query=both, **more)
+
+
 def whole_frames():
     others, unit, far = rows(x=[1.0, 2.0], who=1), rows(x=[HUGE], who=[0]), rows(x=[-HUGE], who=[0])
     more = {"query": dpf.sum("x"), "declared": {"bounds": {"x": (-3, 5)}}, **ALONE}
@@ -212,10 +246,12 @@ KINDS = (
     means,
     histograms,
     tables,
+    pairs,
     wide_sums,
     few_true,
     units,
     capped_sums,
+    weighted,
     whole_frames,
     several,
 )

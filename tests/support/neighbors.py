@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.privacy.laws import STAIRCASE
 from dpframe.privacy.neighbors import Caps
 
 ALL_CAPS = [
@@ -34,8 +35,10 @@ def cost_of(plan, steps):
     for part in plan.measurements:
         own = steps[at : at + len(part.scales)]
         at += len(own)
+        law = plan.how.law
         lengths = [
-            lengths_of(*each, plan.how.law.norm) for each in zip(own, part.scales, strict=True)
+            stairs_of(law, *each) if law is STAIRCASE else lengths_of(*each, law.norm)
+            for each in zip(own, part.scales, strict=True)
         ]
         for position, group in enumerate(part.design.groups):
             mine = [lengths[k] for k in group]
@@ -53,9 +56,15 @@ def lengths_of(steps, scale, norm):
     return [Fraction(step) ** norm / Fraction(scale) ** norm if step else 0 for step in steps]
 
 
+def stairs_of(law, steps, scale):
+    # a stair is of D integers, and one that is crossed costs log(1 / b) whole
+    stair = law.loss(1, scale) if scale else None
+    return [-(-step // int(scale)) * stair if step else 0 for step in steps]
+
+
 def farthest(plan, ones, others):
     """Largest cost of a movement over all pairs, exactly; the plan's claim bounds it."""
-    if plan.how.law.inside == "max":
+    if plan.how.law.inside == "max" or plan.how.law is STAIRCASE:
         worst = max(cost_of(plan, steps) for steps in _movements(ones, others))
     else:
         worst = _farthest_sum(plan, ones, others)

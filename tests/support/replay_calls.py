@@ -26,7 +26,7 @@ from support.replay_frames import (
 from support.replay_rules import faults_of_noise, replay
 
 import dpframe as dpf
-from dpframe.engines import parquet
+from dpframe.engines import scans
 from dpframe.strategies import MECHANISMS
 from dpframe.testing.recorder import Run
 
@@ -72,10 +72,23 @@ CALLS = {
     "sampled mean": _call("mean", "fare", "zone", sampling=True),
     "var": _call("var", "fare", "zone"),
     "std": _call("std", "size", where=WHERE),
+    "cov": _call("cov", "fare", "size", "zone"),
+    "corr": _call("corr", "size", "fare", where=WHERE),
+    "slope": _call("slope", "fare", "size", "day", bounds={"size": (1, 4)}),
+    "sampled corr": _call("corr", "fare", "size", "zone", sampling=True),
+    "associations": _call(
+        "aggregate",
+        "zone",
+        n=dpf.count(),
+        c=dpf.cov("fare", "size"),
+        r=dpf.corr("fare", "size", where="day == 1"),
+        m=dpf.mean("fare"),
+    ),
     "histogram": _call("histogram", "fare", [-np.inf, 0, 5, np.inf], "zone"),
     "ranges": _call("ranges", "fare", 16, "day"),
     "quantile": _call("quantile", "fare", [0.25, 0.5, 0.9], "zone", bins=16),
     "median": _call("quantile", "size", 0.5),
+    "quantile of values": _call("quantile", "fare", [0.25, 0.5], candidates=[0, 5, 9]),
     "units": _call("units", "zone", where=WHERE),
     "units of all": _call("units"),
     "aggregate": _call(
@@ -129,6 +142,22 @@ CALLS = {
     ),
     "suggest_bounds": _call("suggest_bounds", "fare", "zone", smallest=1, largest=8),
     "suggest_bounds within": _call("suggest_bounds", "size", query="mean", within=(0, 8), bins=8),
+    "weighted mean": _call("mean", "fare", "zone", weights="size"),
+    "weighted aggregate": _call(
+        "aggregate",
+        "day",
+        where=WHERE,
+        n=dpf.count(weights="size"),
+        s=dpf.sum("fare", weights="size"),
+        r=dpf.rate("flag == True", weights="size"),
+    ),
+    "weighted margins": _call(
+        "margins",
+        ["zone", "day"],
+        1,
+        h=dpf.count(weights="size"),
+        m=dpf.mean("fare", weights="size"),
+    ),
 }
 """All methods that release, in several forms."""
 
@@ -208,13 +237,14 @@ class Case(NamedTuple):
         method = CALLS[self.call].method
         denoised = method in ("count", "sum", "mean", "histogram", "margins")
         how = "consistent" if method == "margins" else "auto"
-        denoise = {"denoise": how} if denoised and self.place % 2 else {}
+        weighted = self.call.startswith("weighted")
+        denoise = {"denoise": how} if denoised and not weighted and self.place % 2 else {}
         return {"name": "job", "note": "a note", **denoise}
 
     def ask(self, rows, path):
         """Release, from the rows of a frame."""
         frame = self.declared(self.frame(rows, path))
-        small = mock.patch.multiple(parquet, _BUCKET_ROWS=8, _SLICE_ROWS=1)
+        small = mock.patch.multiple(scans, _BUCKET_ROWS=8, _SLICE_ROWS=1)
         in_turn = dask.config.set({"scheduler": "sync"} if self.place % 3 else {})
         spilled = self.engine == "spilled" or (self.engine == "scan" and self.place % 4 > 1)
         with in_turn, small if spilled else nullcontext():

@@ -17,7 +17,7 @@ import mpmath
 import numpy as np
 
 from dpframe.errors import PrivacyTestError
-from dpframe.privacy import box, laws, selection
+from dpframe.privacy import box, laws, selection, staircase
 from dpframe.testing.comparing import difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.recorder import Run
@@ -150,6 +150,7 @@ class Tags:
             stack.enter_context(mock.patch.object(laws, "integer_noise", self._integers))
             stack.enter_context(mock.patch.object(box, "box_noise", self._box))
             stack.enter_context(mock.patch.object(selection, "geometric", self._geometric))
+            stack.enter_context(mock.patch.object(staircase, "staircase_noise", self._staircase))
             yield
 
     def _named(self, curve, scales):
@@ -172,6 +173,9 @@ class Tags:
             np.array([self._name("box", s, call, at) for at in range(size)], np.int64)
             for s in scales
         ]
+
+    def _staircase(self, scale, size):
+        return self._named("staircase", [scale] * size)
 
     def _geometric(self, scale, size):
         self._named("geometric", [scale] * size)
@@ -202,12 +206,13 @@ class Tags:
     def _of_blocks(self, law, measured, noise, used):
         design, found = measured.design, []
         profile = None if design.layers is None else design.layers.profile.tolist()
-        curve = "box" if law.inside == "max" else law.curve
+        curves = ("box", law.curve) if law.inside == "max" else (law.curve,)
+        curves = ("staircase",) if law is laws.STAIRCASE else curves
         for k, (block, scale) in enumerate(zip(noise, measured.scales, strict=True)):
             for at, number in enumerate(block):
                 claimed = scale if profile is None else scale * profile[at]
                 if claimed:
-                    found += self._of_one(number, (curve, law.curve), claimed, used, f"{k}[{at}]")
+                    found += self._of_one(number, curves, claimed, used, f"{k}[{at}]")
                 elif number:
                     found.append(f"{k}[{at}]: noise without a scale")
         if law.inside == "max" and profile is None and not found:

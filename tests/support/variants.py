@@ -15,7 +15,7 @@ from dpframe.privacy import noise, noise_tables, sensitivity, unit_reach
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
-from dpframe.strategies import linear
+from dpframe.strategies import linear, staircase, weighted
 
 
 def half_the_noise(patch):
@@ -122,6 +122,16 @@ def no_noise_for_empty_groups(patch):
     patch.setattr(Law, "draw", masked)
 
 
+def half_the_stairs(patch):
+    best = staircase._best_step
+
+    def halved(reach, alone, farthest, *, both):
+        period, stairs = best(reach, alone, farthest, both=both)
+        return period // 2, stairs
+
+    patch.setattr(staircase, "_best_step", halved)
+
+
 def the_number_of_rows_for_free(patch):
     def moved(design, scales, law):
         counted = [part for part in design.footprints if part.coordinates != (0,)]
@@ -131,8 +141,22 @@ def the_number_of_rows_for_free(patch):
     patch.setattr(linear.LinearDesign, "movement", moved)
 
 
+def noise_for_half_of_the_largest_weight(patch):
+    movement = weighted.WeightedDesign.movement
+
+    def less(design, scales, law):
+        return movement(replace(design, weight=design.weight // 2), scales, law)
+
+    patch.setattr(weighted.WeightedDesign, "movement", less)
+
+
 def true_values_without_limit(patch):
     patch.setattr(sums, "keep_few", lambda columns, most: None)
+
+
+def parts_of_more_than_one(patch):
+    parts_of = sums.bernstein_parts
+    patch.setattr(sums, "bernstein_parts", lambda *of: [3 * part for part in parts_of(*of)])
 
 
 def the_whole_amount_for_each_table(patch):
@@ -185,6 +209,7 @@ BEYOND = replace(
     releases=(COUNT.releases[0] | {"mechanism": "classical", "epsilon": 10},),
     draws=2_000_000,
 )
+WEIGHTED = GAMES["weighted total", ADD, "laplace"]
 BUDGET = GAMES["three releases of one budget", ADD, "gaussian"]
 OVERSPENT = replace(BUDGET, releases=tuple(one | {"share": 1} for one in BUDGET.releases))
 
@@ -201,12 +226,15 @@ VARIANTS = (
         groups_without_cap,
         GAMES["count, units in eight groups, one of which counts", ADD, "gaussian"],
     ),
+    Variant("stairs for half of the movement", half_the_stairs, GAMES["sum", ADD, "staircase"]),
     Variant("values are not clipped", values_without_bounds, GAMES["sum", ADD, "laplace"]),
     Variant(
         "replacements of missing values are not clipped",
         replacement_without_bounds,
         GAMES["sum with a replacement beyond the bounds", ADD, "laplace"],
     ),
+    Variant("weights are not clipped", values_without_bounds, WEIGHTED),
+    Variant("noise for half of the largest weight", noise_for_half_of_the_largest_weight, WEIGHTED),
     Variant("noise of floats, Gaussian", noise_of_floats, COUNT),
     Variant("noise of floats, Laplace", noise_of_floats, GAMES["count", ADD, "laplace"]),
     Variant("Laplace noise with 0 twice", zero_of_both_signs, GAMES["count", ADD, "laplace"]),
@@ -245,6 +273,11 @@ VARIANTS = (
         "the limit on true values is ignored",
         true_values_without_limit,
         GAMES["six sums, two of six true", ADD, "correlated"],
+    ),
+    Variant(
+        "the nine parts of a pair add up to more than one",
+        parts_of_more_than_one,
+        GAMES["covariance", ADD, "laplace"],
     ),
     Variant(
         "each table of a joint release is given the whole amount",

@@ -9,11 +9,16 @@ import pytest
 
 import dpframe as dpf
 import dpframe.testing as dpt
-from dpframe.engines import Engine, engine_for, label_counts, totals_of
+from dpframe.engines import Engine, engine_for, label_counts, labels_of, scans, sources, totals_of
+from dpframe.engines.batches import fitted_tables, plain_type
+from dpframe.engines.scans import ScanEngine
 from dpframe.errors import UnknownColumnError
 from dpframe.privacy import noise
 from dpframe.testing import engines
 
+pa = pytest.importorskip("pyarrow")
+csv = pytest.importorskip("pyarrow.csv")
+ds = pytest.importorskip("pyarrow.dataset")
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("dpframe.dask")
@@ -167,17 +172,130 @@ def test_the_engine_of_dask_passes():
         dpt.check_engine(engine, collection)
 
 
-def test_the_engine_of_files_passes(tmp_path):
-    pytest.importorskip("pyarrow")
-    folders = map(str, itertools.count())
+@pytest.fixture
+def folder(tmp_path):
+    """Make a new folder whenever it is called."""
+    names = map(str, itertools.count())
 
-    def files(frame):
-        if "k" in frame and frame["k"].dtype in (object, "category"):
-            return None
-        folder = tmp_path / next(folders)
-        folder.mkdir()
-        for number, part in enumerate(cut(frame)):
-            part.to_parquet(folder / f"{number}.parquet", index=False)
-        return dpf.scan_parquet(folder, batch_rows=20)
+    def made():
+        path = tmp_path / next(names)
+        path.mkdir()
+        return path
 
-    dpt.check_engine(engine_for(files(pd.DataFrame({"a": [1]}))), files)
+    return made
+
+
+def parquet_files(frame, folder):
+    for number, part in enumerate(cut(frame)):
+        part.to_parquet(folder / f"{number}.parquet", index=False)
+    return dpf.scan_parquet(folder, batch_rows=20)
+
+
+def csv_files(frame, folder):
+    """Write what is missing as a text that no cell is; of other types than these there is none."""
+    if not {kind.kind for kind in frame.dtypes} <= {*"ifbO"}:
+        return None
+    for number, part in enumerate(cut(frame)):
+        part.to_csv(folder / f"{number}.csv", index=False, na_rep="NULL")
+    schema = pa.Table.from_pandas(frame, preserve_index=False).schema
+    options = csv.ConvertOptions(
+        column_types=schema, null_values=["NULL"], strings_can_be_null=True
+    )
+    form = ds.CsvFileFormat(default_fragment_scan_options=ds.CsvFragmentScanOptions(options))
+    return ds.dataset(folder, schema, form)
+
+
+def in_polars(frame, _):
+    return pytest.importorskip("polars").from_arrow(in_a_table(frame))
+
+
+def in_duckdb(frame, _):
+    kinds = {kind.kind for kind in frame.dtypes}
+    return None if "m" in kinds else pytest.importorskip("duckdb").from_arrow(in_a_table(frame))
+
+
+def in_a_table(frame, _=None):
+    return pa.concat_tables(
+        pa.Table.from_pandas(part, pa.Schema.from_pandas(frame, False), preserve_index=False)
+        for part in cut(frame)
+    )
+
+
+SOURCES = {
+    "table": in_a_table,
+    "function": lambda frame, _: in_a_table(frame).to_reader,
+    "csv": csv_files,
+    "polars": in_polars,
+    "lazy": lambda frame, _: in_polars(frame, _).lazy(),
+    "duckdb": in_duckdb,
+}
+
+
+def scan(frame, form, folder):
+    """Scan a source of some form, where it can hold the frame."""
+    try:
+        source = SOURCES[form](frame, folder)
+    except (pa.ArrowException, TypeError):
+        return None
+    return None if source is None else dpf.scan(source, batch_rows=20)
+
+
+def test_the_engine_of_scans_passes(folder):
+    frames = lambda frame: None if is_odd(frame) else parquet_files(frame, folder())  # noqa: E731
+    dpt.check_engine(engine_for(frames(pd.DataFrame({"a": [1]}))), frames)
+
+
+def is_odd(frame):
+    return "k" in frame and frame["k"].dtype in (object, "category")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(form, marks=pytest.mark.full if form == "csv" else pytest.mark.audit)
+        for form in SOURCES
+    ],
+)
+def test_the_engine_of_scans_passes_with_every_source(form, folder, monkeypatch):
+    if form == "function":
+        monkeypatch.setattr(scans, "_BUCKET_ROWS", 25)  # more rows are split by unit
+    dpt.check_engine(ScanEngine(), lambda frame: scan(frame, form, folder()))
+
+
+def caps_per_batch(frame, tasks, add):
+    labels = [str(label) for label in labels_of(tasks)]
+    return add(map(frame.view, frame.tables(labels)), tasks, None)
+
+
+def floats(kind):
+    return pa.float64() if pa.types.is_integer(kind) else plain_type(kind)
+
+
+def first_rows(batches, wanted, rows, read):
+    return (table.slice(0, 19) for table in fitted_tables(batches, wanted, rows, read))
+
+
+def ended(made):
+    reader = made.cast(made.schema)
+    reader.read_all()
+    return reader
+
+
+PLANTED = {
+    "caps for each batch": (scans, "_added_up_by_unit", caps_per_batch, "max_rows=2: term 0"),
+    "floats for integers": (sources, "plain_type", floats, "totals raised ArrowInvalid"),
+    "the last row of a batch is lost": (sources, "fitted_tables", first_rows, "rows: term 0 of"),
+    "readers that are at their end": (sources, "_reader", ended, "rows: term 0 of"),
+}
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(one, marks=[pytest.mark.full] * ("caps" in one)) for one in PLANTED]
+)
+def test_faults_planted_in_scans_are_found(fault, monkeypatch):
+    *place, planted, words = PLANTED[fault]
+    numbers = {"numbers": engines._odd_frames()["numbers"]}
+    monkeypatch.setattr(engines, "_odd_frames", lambda: numbers)
+    monkeypatch.setattr(*place, planted)
+    with pytest.raises(dpt.PrivacyTestError, match=words):
+        dpt.check_engine(ScanEngine(), lambda frame: scan(frame, "function", None))

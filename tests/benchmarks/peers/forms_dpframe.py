@@ -15,6 +15,35 @@ def of_box(members):
     return (members + 1) * (members + 2) / 3
 
 
+MOST = 20  # rows of a unit
+STAIRS = {
+    "a sum on its own, epsilon 3": (3, 200),  # as for real numbers: the sum moves by 200 steps
+    "a sum on its own, epsilon 5": (5, 200),
+    f"a count of units of up to {MOST} rows, epsilon 3": (3, MOST),
+}
+"""Epsilon, and the integers that a unit moves a total by."""
+
+
+def of_stairs(epsilon, moved):
+    """Return the least deviation of staircase noise, by adding up the law of every width."""
+    ratio = math.exp(-epsilon)
+    squares, below = [], []  # of stairs 0, 1, ... and of numbers on one up to each width
+    for stair in range(math.ceil(40 / epsilon) + 1):
+        first = stair * moved
+        sums = [0]
+        for place in range(moved):
+            sums.append(sums[-1] + (first + place) ** 2)
+        squares.append(ratio**stair)
+        below.append(sums)
+    found = []
+    for width in range(1, moved + 1):
+        mass = sum(w * (width + ratio * (moved - width)) for w in squares)
+        parts = zip(squares, below, strict=True)
+        second = sum(w * (own[width] + ratio * (own[moved] - own[width])) for w, own in parts)
+        found.append(math.sqrt(2 * second / (2 * mass - 1)))
+    return min(found)
+
+
 GEOMETRIC = math.sqrt(2 * math.exp(-1)) / (1 - math.exp(-1))
 TABLES = {0: 1, 1: 20, 2: 180}  # cells of all tables of at most two of ten columns, by columns
 LEAST = {
@@ -27,8 +56,15 @@ LEAST = {
     "count with sum and mean, a missing value drops the row": 2.0,
     "sum with count and mean, a missing value drops the row": math.sqrt(2),
     "mean with count and sum, a missing value drops the row": math.sqrt(2),
+    **{
+        form: of_stairs(*stairs) * (1 / 200 if "sum" in form else 1)
+        for form, stairs in STAIRS.items()
+    },
 }
-"""Standard errors at epsilon 1: of one box on characters, of geometric noise, of two ends."""
+"""Standard errors: of one box on characters, of geometric noise, of two ends, of stairs.
+
+Epsilon is 1, where a form names no other.
+"""
 
 PAIRS = TABLES[2] + TABLES[1] * 2 / 9 + TABLES[0] * 4 / 45  # smaller ones are means over pairs
 APART = {
@@ -42,6 +78,11 @@ APART = {
     "two conditions that exclude each other": ("count", 2, 1.0),
     "count with sum and mean, a missing value drops the row": ("count", 2, 1.0),
     "sum with count and mean, a missing value drops the row": ("sum", 2, 1 / 50),
+    **{
+        form: ("sum", 1, 1 / 50 / epsilon)
+        for form, (epsilon, _) in STAIRS.items()
+        if "sum" in form  # noise of whole numbers is not in proportion to 1 / epsilon
+    },
 }
 """What peers are asked for: a statistic, how many of them, and what its error is multiplied by."""
 
@@ -60,6 +101,9 @@ def asked(form):
     import dpframe as dpf
 
     tables = {name: dpf.count(by=name) for name in ANSWERS}
+    if form in STAIRS:
+        unit = {} if "sum" in form else {"privacy_unit": "who", "max_rows": MOST}
+        return (dpf.count(), unit, "count") if unit else (dpf.sum("x"), unit, "x")
     of_x = dpf.aggregate(count=dpf.count(), sum=dpf.sum("x"), mean=dpf.mean("x"))
     apart = {"high": dpf.count(where="x > 0.5"), "low": dpf.count(where="not x > 0.5")}
     if form.startswith("ten tables"):
@@ -81,15 +125,21 @@ def declared(facts):
     frame["x"] = HIGH
     keys = {name: [False, True] for name in ANSWERS}
     bounds = dict.fromkeys(frame, (0, 1))
-    frame.dp.declare(bounds=bounds, keys=keys, privacy_unit=dpf.EACH_ROW, **facts)
+    frame["who"] = [row // MOST for row in range(EVERYONE)]
+    frame.dp.declare(bounds=bounds, keys=keys, **{"privacy_unit": dpf.EACH_ROW, **facts})
     return frame
+
+
+def spent(form):
+    """Return epsilon."""
+    return STAIRS.get(form, (1, 0))[0]
 
 
 def law(form):
     """Return the standard error that is predicted, the root mean square over all cells."""
     query, facts, column = asked(form)
     frame = declared(facts)
-    shown = frame.dp.preview(query, epsilon=1)["std_error"]
+    shown = frame.dp.preview(query, epsilon=spent(form))["std_error"]
     if form.startswith("all tables"):
         squares = sum(2 ** len(table) * error**2 for (table, _), error in shown.items())
         return math.sqrt(squares / sum(TABLES.values()))
@@ -114,7 +164,7 @@ def drawn(form, samples):
     frame = declared(facts)
     squares = []
     for _ in range(samples):
-        made = frame.dp.release(query, epsilon=1)
+        made = frame.dp.release(query, epsilon=spent(form))
         tables = made if isinstance(made, dict) else {None: made}
         off = []
         for name, table in tables.items():

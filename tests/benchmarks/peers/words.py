@@ -145,14 +145,15 @@ them say less.
 """.splitlines()
 
 FORMS = """\
-Pure epsilon 1, each row its own unit, one row added or removed. Sums are of values in [0, 1], and
-errors of means are multiplied by the number of rows. Ten tables and all tables of two columns: the
-root mean square over their cells. The closed form is the least error that is known without knowing
-the data: of noise in one box of equal scales on sums of signs (Hardt and Talwar 2010), of geometric
-noise (Ghosh, Roughgarden and Sundararajan 2009), of Laplace noise on the distances from both
-bounds. `auto` may take other scales than equal ones: tables of two columns and the number of rows
-then have less error, and the tables by one column slightly more. The root mean square of draws
-stands beside the law, with its standard error.
+Pure epsilon, 1 where a row names no other; each row its own unit, or units of up to 20 rows; one
+unit added or removed. Sums are of values in [0, 1], and errors of means are multiplied by the
+number of rows. Ten tables and all tables of two columns: the root mean square over their cells. The
+closed form is the least error that is known without knowing the data: of noise in one box of equal
+scales on sums of signs (Hardt and Talwar 2010), of geometric noise (Ghosh, Roughgarden and
+Sundararajan 2009), of Laplace noise on the distances from both bounds, of staircase noise (Geng and
+Viswanath 2016; the optimum for one number). `auto` may take other scales than equal ones: tables of
+two columns and the number of rows then have less error, and the tables by one column slightly more.
+The root mean square of draws stands beside the law, with its standard error.
 
 Peers ask for each table, count or sum with an equal part of epsilon; of two columns, for the 45
 tables of pairs, whose means are the smaller tables. For two conditions that exclude each other, a

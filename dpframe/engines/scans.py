@@ -6,6 +6,8 @@ once: one pass splits the rows by unit into temporary files, and these are added
 
 import operator
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -23,9 +25,10 @@ from dpframe.engines.base import check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
+from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.engines.sources import RowSource, folder_values
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
-from dpframe.errors import DeclarationError
+from dpframe.errors import DeclarationError, TemporaryError
 from dpframe.progress import check_progress, show_progress
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
@@ -100,6 +103,27 @@ class ScannedFrame:
         wanted = labels if isinstance(labels, Mapping) else list(labels)
         check_labels(self.columns, wanted)
         self.source.check([str(label) for label in wanted])
+
+    def check_room(self, labels: Iterable[str], conditions: Sequence[Condition | None]) -> None:
+        """Check that the disk has room for the rows of a release with a privacy unit.
+
+        What is compared is how many bytes the columns have in the files, rounded down to a power of
+        two: one row more or less decides on that in the rarest cases. Files that are compressed
+        well need more.
+
+        Raises
+        ------
+        TemporaryError
+            If it has not.
+        """
+        source = self.source.where(conditions)
+        if (source.rows or 0) <= _BUCKET_ROWS or not isinstance(source, ParquetFiles):
+            return
+        folder = self.spill_folder or tempfile.gettempdir()
+        needed = source.stored_bytes([str(label) for label in labels])
+        if shutil.disk_usage(folder).free < 1 << max(needed.bit_length() - 1, 0):
+            why = f"the disk of {folder} has too little room for rows that a release keeps there:"
+            raise TemporaryError(f"{why} make room, or name another folder with spill_folder.")
 
     @property
     def columns(self) -> list[str]:
@@ -353,5 +377,5 @@ def _dealt(
 
 
 def _texts_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[str]:
-    """List the columns that tasks name; those of Parquet files are named by texts."""
+    """List the columns that tasks name; those of Arrow are named by texts."""
     return [str(label) for label in labels_of(tasks)]

@@ -1,4 +1,4 @@
-"""Parquet files are totaled like a frame of pandas, in parts, and leave nothing behind."""
+"""Scans of Parquet files are totaled like a frame of pandas, in parts, and leave nothing behind."""
 
 import tempfile
 from dataclasses import replace
@@ -17,9 +17,9 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.declaration.facts import keep_declaration
-from dpframe.engines import engine_for, parquet
+from dpframe.engines import engine_for, scans
 from dpframe.engines.declared import declaration_of
-from dpframe.engines.parquet import ScanEngine
+from dpframe.engines.scans import ScanEngine
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.operations.tables import plan_tables
 from dpframe.privacy import noise
@@ -124,7 +124,7 @@ def as_frame(table):
 
 def written(table, folder, layout, monkeypatch):
     """Write a table as Parquet in some layout, and open it."""
-    batch_rows = parquet.BATCH_ROWS
+    batch_rows = scans.BATCH_ROWS
     if layout == "files":
         for start in range(0, table.num_rows + 1, 70):  # the last one is empty
             pq.write_table(table.slice(start, 70), folder / f"{start:04}.parquet")
@@ -132,8 +132,8 @@ def written(table, folder, layout, monkeypatch):
         pq.write_table(table, folder / "all.parquet", row_group_size=37)
     if layout != "one file":
         batch_rows = 11
-        monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2 if layout == "many buckets" else 90)
-        monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
+        monkeypatch.setattr(scans, "_BUCKET_ROWS", 2 if layout == "many buckets" else 90)
+        monkeypatch.setattr(scans, "_SLICE_ROWS", 1)
     return dpf.scan_parquet(folder, batch_rows=batch_rows, spill_folder=folder.parent)
 
 
@@ -214,8 +214,8 @@ def test_columns_of_any_type_are_read_as_what_they_hold(kind, tmp_path, monkeypa
     ]
     expected = totals(frame, tasks)
     check_equal(totals(dpf.scan_parquet(path), tasks), expected)
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
-    monkeypatch.setattr(parquet, "_SLICE_ROWS", 1)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 2)
+    monkeypatch.setattr(scans, "_SLICE_ROWS", 1)
     check_equal(totals(dpf.scan_parquet(path, batch_rows=3), tasks), expected)
 
 
@@ -251,7 +251,7 @@ def counts(files, column, keys, unit=()):
 
 @pytest.mark.parametrize("unit", [(), ("u",)])
 def test_folders_become_columns_whose_values_are_read_one_by_one(unit, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 2)
     sizes = {"year=2020": 3, "year=007": 2, "year=a%20b": 4, "year=__HIVE_DEFAULT_PARTITION__": 5}
     first = 0
     for name, n in sizes.items():
@@ -366,7 +366,7 @@ def test_types_are_joined_where_all_values_are_kept(place, turned, tmp_path, mon
     files = dpf.scan_parquet(tmp_path)
     assert counts(files, "a", keys) == [4, 2]
     assert counts(files, "a", keys, unit=("a",)) == [1, 1]
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 2)
     assert counts(files, "a", keys, unit=("a",)) == [1, 1]
 
 
@@ -422,7 +422,7 @@ def test_texts_that_are_no_utf_8(tmp_path, monkeypatch):
     files = dpf.scan_parquet(path)
     assert counts(files, "a", ["A", "B", "\ufffd"]) == [2, 1, 0]
     assert counts(files, "a", ["A", "B"], unit=("u",)) == [2, 1]
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 2)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 2)
     assert counts(files, "a", ["A", "B"], unit=("a",)) == [1, 1]
     some = Task(
         Cells(), (Term("rows"),), where=Condition.parse("a > 'A'"), unit=("u",), caps=Caps(1)
@@ -435,7 +435,7 @@ def test_tables_are_put_together_up_to_a_size(tmp_path, monkeypatch):
         pq.write_table(pa.table({"a": range(10)}), tmp_path / f"{part}.parquet")
     files = dpf.scan_parquet(tmp_path)
     assert [table.num_rows for table in files.tables(["a"], 25)] == [30, 30, 30]
-    monkeypatch.setattr(parquet, "MOST_BYTES", 170)
+    monkeypatch.setattr(scans, "MOST_BYTES", 170)
     assert [table.num_rows for table in files.tables(["a"], 25)] == [20, 20, 20, 20, 10]
 
 
@@ -449,7 +449,7 @@ def test_dictionaries_that_differ_between_files(tmp_path, monkeypatch):
     expected = [1] * 300 + [0] * 100
     assert counts(dpf.scan_parquet(tmp_path), "a", keys) == expected
     assert counts(dpf.scan_parquet(tmp_path), "a", keys, unit=("a",)) == expected
-    monkeypatch.setattr(parquet, "_BUCKET_ROWS", 50)
+    monkeypatch.setattr(scans, "_BUCKET_ROWS", 50)
     assert counts(dpf.scan_parquet(tmp_path), "a", keys, unit=("a",)) == expected
 
 

@@ -1,0 +1,443 @@
+"""Rows of a ledger in a table of PostgreSQL, which many machines share.
+
+A connection is opened for every reading and every spend, and closed after it, so that none is
+carried over a fork. Every transaction begins with a lock on the ledger that ends with it: whoever
+holds it sees what became of all spends before, also of one whose connection was cut while it was
+committed. Spends are serializable transactions, so that without the lock, too, none is lost.
+
+Who may only read and insert cannot edit: triggers of the owner of the table refuse all but a row
+that continues the chain.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+from sqlalchemy import URL, Connection, create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from dpframe.arguments import visible
+from dpframe.errors import (
+    LedgerAlteredError,
+    LedgerBusyError,
+    LedgerDiskError,
+    LedgerError,
+    TemporaryError,
+)
+from dpframe.ledger.chain import Row, broken
+from dpframe.ledger.locks import BUSY_SECONDS, KEEPERS, freed_surely
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_MARK = "A ledger of dpframe. Rows are only added."  # tells it from other tables
+_PAUSE = 0.003  # seconds between two attempts
+_PATIENCE = 20.0  # seconds that a server may take to begin again after a crash
+# what the system tells of a network that is gone comes after hours otherwise
+_CONNECT = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+    "application_name": "dpframe",
+}
+# the lock, which a client that is gone does not keep; and a commit that returns is on disk
+_BEGIN = text(
+    "SELECT pg_try_advisory_xact_lock((1685087820::bigint << 32) | :name ::regclass::oid::bigint), "
+    "set_config('idle_in_transaction_session_timeout', '30000', true), "
+    "set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN "
+    "('off', 'local') THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
+)
+_FORM = text(
+    "SELECT obj_description(c.oid, 'pg_class') = :mark, "
+    "c.relkind = 'r' AND NOT (c.relrowsecurity OR c.relhasrules OR c.relhassubclass) "
+    "AND 2 = (SELECT count(*) FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) "
+    "AND 2 = (SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
+    "WHERE t.tgrelid = c.oid AND t.tgenabled = 'O' AND p.prosrc = :source AND "
+    "(t.tgname, t.tgtype) IN (('only_grows', 31), ('is_never_emptied', 34))) "
+    "FROM pg_class c WHERE c.oid = :name ::regclass"
+)
+_SOURCE = """
+DECLARE last record;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    SELECT * INTO last FROM {table} ORDER BY number DESC LIMIT 1;
+    IF NEW.number = coalesce(last.number + 1, 0) AND NEW.hash = encode(sha256(convert_to(
+      coalesce(last.hash, repeat('0', 64)) || chr(10) || NEW.body, 'UTF8')), 'hex')
+    THEN RETURN NEW; END IF;
+  END IF;
+  RAISE EXCEPTION 'a ledger can only grow at its end';
+END
+"""
+_MAKE = (
+    "CREATE TABLE {table} (number integer PRIMARY KEY, "
+    "body text NOT NULL CHECK (octet_length(body) < 4194304), hash text NOT NULL)",
+    "COMMENT ON TABLE {table} IS '{mark}'",
+    "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql "
+    "SET search_path = pg_catalog AS $${source}$$",
+    "CREATE TRIGGER only_grows BEFORE INSERT OR UPDATE OR DELETE ON {table} "
+    "FOR EACH ROW EXECUTE FUNCTION {function}()",
+    "CREATE TRIGGER is_never_emptied BEFORE TRUNCATE ON {table} "
+    "FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
+)
+_INSERT = "INSERT INTO {table} VALUES (:number, :body, :hash)"
+_SELECT = "SELECT number, body, hash FROM {table} WHERE number >= :first ORDER BY number"
+
+_AGAIN = ("40001", "40P01", "23505")  # another spend was quicker
+_TAKEN = ("42P07", "42710", "42723", "23505")  # a table, a function of that name; two at once
+_ABSENT = ("42P01", "3F000")
+_DAMAGE = ("XX001", "XX002")
+_TEMPORARY = ("08", "25P03", "53", "55", "57")  # connections, resources, an operator
+_DISK = ("53100", "58")
+_LATER = "Try again when the server answers."
+_REFUSED = ("authentication", "does not exist", "pg_hba.conf", "permission", "not permitted")
+_WAY = (
+    "Releases need USAGE on the schema dpframe, and SELECT and INSERT on the table: ask whoever "
+    "keeps the database."
+)
+
+
+class _Kind(NamedTuple):
+    """How a transaction sees others, and whether it writes."""
+
+    isolation: Literal["READ COMMITTED", "SERIALIZABLE"]
+    writes: bool
+
+
+# each statement that reads sees what was committed before the lock was had
+_READ = _Kind("READ COMMITTED", writes=False)
+_MAKING = _Kind("READ COMMITTED", writes=True)
+_SPEND = _Kind("SERIALIZABLE", writes=True)
+
+
+class _Busy(Exception):  # noqa: N818  # it is caught here
+    """Another transaction has the lock, or was quicker: this one came to nothing."""
+
+
+class _Cut(Exception):  # noqa: N818
+    """The connection ended while a transaction was committed."""
+
+
+class LedgerTable:
+    """The rows of one ledger in a database.
+
+    Parameters
+    ----------
+    url
+        `postgresql://host/database?ledger=name`, with what else a connection needs.
+
+    Raises
+    ------
+    LedgerError
+        If it is no such URL. No message shows it as a whole: it may hold a password.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.path: Path | None = None
+        self.address = url
+        self.left: object = None
+        read = _read(url)
+        name = read.query.get("ledger", "ledger")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            rule = "must be of small letters, digits and _, and of at most 48"
+            raise LedgerError(f"ledger= in the URL of a ledger {rule}.", parameter="path")
+        query = {key: value for key, value in read.query.items() if key != "ledger"}
+        hosts = read.host or query.get("host", "")
+        host = hosts if isinstance(hosts, str) else ",".join(hosts)
+        port = f":{read.port}" if read.port else ""
+        self.place = f"postgresql://{host}{port}/{read.database or ''}?ledger={name}"
+        self._table, self._name = f'"dpframe"."{name}"', name
+        made = read.set(drivername="postgresql+psycopg", query={**_CONNECT, **query})
+        self._engine = create_engine(
+            made, poolclass=NullPool, hide_parameters=True, pool_reset_on_return=None
+        )
+
+    def looks_like(self, left: object) -> bool:
+        """Answer no: to look takes as long as to read what is new."""
+        return False
+
+    def exists(self) -> bool:
+        """Whether there is a table of its name."""
+        query, name = text("SELECT to_regclass(:name) IS NOT NULL"), {"name": self._table}
+        return self._attempt(_READ, lambda on: bool(on.execute(query, name).scalar_one()))
+
+    def check_new(self, *, taken: bool = False) -> None:
+        """Refuse a name that is taken, and a database that cannot be used."""
+        if self.exists() or taken:
+            raise self._taken_error()
+
+    def create(self, rows: Sequence[Row]) -> None:
+        """Create the table, with what protects it and its first rows: all at once, or not at all.
+
+        Raises
+        ------
+        LedgerError
+            If there is one of that name already, or it cannot be created.
+        """
+        names = {
+            "table": self._table,
+            "function": f'"dpframe"."{self._name}_grows"',
+            "mark": _MARK,
+            "source": self._source,
+        }
+
+        def made(connection: Connection) -> None:
+            has = text("SELECT to_regnamespace('dpframe') IS NOT NULL")
+            if not connection.execute(has).scalar_one():
+                connection.exec_driver_sql("CREATE SCHEMA dpframe")
+            for statement in _MAKE:
+                connection.exec_driver_sql(statement.format(**names))
+            self._insert(connection, rows)
+
+        self.check_new()
+        try:
+            self._attempt(_MAKING, made)
+        except _Busy:
+            raise self._taken_error() from None
+        except _Cut as cut:
+            why = f"whether the ledger {self.place} was made is not known: {cut}."
+            raise LedgerDiskError(f"{why} Open it: dpf.Ledger(path).") from None
+
+    def all_rows(self) -> list[Row]:
+        """Read everything, after checking that the table is a ledger, and protected.
+
+        Raises
+        ------
+        LedgerError
+            If it is not, or cannot be read.
+        """
+
+        def everything(connection: Connection) -> list[Row]:
+            given = {"name": self._table, "mark": _MARK, "source": self._source}
+            is_ours, is_protected = connection.execute(_FORM, given).one()
+            if not is_ours:
+                why = f"{self.place} is not a ledger of dpframe. Choose another name."
+                raise LedgerError(why)
+            if not is_protected:
+                raise LedgerAlteredError(
+                    f"the ledger {self.place} was changed: its table or the triggers that protect "
+                    "entry 0 and all after it are not as they were made. Restore it from a copy."
+                )
+            return self._rows(connection, 0)
+
+        return self._transact(_READ, everything)
+
+    def rows_after(self, number: int, head: str) -> list[Row]:
+        """Read what follows a row that was seen.
+
+        Raises
+        ------
+        LedgerError
+            If that row is not there any more, or the table cannot be read.
+        """
+        return self._transact(_READ, lambda on: self._news(on, number, head))
+
+    def append(
+        self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
+    ) -> T:
+        """Append the row that is decided on in view of those after one that was seen.
+
+        The row is on the server's disk when this returns, and if it raises, then not at all, but
+        for an interrupt that comes after the row is sent, and a server that cannot be asked after
+        it: what became of a commit that was cut is read once the lock is free again.
+
+        Parameters
+        ----------
+        number, head
+            Number and hash of the row that was seen.
+        decide
+            Takes the rows after it; gives what to return, and the row to append, if any.
+
+        Raises
+        ------
+        LedgerError
+            If the row that was seen is not there any more, or the table cannot be written.
+        """
+        last: list[tuple[T, Row | None]] = []
+
+        def appended(connection: Connection) -> None:
+            last[:] = [decide(self._news(connection, number, head))]
+            row = last[0][1]
+            if row is not None:
+                self._insert(connection, [row])
+
+        try:
+            self._transact(_SPEND, appended)
+        except _Cut as cut:
+            row = last[0][1]
+            if row is not None and not self._holds(row):
+                raise self._unusable(LedgerBusyError, cut, _LATER) from None
+        return last[0][0]
+
+    def _holds(self, row: Row) -> bool:
+        """Whether a row was committed, once that is settled.
+
+        Raises
+        ------
+        LedgerDiskError
+            If nobody can tell.
+        """
+        query = text(f"SELECT hash FROM {self._table} WHERE number = :number")  # noqa: S608
+        given, deadline = {"number": row.number}, time.monotonic() + _PATIENCE
+        while True:
+            try:
+                found = self._transact(_READ, lambda on: on.execute(query, given).all())
+                return [tuple(one) for one in found] == [(row.hash,)]
+            except LedgerError as error:
+                if time.monotonic() > deadline or not isinstance(error, TemporaryError):
+                    why = f"what became of a charge to {self.place} is not known: {error}"
+                    raise LedgerDiskError(why) from None
+            time.sleep(100 * _PAUSE)
+
+    @property
+    def _source(self) -> str:
+        return _SOURCE.format(table=self._table)
+
+    def _insert(self, connection: Connection, rows: Sequence[Row]) -> None:
+        statement = text(_INSERT.format(table=self._table))
+        connection.execute(statement, [row._asdict() for row in rows])
+
+    def _news(self, connection: Connection, number: int, head: str) -> list[Row]:
+        rows = self._rows(connection, number)
+        there = bool(rows) and rows[0].number == number
+        if not there or rows[0].hash != head:
+            found = "is not the one read before" if there else "is missing"
+            why = f"the ledger {self.place} was replaced or changed: entry {number} {found}."
+            way = "Nothing is charged to it. Put back the table with the latest entries."
+            raise LedgerAlteredError(f"{why} {way}")
+        return rows[1:]
+
+    def _rows(self, connection: Connection, first: int) -> list[Row]:
+        query = text(_SELECT.format(table=self._table))
+        rows = [Row(*one) for one in connection.execute(query, {"first": first})]
+        for number, row in enumerate(rows, start=first):
+            if row.number != number:
+                raise LedgerAlteredError(broken(self.place, number))
+        return rows
+
+    def _transact(self, kind: _Kind, act: Callable[[Connection], T]) -> T:
+        """Act within a transaction that has the lock; once more where others were quicker."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        key = (self.place, threading.get_ident())
+
+        def locked(connection: Connection) -> T:
+            if not connection.execute(_BEGIN, {"name": self._table}).scalar_one():
+                raise _Busy
+            return act(connection)
+
+        if key in KEEPERS:
+            raise LedgerError(
+                f"the ledger {self.place} is in use by this very thread, which a signal has "
+                "interrupted: nothing was charged. Ask for it after the signal was handled."
+            )
+
+        def kept() -> T:
+            KEEPERS[key] = self
+            while True:
+                try:
+                    return self._attempt(kind, locked)
+                except _Busy:
+                    if time.monotonic() > deadline:
+                        why = f"the ledger {self.place} cannot be used (it is locked):"
+                        way = f"Others have kept it for {BUSY_SECONDS:g} s: try again."
+                        raise LedgerBusyError(f"{why} nothing was charged. {way}") from None
+                time.sleep(_PAUSE)
+
+        return freed_surely(kept, lambda: KEEPERS.pop(key, None))
+
+    def _attempt(self, kind: _Kind, act: Callable[[Connection], T]) -> T:
+        """Open a connection, act, and commit what is written; whatever is raised takes all back."""
+        opened: list[Connection] = []
+        committing = False
+
+        def committed() -> T:
+            nonlocal committing
+            opened.append(self._engine.connect())
+            opened[0].execution_options(isolation_level=kind.isolation)
+            done = act(opened[0])
+            if kind.writes:
+                committing = True
+                opened[0].commit()
+            else:
+                with suppress(DBAPIError):  # what was read is here
+                    opened[0].rollback()
+            return done
+
+        def free() -> None:
+            for connection in opened:
+                if not connection.closed:
+                    connection.invalidate()  # ends it, and takes back what was not committed
+                    connection.close()
+
+        try:
+            return freed_surely(committed, free)
+        except DBAPIError as error:
+            state = getattr(error.orig, "sqlstate", None)
+            if state in _AGAIN:
+                raise _Busy from None
+            if committing:
+                raise _Cut(_first_line(error)) from None
+            raise self._failure(error, state) from None
+        except SQLAlchemyError as error:
+            raise self._unusable(LedgerError, type(error).__name__, _WAY) from None
+
+    def _failure(self, error: DBAPIError, state: str | None) -> LedgerError:
+        """Say what the server, or the driver, said; what it was given is not shown."""
+        said = _first_line(error)
+        if state in _ABSENT:
+            return LedgerError(
+                f"there is no ledger at {self.place}. Is this the right database? To start a new "
+                "ledger, dpf.Ledger.create(path, budget=dpf.Budget(...)).",
+                parameter="path",
+            )
+        if state in _TAKEN:
+            return self._taken_error()
+        if state in _DAMAGE:
+            return self._unusable(LedgerAlteredError, said, "Restore it from a copy.")
+        if state is None:  # libpq gives no code to a connection that is not made
+            refused = any(words in said for words in _REFUSED) or isinstance(
+                error, ProgrammingError
+            )
+            kind, way = (LedgerError, _WAY) if refused else (LedgerBusyError, _LATER)
+        elif state.startswith(_DISK):
+            kind, way = LedgerDiskError, "Make room on the server, and try again."
+        elif state.startswith(_TEMPORARY):
+            kind, way = LedgerBusyError, _LATER
+        else:
+            kind, way = LedgerError, _WAY
+        return self._unusable(kind, said, way)
+
+    def _unusable(self, kind: type[LedgerError], said: object, way: str) -> LedgerError:
+        return kind(f"the ledger {self.place} cannot be used ({said}): nothing was charged. {way}")
+
+    def _taken_error(self) -> LedgerError:
+        return LedgerError(
+            f"there is a ledger at {self.place} already, or a table of its name. To use the ledger "
+            "in it, open it: dpf.Ledger(path); or choose another name.",
+            parameter="path",
+        )
+
+
+def _read(url: str) -> URL:
+    """Read a URL, and show nothing of one that cannot be read: it may be its password."""
+    try:
+        read = make_url(url)
+        shown = f"{read.host}{read.database}{read.query.get('host', '')}"
+        if "@" not in shown and ":" not in f"{read.database}":
+            return read
+    except (SQLAlchemyError, ValueError):
+        pass
+    rule = "path must be a URL such as postgresql://user@host/database?ledger=visits"
+    way = "In a password, write all but letters and digits as %, and two hexadecimal digits."
+    raise LedgerError(f"{rule}; the one given is not shown. {way}", parameter="path") from None
+
+
+def _first_line(error: DBAPIError) -> str:
+    lines = str(error.orig).strip().splitlines()
+    return visible(lines[0]) if lines else type(error.orig).__name__

@@ -1,0 +1,180 @@
+"""Queries for how two bounded columns go together: covariance, correlation and slope."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Unpack
+
+from dpframe.arguments import check_flag, is_label
+from dpframe.calls import with_keywords
+from dpframe.errors import QueryError
+from dpframe.queries import reading
+from dpframe.queries.query import By, GivenBounds, Keys, OutputSpec, Query, Statistic
+from dpframe.queries.reading import ColumnOptions
+from dpframe.queries.sums_and_means import SampledOptions
+from dpframe.queries.where import Condition
+
+
+@dataclass(frozen=True, eq=False)
+class _OfPair(Query):
+    """One statistic of two bounded columns."""
+
+    _statistic: ClassVar[Statistic]
+    _called: ClassVar[str]
+
+    x: Hashable = None
+    y: Hashable = None
+    bounds: GivenBounds = None
+    sampling: bool = False
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """One output, named after what it is."""
+        labels, bounds = (self.x, self.y), self.bounds
+        given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(labels, bounds)
+        known = {} if bounds is None else given
+        asked = self._statistic
+        spec = {"bounds": known, "other": self.y, "sampled": self.sampling}
+        return (OutputSpec(asked, asked, self.x, **spec),)  # type: ignore[arg-type]
+
+    @property
+    def what(self) -> str:
+        """What is computed."""
+        return self._words + ", with what its sampling error takes" * self.sampling
+
+    @property
+    def _words(self) -> str:
+        return f"{self._called} of {self.x} and {self.y}"
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance(_OfPair):
+    """The covariance of two columns per group, over the rows where both have a value."""
+
+    _statistic = "cov"
+    _called = "covariance"
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation(_OfPair):
+    """The correlation of two columns per group, as `Covariance`."""
+
+    _statistic = "corr"
+    _called = "correlation"
+
+
+@dataclass(frozen=True, eq=False)
+class Slope(_OfPair):
+    """The slope of the second column on the first one per group, as `Covariance`."""
+
+    _statistic = "slope"
+    _called = "slope"
+
+    @property
+    def _words(self) -> str:
+        return f"slope of {self.y} on {self.x}"
+
+
+def _of_pair(
+    x: Hashable, y: Hashable, by: By, options: ColumnOptions
+) -> tuple[tuple[Hashable, ...], Condition | None, Keys, Hashable, Hashable, GivenBounds]:
+    """Read groups, the two columns and their bounds."""
+    for name, label in (("x", x), ("y", y)):
+        if not is_label(label):
+            raise QueryError.about(name, "must be the label of one column", label)
+    if x == y:
+        raise QueryError.about("y", "must be another column than x", y)
+    groups = reading.groups_of(by, options)
+    return (*groups, x, y, reading.bounds_of((x, y), options.get("bounds")))
+
+
+def _sampled(options: SampledOptions) -> bool:
+    check_flag("sampling", options["sampling"])
+    return bool(options["sampling"])
+
+
+@with_keywords
+def cov(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions]) -> Covariance:
+    """Describe the covariance of two columns of numbers per group.
+
+    It is that of the population, `sum (x - m_x) (y - m_y) / n`, over the n rows where both columns
+    have a value. Values are clipped to their bounds, and then rounded to 1 / 65,536 of the width.
+    Alone, or with `corr` and `slope` of the same columns and `count` in one `aggregate`, it costs
+    what one count costs.
+
+    Parameters
+    ----------
+    x, y
+        Two columns of numbers.
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `mean`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"miles": [1.0, 3.0, 5.0, 7.0], "fare": [5.0, 11.0, 13.0, 19.0]})
+    >>> query = cov("miles", "fare", bounds={"miles": (0, 10), "fare": (0, 50)})
+    >>> released = dpf.release(trips, query, epsilon=1e9)  # hardly any noise
+    >>> released["cov"].round(2).tolist()
+    [11.0]
+    """
+    return Covariance(*_of_pair(x, y, by, options), limits=reading.limits_of(options))
+
+
+@with_keywords
+def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptions]) -> Correlation:
+    """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
+
+    Parameters
+    ----------
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `cov`.
+    sampling
+        Whether fourth moments are measured, too, so that `interval(sampling=True)` can say how far
+        off the correlation of a population may be, of which the rows are a sample. The errors of
+        the noise are then about a quarter larger.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> corr("miles", "fare", by="zone").words
+    'correlation of miles and fare by zone'
+    """
+    given = _of_pair(x, y, by, options)
+    return Correlation(*given, _sampled(options), limits=reading.limits_of(options))
+
+
+@with_keywords
+def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptions]) -> Slope:
+    """Describe the slope of the line of least squares that gives y for x, per group.
+
+    It is `cov(x, y) / var(x)`, in units of y for a unit of x.
+
+    Parameters
+    ----------
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `cov`.
+    sampling
+        As in `corr`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> slope("miles", "fare", by="zone").words
+    'slope of fare on miles by zone'
+    """
+    given = _of_pair(x, y, by, options)
+    return Slope(*given, _sampled(options), limits=reading.limits_of(options))

@@ -1,0 +1,96 @@
+"""Plans of what is released on its own: groups that are found, and quantiles that are selected."""
+
+import pytest
+from support.planning import planned
+
+import dpframe as dpf
+from dpframe.jobs.answers import DONE_BEFORE, SOUND, TOO_MUCH, UNREADABLE
+from dpframe.jobs.commands import main
+
+MARCH = ("--set", "month=2024-03")
+QUERIES = """\
+[queries.by_zone]
+kind = "aggregate"
+by = "zone"
+outputs.trips = { kind = "count" }
+outputs.fare = { kind = "mean", columns = "fare" }
+
+[queries.fares]
+kind = "histogram"
+column = "fare"
+bins = { from = 0, to = 100, bins = 10 }
+"""
+FOUND = """\
+[queries.zones]
+kind = "discover"
+by = "zone"
+max_groups = 2
+where = "fare > 5"
+"""
+SELECTED = """\
+[queries.fares]
+kind = "quantile"
+column = "fare"
+q = [0.25, 0.5]
+bins = 32
+"""
+BUDGET = "budget = { epsilon = 2, delta = 1e-6, discovery = 1e-7 }\n"
+
+
+def plan_of(folder, query, amount):
+    budget = dpf.Budget(epsilon=2, delta=1e-6, discovery=1e-7)
+    dpf.Ledger.create(folder / "labels.ledger", budget=budget)
+    changes = ('share = "1/12"', amount), ("trips.ledger", "labels.ledger")
+    return planned(folder, (QUERIES, query), *changes)
+
+
+@pytest.mark.parametrize(
+    ("query", "amount", "column"),
+    [
+        (FOUND, "epsilon = 1\ndelta = 1e-6", "units"),
+        (SELECTED, 'epsilon = 1\nmechanism = "select"', "fare"),
+    ],
+)
+def test_what_is_released_on_its_own_is_a_job(tmp_path, capsys, query, amount, column):
+    plan = plan_of(tmp_path, query, amount)
+    for more in ((), ("--without-data",)):
+        assert main(["preview", str(plan), *MARCH, *more]) == SOUND
+    rehearsed = ["rehearse", str(plan), *MARCH, "--output", str(tmp_path / "rehearsed")]
+    plan.write_text(plan.read_text() + BUDGET)
+    assert main(rehearsed) == SOUND
+    assert main(["release", str(plan), *MARCH]) == SOUND, capsys.readouterr().err
+    assert main(["release", str(plan), *MARCH]) == DONE_BEFORE
+    name = "zones" if query == FOUND else "fares"
+    frame = dpf.read_csv(tmp_path / f"{name}-2024-03.csv")
+    assert list(frame.columns) == [column]
+    ledger = dpf.Ledger(tmp_path / "labels.ledger")
+    assert dpf.verify(frame, ledger=ledger)
+    assert len(ledger.entries) == 1
+
+
+def test_groups_are_found_in_a_plan_of_their_own(tmp_path, capsys):
+    plan = planned(tmp_path, (QUERIES, QUERIES + FOUND))
+    assert main(["preview", str(plan), *MARCH]) == UNREADABLE
+    assert "queries.zones.kind: is charged and released on its own" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('by = "zone"\nmax', 'bye = "zone"\nmax'), "Did you mean 'by'?"),
+        (('by = "zone"\n', ""), "by is missing"),
+        (("max_groups = 2", 'dtype = "texts"'), "dtype must be one of"),
+        (("max_groups = 2", "max_groups = 2\ndiscovery = 2"), "discovery must be"),
+    ],
+)
+def test_what_is_wrong_with_a_search_is_told_with_its_line(tmp_path, capsys, change, words):
+    plan = plan_of(tmp_path, FOUND.replace(*change), "epsilon = 1\ndelta = 1e-6")
+    assert main(["preview", str(plan), *MARCH]) == UNREADABLE
+    err = capsys.readouterr().err
+    assert words in err and "queries.zones" in err
+
+
+def test_a_search_that_does_not_fit_is_refused(tmp_path, capsys):
+    plan = plan_of(tmp_path, FOUND, "epsilon = 3\ndelta = 1e-6")
+    for command in ("preview", "release"):
+        assert main([command, str(plan), *MARCH]) == TOO_MUCH

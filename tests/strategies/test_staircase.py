@@ -1,0 +1,157 @@
+"""One total of every cell with staircase noise: what neighbors cross, against all of them."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.designing import EVERYONE, columns, counting, workload
+from support.moving import blocks_of, units_of
+
+import dpframe as dpf
+from dpframe.errors import CalibrationError
+from dpframe.plan.calibrated import calibrate_designs, scale_designs
+from dpframe.privacy.laws import LAPLACE, STAIRCASE
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.staircase import stairs_of
+from dpframe.strategies import MECHANISMS, independent, staircase
+from dpframe.strategies.base import Output, Source
+
+COUNT = (Output("rows", 0),)
+SUMS = {
+    "a count": ((EVERYONE,), COUNT),
+    "a filtered count": ((EVERYONE, Source(0, 0, optional=True)), (Output("rows", 1),)),
+    "a sum": (columns((0, 5)), None),
+    "a sum of both signs": (columns((-2, 3)), None),
+    "a sum that may miss": ((EVERYONE, Source(2, 3, optional=True)), None),
+    "a far sum": (columns((4, 5)), None),
+}
+CAPS = [ROW_CAPS, Caps(3, None, None), Caps(3, 1, None), Caps(None, 2, 2), Caps(4, 2, 3)]
+
+
+def crossed(design, caps):
+    """Most stairs that neighbors cross over all cells, by brute force."""
+    work, at = design.workload, next(k for k, moved in enumerate(design.scales) if moved)
+    units = {
+        tuple(blocks_of(design, unit)[at].tolist())
+        for unit in units_of(work, caps)
+        if unit or not work.reach.always
+    }
+    empty = (0,) * work.cells
+    pairs = [
+        (one, other)
+        for one in units
+        for other in ([empty] if work.neighboring == "add_remove" else units)
+    ]
+    period = int(design.scales[at])
+    return max(sum(-(-abs(a - b) // period) for a, b in zip(*pair, strict=True)) for pair in pairs)
+
+
+def made_for(name, cells, caps, neighboring, **more):
+    sources, outputs = SUMS[name]
+    work = workload(sources, outputs, cells=cells, caps=caps, neighboring=neighboring, **more)
+    return staircase.design_beside(work, STAIRCASE)
+
+
+@pytest.mark.parametrize("caps", CAPS, ids=str)
+@pytest.mark.parametrize("cells", [1, 2, 3])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize("name", SUMS)
+def test_no_neighbors_cross_more_stairs(name, neighboring, cells, caps):
+    made = made_for(name, cells, caps, neighboring)
+    brute = crossed(made, caps)
+    assert brute <= made.stairs
+    # rows of one unit in cells of the other: fewer may do where both fill all of them
+    assert brute == made.stairs or neighboring == "replace"
+    (moved,) = filter(None, made.scales)
+    scales = [Fraction(7, 3)] * len(made.scales)
+    assert made.movement(scales, STAIRCASE) == made.stairs * int(moved) / Fraction(7, 3)
+
+
+def test_where_a_row_never_leaves_the_farthest_replacement_is_one_stair():
+    made = made_for("a sum of both signs", 1, ROW_CAPS, "replace", always=True)
+    assert (made.scales, made.stairs, crossed(made, ROW_CAPS)) == ((5.0,), 1, 1)
+    assert made_for("a count", 1, ROW_CAPS, "replace", always=True) is None  # it is public
+
+
+def test_stairs_of_one_integer_are_for_other_tables_of_a_release():
+    count = workload((EVERYONE,), COUNT, cells=4)
+    sums = workload(columns((0, 20)))
+    how = MECHANISMS["staircase"]
+    assert staircase.design(count, STAIRCASE) is None  # the discrete Laplace law
+    assert staircase.design(workload(columns((0, 1))), STAIRCASE) is None
+    assert calibrate_designs(how, [count], Fraction(3)) is None
+    made = calibrate_designs(how, [count, sums], Fraction(3))
+    assert [int(one.scales[0]) for one in made] == [1, 20]
+
+
+def test_groups_count_where_rows_can_be_spread():
+    spread = made_for("a count", 9, Caps(3, None, None), "add_remove")
+    held = made_for("a count", 9, Caps(3, 1, None), "add_remove")
+    assert (spread.stairs, held.stairs) == (3, 1)
+    both = made_for("a count", 9, Caps(3, 1, None), "replace")
+    assert (both.scales, both.stairs) == ((3.0,), 2)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        counting(2),
+        workload(columns((0, 5)), (*COUNT, Output("value", 1))),
+        workload(columns((0, 5)), (Output("mean", 1),)),
+        workload(columns((3, 9)), rows_weight=1.0),
+        workload((EVERYONE,), COUNT, cells=4, ranges=True),
+        workload(columns((0, 2**41))),
+    ],
+    ids=["two sums", "count and sum", "a mean", "rows that matter", "ranges", "vast"],
+)
+def test_where_several_totals_move_there_is_no_design(work):
+    assert staircase.design_beside(work, STAIRCASE) is None
+    assert calibrate_designs(MECHANISMS["staircase"], [work], Fraction(3)) is None
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(3, 2), Fraction(3), Fraction(5)])
+def test_several_tables_share_the_epsilon_and_no_more(epsilon):
+    works = [workload(columns((0, 20))), workload((EVERYONE,), COUNT, cells=4, caps=Caps(6, 1))]
+    designs = [(work, staircase.design(work, STAIRCASE)) for work in works]
+    scales = scale_designs(designs, STAIRCASE, epsilon)
+    costs = [
+        design.stairs * STAIRCASE.loss(int(design.scales[0]), own[0])
+        for (_, design), own in zip(designs, scales, strict=True)
+    ]
+    assert epsilon * (1 - Fraction(1, 10**9)) < sum(costs) <= epsilon
+    assert [stairs_of(own[0]).period for own in scales] == [20, 6]
+    with pytest.raises(CalibrationError, match="Laplace"):
+        scale_designs(designs, STAIRCASE, Fraction(1, 100))
+
+
+def test_a_sum_is_as_near_as_it_can_be():
+    # standard deviations in widths at epsilon 3 and 5, of the continuous law .391 and .172
+    work = workload(columns((0, 1000)))
+    for epsilon, ours, theirs in ((3, 0.391, 0.471), (5, 0.172, 0.283)):
+        for how, expected in ((MECHANISMS["staircase"], ours), (MECHANISMS["laplace"], theirs)):
+            (made,) = calibrate_designs(how, [work], Fraction(epsilon))
+            assert made.deviations[0] / 1000 == pytest.approx(expected, abs=6e-4)
+
+
+def test_it_reads_what_independent_noise_reads():
+    work = workload(columns((-3, 9)), cells=2)
+    mine, plain = staircase.design(work, STAIRCASE), independent.design(work, LAPLACE)
+    totals = {(1, "value"): np.array([5, -7]), (0, "rows"): np.array([2, 3])}
+    blocks = mine.encode({need: totals[need] for need in mine.needs})
+    assert [block.tolist() for block in blocks] == [[5, -7]]
+    assert mine.predict([2.0])[0].std_error == plain.predict([2.0])[0].std_error == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [dpf.cov("x", "y"), dpf.corr("x", "y", "g", sampling=True), dpf.slope("x", "y"), dpf.var("x")],
+)
+def test_integers_that_move_together_get_none(query):
+    """A move by a part of the period costs a whole stair: what moves several pays for each."""
+    frame = pd.DataFrame({"x": [1.0], "y": [1.0]}).assign(g="a")
+    facts = {"bounds": {"x": (0, 1), "y": (0, 1)}, "keys": {"g": ["a", "b"]}}
+    frame.dp.declare(**facts, privacy_unit=dpf.EACH_ROW)
+    assert "staircase" not in set(frame.dp.preview(query, epsilon=5)["mechanism"])
+    with pytest.raises(CalibrationError, match="does not apply"):
+        frame.dp.preview(query, epsilon=5, mechanism="staircase")

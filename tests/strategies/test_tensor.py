@@ -1,0 +1,144 @@
+"""The parts of a pair of columns: they add up to one, and say what the values say."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+from support.designing import EVERYONE, deviations, workload
+
+from dpframe.engines.blocks import bernstein_parts
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.neighbors import Caps
+from dpframe.queries.grid import Grid
+from dpframe.queries.tasks import PART_OF_ONE
+from dpframe.strategies import MECHANISMS, pair
+from dpframe.strategies.association import center, fourth_moments
+from dpframe.strategies.base import WHOLE, Output, Source, parts_of_pair
+
+COUNT = Output("rows", 0)
+KINDS = tuple(Output(kind, 1) for kind in ("covariance", "correlation", "slope"))
+
+
+def of_pair(*, optional=False, degree=2, **options):
+    sources = (EVERYONE, Source(0, 10, optional, (0, 40), degree))
+    return workload(sources, (COUNT, *KINDS), **options)
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+@pytest.mark.parametrize("bounds", [(0, 1), (-7, 5), (3, 3), (0, 100), (-(2**32), 2**32)])
+def test_the_parts_are_not_negative_and_add_up_to_one(bounds, degree):
+    lower, upper = bounds
+    grid = Grid(0, lower, upper)
+    values = np.unique(np.linspace(lower, upper, 20_001).astype(np.int64))
+    parts = bernstein_parts(values, grid, degree)
+    assert len(parts) == degree + 1
+    assert all((part >= 0).all() for part in parts)
+    assert (sum(parts) == PART_OF_ONE).all()
+    assert PART_OF_ONE**2 == WHOLE
+    if lower < upper:
+        place = (values - lower) / (upper - lower)
+        for at, part in enumerate(parts):
+            off = part / PART_OF_ONE - stats.binom.pmf(at, degree, place)
+            assert np.abs(off).max() <= 5 / PART_OF_ONE
+
+
+def nine_or_more(x, y, degree=2):
+    """The parts of values in [0, 10] and [0, 40]."""
+    of_x = bernstein_parts(np.asarray(x), Grid(0, 0, 10), degree)
+    of_y = bernstein_parts(np.asarray(y), Grid(0, 0, 40), degree)
+    return [of_x[i] * of_y[j] for i, j in parts_of_pair(degree).values()]
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (3, 40), (10, 17)])
+def test_one_row_moves_the_parts_by_one_in_all(x, y, degree):
+    assert sum(int(part) for part in nine_or_more(x, y, degree)) == WHOLE
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+@pytest.mark.parametrize("optional", [False, True])
+def test_all_of_it_costs_what_one_count_costs(optional, degree):
+    for law, replaced in ((LAPLACE, 2), (GAUSSIAN, 2)):
+        how = {"optional": optional, "degree": degree}
+        made = pair.plan_tensor(of_pair(**how), law)
+        own = [Fraction(scale) for scale in made.scales]
+        assert made.movement(own, law) == 1
+        made = pair.plan_tensor(of_pair(**how, neighboring="replace"), law)
+        assert made.movement(own, law) == replaced
+        made = pair.plan_tensor(of_pair(degree=degree, caps=Caps(3, 2, 2), cells=2), law)
+        parts = (degree + 1) ** 2
+        assert made.movement(own[:parts], law) == (3 if law is LAPLACE else 5)
+
+
+def test_a_planted_fault_is_found(monkeypatch):
+    # as if a row could add half as much to a part
+    made = pair.plan_tensor(of_pair(), LAPLACE)
+    monkeypatch.setattr("dpframe.strategies.linear.WHOLE", WHOLE // 2)
+    claimed = made.movement([Fraction(scale) for scale in made.scales], LAPLACE)
+    corner = sum(Fraction(WHOLE * (k == 0)) / Fraction(made.scales[k]) for k in range(9))
+    assert corner > claimed
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_pairs_are_measured_by_every_mechanism_whose_law_adds_up(name):
+    planners = MECHANISMS[name].planners(of_pair())
+    assert planners[:1] == (() if name == "staircase" else (pair.plan_tensor,))
+    assert not MECHANISMS[name].plain_planners(of_pair())
+
+
+def read_off(x, y, noise=None, law=LAPLACE, degree=2):
+    """Return what a design reads off values in [0, 10] and [0, 40]."""
+    made = pair.plan_tensor(of_pair(degree=degree), law)
+    measured = [np.array([part.sum()]) for part in nine_or_more(x, y, degree)]
+    if noise is not None:
+        measured = [part + of for part, of in zip(measured, noise, strict=True)]
+    none = [1e-9] * len(measured)
+    return made.decode(measured, none if noise is None else deviations(made, law=law))
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_without_noise_the_answers_are_those_of_the_values(degree):
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 11, 500)
+    y = np.clip(3 * x + rng.integers(0, 12, 500), 0, 40)
+    rows, *found = read_off(x, y, degree=degree)
+    expected = np.cov(x, y, ddof=0)[0, 1], np.corrcoef(x, y)[0, 1], np.polyfit(x, y, 1)[0]
+    assert rows.values.tolist() == [500]
+    for one, wanted in zip(found, expected, strict=True):
+        assert one.values[0] == pytest.approx(wanted, rel=2e-4)
+
+
+def test_fourth_moments_are_those_of_the_values():
+    rng = np.random.default_rng(7)
+    x = rng.integers(0, 11, 500)
+    y = np.clip(3 * x + rng.integers(0, 12, 500), 0, 40)
+    found = fourth_moments(read_off(x, y, degree=4)[1].joint)
+    u, v = (x - x.mean()) / 5, (y - y.mean()) / 20
+    for (a, b), (value, _) in found.items():
+        assert value[0] == pytest.approx((u**a * v**b).sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_standard_errors_are_those_of_many_draws(degree):
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 11, 20_000)
+    y = np.clip(2 * x + rng.integers(0, 20, 20_000), 0, 40)
+    draws = np.rint(rng.laplace(0, WHOLE, ((degree + 1) ** 2, 4_000)))
+    _, *found = read_off(x, y, draws, degree=degree)
+    for one in found:
+        claimed = math.sqrt(2) * np.sqrt(sum(np.square(part) for part in one.loadings.values()))
+        # the deviation of 4,000 draws is within 10 %, false alarm below 1e-9
+        assert one.values.std() == pytest.approx(np.median(claimed), rel=0.1)
+        assert one.values.std() != pytest.approx(np.median(claimed) * 1.25, rel=0.1)
+
+
+def test_odd_numbers_have_answers():
+    for x in (np.array([], np.int64), np.array([3]), np.full(9, 10)):
+        noise = np.full((9, 3), -5.0 * WHOLE)
+        for one in read_off(x, np.full(len(x), 7), noise)[1:]:
+            assert np.isfinite(one.values).all()
+            assert all(np.isfinite(part).all() for part in one.loadings.values())
+    joint = read_off(np.array([1]), np.array([2]))[1].joint
+    assert (np.abs(center(joint).covariance) <= 1).all()
