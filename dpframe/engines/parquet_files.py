@@ -28,6 +28,7 @@ from dpframe.engines.sources import (
     missing_column,
     other_type,
     possible_files,
+    repeated_column,
 )
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
@@ -192,6 +193,8 @@ class _Kinds:
             for label in labels:
                 if label not in known:
                     raise missing_column(file.path, label)
+                if file.schema.names.count(label) > 1:
+                    raise repeated_column(file.path, label)
 
 
 def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:

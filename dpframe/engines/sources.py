@@ -364,6 +364,8 @@ class _Dataset(_Stream):
                     continue
                 if not places:
                     raise missing_column(path, label)
+                if len(places) > 1:
+                    raise repeated_column(path, label)
                 held = plain_type(inside.field(places[0]).type)
                 wanted = self.schema.field(label).type
                 if self._cells is plain_array and not is_kept(held, wanted):
@@ -441,6 +443,14 @@ def missing_column(path: str, label: str) -> UnknownColumnError:
     return UnknownColumnError(
         f"{path} has no column {label!r}, which other files have: its rows would be lost. Write "
         "the column there (null where it is not known), or leave the file out.",
+        label=label,
+    )
+
+
+def repeated_column(path: str, label: str) -> UnknownColumnError:
+    """Refuse a file that has two columns of one label."""
+    return UnknownColumnError(
+        f"{path} has {label!r} more than once. Write each column under a label of its own.",
         label=label,
     )
 

@@ -270,6 +270,7 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
     what: str = "sampling=True" if asked.sampled else asked.statistic
     what = _WEIGHED if weights else what
+    # squares are rounded up to a part of the width: whole numbers are too coarse for them
     fine = asked.fine or asked.statistic in ("var", "std")
     grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits, fine=fine)
     own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
@@ -299,9 +300,7 @@ def _grid_and_bounds(
     facts = declaration.column(label)
     if facts.bounds is None:
         raise no_bounds(label)
-    # squares are rounded up to a part of the width: whole numbers are too coarse for them
-    whole = facts.integer and not fine
-    grid = _grid(label, replace(facts, integer=whole), facts.bounds, bits)
+    grid = _grid(label, replace(facts, integer=facts.integer and not fine), facts.bounds, bits)
     if what in _OF_NUMBERS and grid.ticks is not None:
         raise no_numbers(what, "columns", label)
     return grid, facts.bounds

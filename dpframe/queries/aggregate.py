@@ -63,22 +63,22 @@ class Aggregate(Query):
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
-        found = [
+        asked = [
             replace(asked, name=name, where=None if shared is not None else part.where)
             for name, part in self.queries.items()
             for asked in part.outputs
         ]
-        means = {(one.column, one.where) for one in found if one.statistic == "mean"}
-        # sums stay whole numbers; means are then read off the integers of the variance
-        summed = {one.column for one in found if one.statistic == "sum"}
-        fine = {one.column for one in found if one.statistic in ("var", "std")} - summed
+        means = {(one.column, one.where) for one in asked if one.statistic == "mean"}
+        # sums stay whole numbers; means alone are read off the integers of the variance
+        summed = {one.column for one in asked if one.statistic == "sum"}
+        fine = {one.column for one in asked if one.statistic in ("var", "std")} - summed
         return tuple(
             replace(
                 one,
                 averaged=one.statistic == "sum" and (one.column, one.where) in means,
-                fine=one.column in fine,
+                fine=one.column in fine and not one.of_pair,
             )
-            for one in found
+            for one in asked
         )
 
     @property

@@ -43,12 +43,12 @@ class OutputSpec:
         For a rate, the condition whose share of the rows is asked for.
     sampled
         Whether its sampling error is to be known, for which squares of values are measured.
+    fine
+        Whether whole numbers are read as real ones, beside a variance of the same column.
     other
         The second private column, where it is about a pair of columns; `None` otherwise.
     weights
         The private column of what each row counts for; `None`: 1.
-    fine
-        Whether whole numbers are read as real ones, beside a variance of the same column.
     """
 
     name: Hashable

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from support.hostile import ARROW
@@ -285,6 +286,18 @@ def test_a_column_that_a_file_does_not_have_is_refused(tmp_path):
         counts(files, "b", ["x", "y"])
     with raises(UnknownColumnError, "1.parquet has no column 'c'"):
         ScanEngine().check(files, ["a", "c"])
+
+
+def test_a_column_that_a_file_has_twice_is_refused_before_the_charge(tmp_path):
+    pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "1.parquet")
+    twice = pa.table([[1], [2], [3]], names=["a", "b", "b"])
+    pq.write_table(twice, tmp_path / "2.parquet")
+    for scan in (dpf.scan_parquet(tmp_path), dpf.scan(ds.dataset(tmp_path, format="parquet"))):
+        scan.dp.declare(privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(9))
+        scan.dp.count(where="a == 1", epsilon=1)
+        with raises(UnknownColumnError, "2.parquet has 'b' more than once"):
+            scan.dp.sum("b", bounds=(0, 9), epsilon=1)
+        assert len(scan.dp.ledger.entries) == 1
 
 
 @pytest.mark.parametrize("lost", ["zone", "who", "fare", "paid"])
