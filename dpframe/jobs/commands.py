@@ -100,7 +100,7 @@ def _lines(given: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]
 
     def begin() -> None:
         began.append(time.monotonic())
-        write("begins: rows are read")
+        write("begins")
 
     def write(words: str) -> None:
         if given.quiet or _is_terminal():
