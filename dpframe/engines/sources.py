@@ -17,6 +17,7 @@ import pandas as pd
 from dpframe.columns import filters
 from dpframe.columns.arrow import compute, pa
 from dpframe.engines.batches import common_type, fitted_tables, is_kept, plain_array, plain_type
+from dpframe.engines.threads import handed_over
 from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
 from dpframe.queries.where import Condition
 
@@ -299,7 +300,9 @@ def _lazy_batches(frame: Any) -> Callable[[Sequence[str], int], Iterator[Any]]:
     def read(labels: Sequence[str], rows: int) -> Iterator[Any]:
         polars: Any = sys.modules["polars"]
         wanted = frame.select(polars.selectors.by_name(*labels))
-        for batch in wanted.collect_batches(chunk_size=rows, engine="streaming"):
+        # `collect_batches` takes a crash of a thread of Polars for the end of the rows
+        sink = partial(wanted.sink_batches, chunk_size=rows, engine="streaming")
+        for batch in handed_over(sink):
             yield from batch.to_arrow().to_batches()
 
     return read
@@ -495,8 +498,18 @@ def _csv_as_bytes(given: Any, fragments: list[Any]) -> tuple[Any, Callable[[Any,
     if options.timestamp_parsers or options.decimal_point != ".":
         rule = "must be CSV without timestamp_parsers and decimal_point"
         raise _refusal(given, rule, "Read such columns as texts.")
+    split = given.format.parse_options
+    rows = pa_csv.ParseOptions(
+        delimiter=split.delimiter,
+        quote_char=split.quote_char,
+        double_quote=split.double_quote,
+        escape_char=split.escape_char,
+        newlines_in_values=split.newlines_in_values,
+        ignore_empty_lines=split.ignore_empty_lines,
+        invalid_row_handler=lambda _: "skip",  # a line with too many cells would end the scan
+    )
     form = ds.CsvFileFormat(
-        given.format.parse_options,
+        rows,
         ds.CsvFragmentScanOptions(
             convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(kinds, pa.binary())),
             read_options=given.format.default_fragment_scan_options.read_options,

@@ -4,16 +4,19 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from contextvars import copy_context
 from itertools import islice, repeat
-from threading import Lock
+from queue import Full, Queue
+from threading import Event, Lock
 from typing import TypeVar
 
 import numpy as np
 
 _MOST = 8  # memory, not the processor, is the limit beyond
 _LEAST_ROWS = 1 << 18  # of a thread: fewer are not worth its start
+_HANDED_OVER = 2  # items that wait for the caller
+_PATIENCE = 0.1  # seconds after which a thread looks whether items are still wanted
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -138,6 +141,47 @@ def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, Non
         while item := coming.result():
             coming = pool.submit(context.run, following)
             yield item.pop()  # the last one need not outlive the caller's work
+
+
+def handed_over(run: Callable[[Callable[[_Item], bool]], object]) -> Generator[_Item, None, None]:
+    """Go through items that a function hands over, in a thread of its own.
+
+    Parameters
+    ----------
+    run
+        Called with what takes an item, and answers whether no more are wanted. What it raises is
+        raised here, once the items before are taken.
+
+    Examples
+    --------
+    >>> list(handed_over(lambda take: [take(row * row) for row in range(3)]))
+    [0, 1, 4]
+    """
+    context = copy_context()
+    items: Queue[list[_Item]] = Queue(_HANDED_OVER)
+    unwanted = Event()
+
+    def put(item: list[_Item]) -> bool:
+        while not unwanted.is_set():
+            with suppress(Full):
+                items.put(item, timeout=_PATIENCE)
+                break
+        return unwanted.is_set()
+
+    def work() -> None:
+        try:
+            run(lambda item: put([item]))
+        finally:
+            put([])
+
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(context.run, work)
+        try:
+            while item := items.get():
+                yield item.pop()
+        finally:
+            unwanted.set()
+        ended.result()
 
 
 def begun_ahead(

@@ -232,6 +232,34 @@ def test_errors_of_a_source_after_the_charge_quote_nothing():
 # Cells and batches ----------------------------------------------------------------------------
 
 
+def test_lines_of_csv_files_with_other_numbers_of_cells_are_left_out(tmp_path):
+    lines = ["a,b", "1,x", "2,x,private", "3", *["4,x"] * 200_000, "5,x,private,too"]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    data = ds.dataset(
+        tmp_path,
+        kinds := pa.schema({"a": pa.int64(), "b": pa.string()}),
+        ds.CsvFileFormat(convert_options=pa.csv.ConvertOptions(column_types=kinds)),
+    )
+    scan = dpf.scan(data)
+    scan.dp.declare(keys={"b": ["x"]}, privacy_unit=dpf.EACH_ROW)
+    assert scan.dp.count("b", epsilon=1e6)["count"].tolist() == [200_001]
+
+
+def test_a_thread_of_polars_that_crashes_is_not_the_end_of_the_rows(tmp_path):
+    def write(rows):
+        frame = pl.DataFrame({"a": range(rows)})
+        frame.write_parquet(tmp_path / "a.parquet", compression="uncompressed", row_group_size=1000)
+
+    write(2000)
+    lazy = pl.scan_parquet(tmp_path / "a.parquet")
+    scan = dpf.scan(lazy)
+    scan.dp.declare(privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(9))
+    lazy.collect_schema()
+    write(1000)
+    with raises(ReleaseError, "nothing was released"):
+        scan.dp.count(epsilon=1)
+
+
 def test_cells_of_csv_files_count_by_themselves(tmp_path):
     path = tmp_path / "a.csv"
     kinds = {"n": pa.int64(), "x": pa.float64(), "b": pa.bool_(), "t": pa.string()}
