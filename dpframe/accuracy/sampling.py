@@ -16,6 +16,7 @@ from dpframe.certificates.parts import MarginsPart, SignsPart, ThresholdPart
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.laws import GAUSSIAN, IndependentSum
 from dpframe.privacy.noise_sum import Value, norm
+from dpframe.queries.sums_and_means import several_rows
 from dpframe.strategies.association import NoisyMoment, center, fourth_moments, read, unit_of
 from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import variances
@@ -82,12 +83,7 @@ def _check_independent(release: Release, *, across: bool) -> None:
     whole = across or isinstance(release.mechanism, MarginsPart | SignsPart)
     if caps.single_row or (caps.max_rows_per_group == 1 and not whole):
         return
-    unit = ", ".join(release.privacy_unit.columns)
-    rule = "takes each row for a draw of its own"
-    why = f"{rule}, and a unit ({unit}) may have several{'' if whole else ' in a group'}"
-    cap = "max_rows=1" if whole else "max_rows_per_group=1"
-    way_out = f"Release it with {cap}, so that each unit counts with one row at random."
-    raise QueryError.about("sampling", why, True, way_out)
+    raise several_rows(release.privacy_unit.columns, whole=whole)
 
 
 def widen(width: Value, deviation: Value, variance: Value, level: float) -> np.ndarray:

@@ -26,6 +26,7 @@ from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
+from dpframe.queries.sums_and_means import several_rows
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload, parts_of_pair
@@ -246,9 +247,10 @@ def table_of(
     outputs = tuple(sample_together(columns))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
-    dropped = _valued(outputs)
-    # a row may count for nothing
-    always = where is None and not dropped and not any(out.weights for out in outputs)
+    one_row = 1 in (caps.rows, caps.rows_per_group)
+    if unit and not one_row and any(out.sampled for out in outputs):
+        raise several_rows(unit, whole=False)
+    always = _always_counts(where, outputs)
     # the first source is all rows of a cell, whether they are wanted or not
     read, weights = _read(outputs), outputs[0].weights
     everyone = EVERYONE._replace(weights=weights)
@@ -306,10 +308,15 @@ def tables_of(name: Hashable, query: Query, declaration: Declaration) -> dict[Ha
     return found
 
 
+def _always_counts(where: Condition | None, outputs: Sequence[OutputColumn]) -> bool:
+    """Whether no row of a group can be left out, nor count for nothing."""
+    return where is None and not _valued(outputs) and not any(out.weights for out in outputs)
+
+
 def _in_other_cells(table: Table, query: Query, cells: Cells, declaration: Declaration) -> Table:
     """Resolve a query that asks for the same as that of a table, of other groups."""
     work = table.workload
-    always = table.where is None and not table.valued
+    always = _always_counts(table.where, table.outputs)
     reach = reach_in(declaration, query, cells, table.caps, always=always)
     workload = replace(work, domain=_domain(query, cells), reach=reach)
     return replace(table, query=query, cells=cells, workload=workload)

@@ -1,6 +1,6 @@
 """Queries for sums, means, variances and standard deviations of bounded columns."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, TypedDict, Unpack, cast, get_args
 
@@ -39,6 +39,24 @@ class SampledOptions(ColumnOptions, total=False):
     """Which values to look at, and for what error; see `dpframe.corr`."""
 
     sampling: Annotated[bool, False]
+
+
+def several_rows(unit: Sequence[Hashable], *, whole: bool) -> QueryError:
+    """Make the error about a sampling error of rows of which one unit may have several.
+
+    Parameters
+    ----------
+    unit
+        The columns of the unit.
+    whole
+        Whether rows of several groups are put together.
+    """
+    rule = "takes each row for a draw of its own"
+    named = ", ".join(map(str, unit))
+    why = f"{rule}, and a unit ({named}) may have several{'' if whole else ' in a group'}"
+    cap = "max_rows=1" if whole else "max_rows_per_group=1"
+    way_out = f"Release it with {cap}, so that each unit counts with one row at random."
+    return QueryError.about("sampling", why, True, way_out)
 
 
 class MeanOptions(SampledOptions, WeightOptions, total=False):

@@ -330,3 +330,15 @@ def test_all_of_a_pair_is_read_off_the_same_parts():
     assert "sampling error takes" in fine.words
     with raises(QueryError, "True or False", parameter="sampling", value=1):
         dpf.slope("age", "cost", sampling=1)
+
+
+def test_what_takes_one_row_of_a_unit_is_refused_before_it_is_charged():
+    frame = pd.DataFrame({"who": [1, 1, 2], "x": [0.1, 0.5, 0.9], "y": [0.2, 0.3, 0.4]})
+    facts = {"bounds": {"x": (0, 1), "y": (0, 1)}, "privacy_unit": "who", "max_rows": 3}
+    frame.dp.declare(**facts, budget=dpf.Budget(epsilon=1))
+    for query in (dpf.mean("x", sampling=True), dpf.corr("x", "y", sampling=True)):
+        for call in (frame.dp.preview, frame.dp.release):
+            with raises(QueryError, "max_rows_per_group=1", parameter="sampling"):
+                call(query, epsilon=0.5)
+    assert frame.dp.ledger.entries == ()
+    frame.dp.mean("x", max_rows_per_group=1, sampling=True, epsilon=0.5).dp.interval(sampling=True)
