@@ -426,7 +426,10 @@ def _done_before(job: Job, error: AlreadyReleasedError) -> DPFrameError:
 def _how_to_go_on(job: Job) -> str:
     """Say how a release is made that failed after its charge."""
     run = _run_of(job)
-    if run is None or not run.may_begin_again:
+    if run is None:
+        again = "Once the ledger can be read, run it again as it is"
+        return f"{again}: if no noise was drawn, nothing is charged."
+    if not run.may_begin_again:
         return _under_another_name(job)
     left = f"{MOST_AGAIN - run.again} more time{'s' * (run.again + 1 < MOST_AGAIN)}"
     return f"No noise was drawn: run it again as it is, for which nothing is charged, {left}."
@@ -459,7 +462,7 @@ def _lost(done: Done) -> list[str]:
         return []
     problems = [f"{path} was not written: {why}" for _, path, why in done.failed]
     where = f"in {done.saved}" if done.saved else "printed as JSON: keep that"
-    again = "the amount is spent, and a second run would spend again"
+    again = "the amount is spent, and a second run would release nothing"
     return [*problems, f"{again}: the releases are {where}."]
 
 

@@ -251,7 +251,12 @@ class Data:
             wrong = self.error(str(error))
             away = isinstance(error.__cause__, OSError) and not self.paths
             raise (TemporaryError(str(wrong)) if away else wrong) from None
+        except FileNotFoundError:
+            raise self.error("there is no such file.") from None
         except Exception as error:  # a file from anywhere makes its reader raise anything
+            if isinstance(error, OSError) and not self.paths:
+                wrong = self.error(f"the store does not answer, or refuses ({a_type(error)}).")
+                raise TemporaryError(str(wrong)) from None
             hidden = "The cause is not shown, because it may quote private values"
             why = f"the files cannot be read as {self.form} ({a_type(error)})"
             raise self.error(f"{why}. {hidden}: read them by themselves to see it.") from None

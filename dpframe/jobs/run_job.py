@@ -130,10 +130,11 @@ def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
 
 def _begins_again(run: ChargedRun) -> str:
     """Say that a run costs nothing, and how often one still will."""
-    left = MOST_AGAIN - run.again
+    left = MOST_AGAIN - run.again - 1
+    after = f"It may {left} more {_TIMES[left > 1]}" if left else "This is the last time"
     return (
         f"a run of this name was charged at {run.entry.released_at} and ended before its noise: "
-        f"it begins again, and is charged nothing. So it may {left} more {_TIMES[left > 1]}."
+        f"it begins again, and is charged nothing. {after}."
     )
 
 

@@ -405,6 +405,8 @@ class LedgerTable:
                 error, ProgrammingError
             )
             kind, way = (LedgerError, _WAY) if refused else (LedgerBusyError, _LATER)
+            if "authentication" in said:
+                way = "Check the user and the password."
         elif state.startswith(_DISK):
             kind, way = LedgerDiskError, "Make room on the server, and try again."
         elif state.startswith(_TEMPORARY):

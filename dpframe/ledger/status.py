@@ -42,6 +42,8 @@ class BudgetStatus:
         The part of the data that this is about; `None`: all of it.
     chain
         The ledger, where every part of the data has a budget.
+    moved_to
+        Where the ledger was moved, after which nothing more is charged to it here.
     """
 
     budget: Budget
@@ -50,14 +52,16 @@ class BudgetStatus:
     shares: Fraction
     of_part: Part | None = None
     chain: Chain | None = field(default=None, repr=False, compare=False)
+    moved_to: str | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, chain: Chain, part: Part | None = None) -> "BudgetStatus":
         """Return the status of a ledger as it is known so far, or that of a part of the data."""
         if chain.part is None:
-            return cls(chain.budget, chain.log, chain.pots, chain.shares)
+            known = chain.budget, chain.log, chain.pots, chain.shares
+            return cls(*known, moved_to=chain.moved_to)
         pots, shares = chain.filled_by(part)
-        return cls(chain.budget, chain.log, pots, shares, part, chain)
+        return cls(chain.budget, chain.log, pots, shares, part, chain, chain.moved_to)
 
     @property
     def parts(self) -> pd.DataFrame:
@@ -247,6 +251,8 @@ class BudgetStatus:
     @property
     def left(self) -> str:
         """What still fits, in words, rounded down."""
+        if self.moved_to is not None:
+            return f"nothing here: the ledger was moved to {visible(self.moved_to)}"
         # how much delta is left to find groups with, where some was kept for it
         delta = f"; delta={floor(self.remaining_delta)} for extra deltas"
         return f"{_fits(self, 4)}{delta if self.budget.discovery else ''}"

@@ -19,7 +19,7 @@ from dpframe.certificates.parts import LedgerPart
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
 from dpframe.engines import Engine, Frame
-from dpframe.errors import STOPS, DeclarationError, QueryError, ReleaseError
+from dpframe.errors import STOPS, DeclarationError, LedgerError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.status import describe
@@ -161,6 +161,8 @@ def _reason(error: BaseException) -> str:
         return str(error)
     if issubclass(kind, MemoryError):
         return "there was too little memory"
+    if issubclass(kind, LedgerError):
+        return "the ledger could not be reached, to note that noise is drawn"
     if issubclass(kind, OSError):
         return "a file could not be read or written, or a disk is full"
     return "the frame could not be read"
