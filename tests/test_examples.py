@@ -319,6 +319,8 @@ def test_pages_run_as_written(page, tmp_path, monkeypatch):
     source, prose = blocks(text), Path(page).stem in PROSE or "docs/proofs/" in page
     assert source or prose or MADE.search(text)
     exec(compile(source, page, "exec"), {"__name__": "__main__"})  # noqa: S102
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.mark.full

@@ -30,11 +30,12 @@ from dpframe.plan.record import (
     outlook,
     record_of,
 )
-from dpframe.plan.tables import TableName, name_of
+from dpframe.plan.tables import TableName, caps_of, name_of
 from dpframe.plan.type_check import check_conditions
 from dpframe.privacy.amounts import Spend
 from dpframe.progress import show_progress
-from dpframe.queries.query import Request
+from dpframe.queries.query import Query, Request
+from dpframe.queries.sums_and_means import several_rows
 from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
@@ -242,9 +243,18 @@ def plan_tables(
     for name, query in asked.items():
         with of_query(name):
             check_conditions(declaration, query)
+            _check_sampled(declaration, query)
     plan = plan_release(declaration, asked, spend, mechanism, look=look, apart=apart)
     check_tables(engine, frame, plan)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
+
+
+def _check_sampled(declaration: Declaration, query: Query) -> None:
+    """Refuse what a sampling error takes where no interval could have it."""
+    if any(out.sampled for out in query.outputs) and declaration.unit_columns:
+        caps = caps_of(query, declaration)
+        if 1 not in (caps.rows, caps.rows_per_group):
+            raise several_rows(declaration.unit_columns, whole=False)
 
 
 def check_tables(engine: Engine, frame: Frame, plan: Plan) -> None:

@@ -26,7 +26,6 @@ from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.reading import as_float
-from dpframe.queries.sums_and_means import several_rows
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, Source, Total, Workload, parts_of_pair
@@ -247,9 +246,6 @@ def table_of(
     outputs = tuple(sample_together(columns))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
-    one_row = 1 in (caps.rows, caps.rows_per_group)
-    if unit and not one_row and any(out.sampled for out in outputs):
-        raise several_rows(unit, whole=False)
     always = _always_counts(where, outputs)
     # the first source is all rows of a cell, whether they are wanted or not
     read, weights = _read(outputs), outputs[0].weights
