@@ -22,7 +22,7 @@ from dpframe.engines import pandas as engine
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.pandas import totals_of
-from dpframe.operations.tables import plan_tables
+from dpframe.plan.plan import plan_release
 from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
@@ -152,7 +152,7 @@ def tasks_of(frame, asked):
     """What releases of the queries ask of an engine."""
     spend = Spend.of(epsilon=1, delta=1e-6)
     facts = declaration_of(frame)
-    plans = [plan_tables(frame, facts, query, spend, "auto").plan for query in asked.values()]
+    plans = [plan_release(facts, {None: query}, spend) for query in asked.values()]
     measured = [part for plan in plans for part in plan.measurements]
     return [part.table.task(sorted(part.design.needs)) for part in measured]
 
