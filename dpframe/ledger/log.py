@@ -84,7 +84,7 @@ class RunMark(NamedTuple):
 class Log:
     """What a ledger recorded up to some row; later logs share its lists."""
 
-    __slots__ = ("_entries", "_hashes", "_ids", "_marks", "_names", "_sizes")
+    __slots__ = ("_entries", "_hashes", "_ids", "_marked", "_marks", "_names", "_sizes")
 
     def __init__(self) -> None:
         self._hashes: list[str] = []
@@ -92,6 +92,7 @@ class Log:
         self._ids: dict[str, int] = {}  # of releases, and where their entries are
         self._names: dict[str, int] = {}
         self._marks: list[RunMark] = []
+        self._marked: dict[str, list[RunMark]] = {}  # the same, by release
         self._sizes = 0, 0, 0
 
     def __eq__(self, other: object) -> bool:
@@ -128,7 +129,8 @@ class Log:
 
     def times_marked(self, what: str, release_id: str) -> int:
         """Count the rows that say something of a run."""
-        return sum((one.what, one.release_id) == (what, release_id) for one in self.marks)
+        own = self._marked.get(release_id, ())
+        return sum(one.what == what and one.number < self.rows for one in own)
 
     @property
     def head(self) -> str:
@@ -169,7 +171,7 @@ class Log:
         grown = Log()
         if (len(self._hashes), len(self._entries), len(self._marks)) == self._sizes:
             grown._hashes, grown._entries, grown._marks = self._hashes, self._entries, self._marks
-            grown._ids, grown._names = self._ids, self._names
+            grown._ids, grown._names, grown._marked = self._ids, self._names, self._marked
         else:  # what was added before came to nothing
             grown._add(self.hashes, self.entries, self.marks)
         grown._add(hashes, entries, marks)
@@ -186,6 +188,8 @@ class Log:
         self._hashes.extend(hashes)
         self._entries.extend(entries)
         self._marks.extend(marks)
+        for mark in marks:
+            self._marked.setdefault(mark.release_id, []).append(mark)
         ids, names = self._ids, self._names
         for place, entry in enumerate(entries, start=first):
             ids.setdefault(entry.release_id, place)
