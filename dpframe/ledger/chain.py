@@ -320,6 +320,23 @@ def other_format(where: str, version: object) -> str:
     )
 
 
+def news_after(rows: list[Row], number: int, head: str, where: str, kept: str) -> list[Row]:
+    """Return the rows that follow one that was seen, which is to be the first.
+
+    Raises
+    ------
+    LedgerAlteredError
+        If it is not there any more; `kept` names what is to be put back.
+    """
+    there = bool(rows) and rows[0].number == number
+    if not there or rows[0].hash != head:
+        found = "is not the one read before" if there else "is missing"
+        why = f"the ledger {where} was replaced or changed: entry {number} {found}."
+        way = f"Nothing is charged to it. Put back the {kept} with the latest entries."
+        raise LedgerAlteredError(f"{why} {way}")
+    return rows[1:]
+
+
 def broken(where: str, number: int) -> str:
     """Say that a ledger was changed."""
     what = "its header, entry 0," if number == 0 else f"entry {number}"

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from dpframe.errors import LedgerAlteredError, LedgerError
 from dpframe.ledger import failures, locks
-from dpframe.ledger.chain import FORMAT, Chain, Row, broken, other_format
+from dpframe.ledger.chain import FORMAT, Chain, Row, broken, news_after, other_format
 
 T = TypeVar("T")
 Mark: TypeAlias = tuple[int | bytes, ...]
@@ -206,14 +206,9 @@ class LedgerFile:
 
     def _news(self, connection: sqlite3.Connection, number: int, head: str) -> list[Row]:
         rows = self._rows(connection, number)
-        there = bool(rows) and rows[0].number == number
-        if not there or rows[0].hash != head:
-            found = "is not the one read before" if there else "is missing"
-            why = f"the ledger {self.path} was replaced or changed: entry {number} {found}."
-            way = "Nothing is charged to it. Put back the file with the latest entries."
-            raise LedgerAlteredError(f"{why} {way}")
+        news = news_after(rows, number, head, str(self.path), "file")
         self._check_end(connection, rows)
-        return rows[1:]
+        return news
 
     def _rows(self, connection: sqlite3.Connection, first: int) -> list[Row]:
         query = "SELECT number, body, hash FROM chain WHERE number >= ? ORDER BY number"

@@ -29,7 +29,7 @@ from dpframe.errors import (
     LedgerError,
     TemporaryError,
 )
-from dpframe.ledger.chain import Row, broken
+from dpframe.ledger.chain import Row, broken, news_after
 from dpframe.ledger.locks import BUSY_SECONDS, KEEPERS, freed_surely
 
 T = TypeVar("T")
@@ -304,14 +304,7 @@ class LedgerTable:
         connection.execute(statement, [row._asdict() for row in rows])
 
     def _news(self, connection: Connection, number: int, head: str) -> list[Row]:
-        rows = self._rows(connection, number)
-        there = bool(rows) and rows[0].number == number
-        if not there or rows[0].hash != head:
-            found = "is not the one read before" if there else "is missing"
-            why = f"the ledger {self.place} was replaced or changed: entry {number} {found}."
-            way = "Nothing is charged to it. Put back the table with the latest entries."
-            raise LedgerAlteredError(f"{why} {way}")
-        return rows[1:]
+        return news_after(self._rows(connection, number), number, head, self.place, "table")
 
     def _rows(self, connection: Connection, first: int) -> list[Row]:
         query = text(_SELECT.format(table=self._table))
