@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from support.planning import SMALL_PLAN
+
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = ["pyarrow", "fastparquet", "matplotlib", "dask", "tqdm", "dp_accounting", "yaml", "jinja2"]
 HIDDEN += ["sqlalchemy", "psycopg"]
@@ -51,22 +53,6 @@ assert main(["verify", "trips.csv", "out.csv", "--ledger", "trips.ledger"]) == 0
 assert main(["show", "out.csv"]) == 0
 assert main(["ledger", "trips.ledger"]) == 0
 """
-PLAN = """
-[data]
-path = "private.csv"
-[declare]
-each_row = true
-keys.zone = ["A", "B"]
-[queries.zones]
-kind = "count"
-by = "zone"
-[release]
-epsilon = 0.1
-name = "one"
-files = "out.csv"
-[ledger]
-path = "trips.ledger"
-"""
 NEEDS = {
     "write_parquet": ("released.dp.write_parquet('x.parquet')", "parquet"),
     "scan_parquet": ("dpf.scan_parquet('x.parquet')", "parquet"),
@@ -90,7 +76,7 @@ COMMANDS = [
 
 def run(script, folder):
     """Run a script where no extra is installed."""
-    source = f"HIDDEN = {HIDDEN}\nPLAN = {PLAN!r}\n{SCRIPT}\n{script}"
+    source = f"HIDDEN = {HIDDEN}\nPLAN = {SMALL_PLAN!r}\n{SCRIPT}\n{script}"
     return subprocess.run(
         [sys.executable, "-c", source],
         cwd=folder,
@@ -132,7 +118,7 @@ def test_commands_name_the_extra(tmp_path):
         ("parquet-in", "private.csv", "x.parquet"),
         ("feather-in", "private.csv", "x.feather"),
     ):
-        (tmp_path / f"{name}.toml").write_text(PLAN.replace(old, new))
+        (tmp_path / f"{name}.toml").write_text(SMALL_PLAN.replace(old, new))
     done = run("\n".join(f"assert main({command}) == 2" for command in COMMANDS), tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()

@@ -1,25 +1,13 @@
 """Plans of what is released on its own: groups that are found, and quantiles that are selected."""
 
 import pytest
-from support.planning import planned
+from support.planning import QUERIES, planned
 
 import dpframe as dpf
 from dpframe.jobs.answers import DONE_BEFORE, SOUND, TOO_MUCH, UNREADABLE
 from dpframe.jobs.commands import main
 
 MARCH = ("--set", "month=2024-03")
-QUERIES = """\
-[queries.by_zone]
-kind = "aggregate"
-by = "zone"
-outputs.trips = { kind = "count" }
-outputs.fare = { kind = "mean", columns = "fare" }
-
-[queries.fares]
-kind = "histogram"
-column = "fare"
-bins = { from = 0, to = 100, bins = 10 }
-"""
 FOUND = """\
 [queries.zones]
 kind = "discover"

@@ -5,28 +5,17 @@ import json
 import pandas as pd
 import pytest
 from support.databases import KEEPERS_PASSWORD, URL_OF_KEEPER, table_of
+from support.planning import SMALL_PLAN
 
 import dpframe as dpf
 from dpframe.jobs.commands import main
 
 pytestmark = [pytest.mark.full, pytest.mark.server]
-PLAN = """
-[data]
-path = "private.csv"
-[declare]
-each_row = true
-keys.zone = ["A", "B"]
-[queries.zones]
-kind = "count"
-by = "zone"
-[release]
-epsilon = 0.1
-name = "one"
-files = "out.csv"
-[ledger]
+LEDGER = """\
 path = "postgresql://keeper:${LEDGER_PASSWORD}@127.0.0.1:PORT/postgres?ledger=NAME"
 budget = { epsilon = 1 }
 """
+PLAN = SMALL_PLAN.replace('path = "trips.ledger"\n', LEDGER)
 
 
 def test_a_plan_from_its_ledger_to_its_report(server, tmp_path, monkeypatch, capsys):

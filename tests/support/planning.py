@@ -4,7 +4,7 @@ import pandas as pd
 
 import dpframe as dpf
 
-PLAN = """\
+_BEFORE = """\
 [data]
 path = "trips-{month}.csv"
 
@@ -14,6 +14,8 @@ max_rows = 3
 keys.zone = ["A", "B", "C"]
 bounds.fare = [0, 100]
 
+"""
+QUERIES = """\
 [queries.by_zone]
 kind = "aggregate"
 by = "zone"
@@ -24,12 +26,30 @@ outputs.fare = { kind = "mean", columns = "fare" }
 kind = "histogram"
 column = "fare"
 bins = { from = 0, to = 100, bins = 10 }
-
+"""
+PLAN = f"""\
+{_BEFORE}{QUERIES}
 [release]
 share = "1/12"
-name = "trips {month}"
-files = "{query}-{month}.csv"
+name = "trips {{month}}"
+files = "{{query}}-{{month}}.csv"
 
+[ledger]
+path = "trips.ledger"
+"""
+SMALL_PLAN = """
+[data]
+path = "private.csv"
+[declare]
+each_row = true
+keys.zone = ["A", "B"]
+[queries.zones]
+kind = "count"
+by = "zone"
+[release]
+epsilon = 0.1
+name = "one"
+files = "out.csv"
 [ledger]
 path = "trips.ledger"
 """
