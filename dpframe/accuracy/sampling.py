@@ -14,6 +14,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.json_records import unpack
 from dpframe.certificates.parts import MarginsPart, SignsPart, ThresholdPart
 from dpframe.errors import QueryError, quote
+from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.laws import GAUSSIAN, IndependentSum
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.queries.sums_and_means import several_rows
@@ -230,9 +231,7 @@ def correlation_variance(joint: JointMoments) -> VarianceAt:
     return variance
 
 
-def slope_variance(
-    joint: JointMoments,
-) -> Callable[[np.ndarray, np.ndarray, slice | np.ndarray], np.ndarray]:
+def slope_variance(joint: JointMoments) -> Callable[[np.ndarray, np.ndarray, Rows], np.ndarray]:
     """Return the variance that sampling gives `a N C - b N V` in some rows, for slopes `C / V`.
 
     It is `sum (a x y - b x^2)^2`, with x and y less their means, and half of its own standard error
@@ -240,7 +239,7 @@ def slope_variance(
     """
     fourth = fourth_moments(joint)
 
-    def variance(a: np.ndarray, b: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+    def variance(a: np.ndarray, b: np.ndarray, rows: Rows) -> np.ndarray:
         some = {
             powers: (value[rows], {block: one[rows] for block, one in of.items()})
             for powers, (value, of) in fourth.items()

@@ -266,15 +266,14 @@ def ledger_now(job: Job, *, here: bool) -> Ledger:
     """
     if not job.ledger.exists() and job.budget is not None:
         return Ledger(budget=job.budget, part=job.part)
-    if here:
+    if here or not job.ledger.files:
         return copy_in_memory(_opened_ledger(job, job.ledger))
+    (file,) = job.ledger.files
     with temporary_folder("dpframe-ledger-") as folder:
         copy = folder / "copy.ledger"
-        for file in job.ledger.files:
-            if file.is_file():
-                shutil.copyfile(file, copy)
-            return copy_in_memory(_opened_ledger(job, LedgerPlace(copy)))
-    return copy_in_memory(_opened_ledger(job, job.ledger))
+        if file.is_file():
+            shutil.copyfile(file, copy)
+        return copy_in_memory(_opened_ledger(job, LedgerPlace(copy)))
 
 
 def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
