@@ -100,8 +100,8 @@ class Release(records.Record, repr=False):
     def __post_init__(self) -> None:
         mechanism = self.mechanism
         found = [grouping.source == "discovered" for grouping in self.query.by]
-        finds = isinstance(mechanism, parts.ThresholdPart | parts.SetPart)
-        kinds = mechanism.dtypes if finds else ()
+        finding = parts.ThresholdPart | parts.SetPart
+        kinds = mechanism.dtypes if isinstance(mechanism, finding) else ()
         records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
         records.require(all(found) or not any(found), "all groups are discovered, or none is")
         quantiles = {isinstance(column, QuantilePart) for column in self.columns}
@@ -341,6 +341,17 @@ class Certificate(records.Record):
         """How many columns were released."""
         return len(self.releases[0].columns)
 
+    def require_numbers(self) -> None:
+        """Refuse groups that were found without numbers, where numbers are needed.
+
+        Raises
+        ------
+        QueryError
+            If there are no columns.
+        """
+        if not self.width:
+            raise no_numbers()
+
     def with_columns(self, places: Sequence[int]) -> "Certificate":
         """Return the certificate of some released columns."""
         return self._replace_columns(lambda one: (one.columns[place] for place in places))
@@ -414,8 +425,9 @@ def check_before(
     Raises
     ------
     QueryError
-        If another step was taken.
+        If another step was taken, or there are no numbers.
     """
+    certificate.require_numbers()
     _check_steps(certificate.steps, what, allowed, instead)
     return certificate.release
 
@@ -424,6 +436,7 @@ def check_each_before(
     certificate: Certificate, what: str, *, allowed: Collection[type[StepPart]]
 ) -> tuple[Release, ...]:
     """Return the releases of a table that may be several; see `check_before`."""
+    certificate.require_numbers()
     before = [step for one in certificate.releases for step in one.steps]
     _check_steps([*before, *certificate.steps], what, {*allowed, ConcatStep})
     return certificate.releases

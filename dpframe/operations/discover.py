@@ -105,7 +105,7 @@ def _preview_mechanism(plan: DiscoveryPlan, declaration: Declaration) -> dict[st
     """Say what to expect of one mechanism; of a set, in the last round."""
     threshold = plan.threshold
     deviation = threshold.law.standard_deviation(threshold.scale)
-    amounts = threshold.least, threshold.scale, deviation
+    amounts: tuple[float, float, float] = threshold.least, threshold.scale, deviation
     sizes = _sizes_found(threshold)
     if threshold.weights:
         one, full = threshold.weights[0], threshold.weights[-1]
@@ -154,8 +154,10 @@ def _certify_labels(
         _level(column[order], axis) for column, axis in zip(published.labels, axes, strict=True)
     ]
     index = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels)
-    released = pd.DataFrame({"units": published.units[order]}, index=index)
-    released = released.iloc[:, : len(record.columns)]
+    if record.columns:
+        released = pd.DataFrame({"units": published.units[order]}, index=index)
+    else:
+        released = pd.DataFrame(index=index, columns=pd.Index([], dtype=object))  # as files have
     by = tuple(
         replace(grouping, groups=level.nunique())
         for grouping, level in zip(record.query.by, levels, strict=True)

@@ -121,9 +121,7 @@ def plan_discovery(
         for name in names
     }
     plans = [
-        DiscoveryPlan(
-            wanted, replace(task, weights=one.weights), caps, one, name, spend, one.loss
-        )
+        DiscoveryPlan(wanted, replace(task, weights=one.weights), caps, one, name, spend, one.loss)
         for name, one in found.items()
         if one is not None
     ]

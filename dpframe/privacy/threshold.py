@@ -204,7 +204,7 @@ def set_threshold_of(
     """
     weights = weights_of(law, labels)
     *before, last = (
-        threshold_of(law, allowed * part, delta * part, labels, neighboring, weights)
+        threshold_of(law, allowed * part, delta * part, labels, neighboring, weights=weights)
         for part in ROUND_PARTS
     )
     return replace(last, before=tuple(before))
@@ -216,6 +216,7 @@ def threshold_of(
     delta: Fraction,
     labels: int,
     neighboring: Neighboring,
+    *,
     weights: tuple[int, ...] = (),
 ) -> LabelThreshold:
     """Find the least threshold for some loss and extra delta.
@@ -280,7 +281,8 @@ def best_split(
     """Find the least threshold of a release that is (epsilon, delta)-DP by itself.
 
     Noise that needs a delta has a part of it, in steps of a fiftieth (of sets, a tenth), and the
-    threshold the rest; other noise leaves all of it to the threshold. Of equal thresholds, the least scale is taken.
+    threshold the rest; other noise leaves all of it to the threshold. Of equal thresholds, the
+    least scale is taken.
 
     Parameters
     ----------
