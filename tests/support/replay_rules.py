@@ -107,8 +107,9 @@ def chance_of_a_label(threshold):
     """P(one of k labels of a single unit is published), in 50 digits, from the laws as documented.
 
     A label of one unit is published for noise of T - 1 or more; in a round of a set, for noise of T
-    less its weight, and the number of labels is the one that makes it the likeliest: of the discrete Laplace law with
-    `P(Y = y)` proportional to `exp(-|y| / s)`, or of a normal number that is rounded.
+    less its weight, and the number of labels is the one that makes it the likeliest. The noise is
+    of the discrete Laplace law with `P(Y = y)` proportional to `exp(-|y| / s)`, or a normal number
+    that is rounded.
     """
     rounds, norm = (*threshold.before, threshold), threshold.law.norm
     one = 2**20 if threshold.before else 1
