@@ -151,6 +151,15 @@ def test_objects_on_one_file_keep_the_promises_of_many_parts(tmp_path, seed):
         ]
 
 
+def test_the_first_charge_to_any_part_settles_the_pots_of_all(tmp_path):
+    ledger = Ledger.create(tmp_path / "x.ledger", budget=ONE, part="week")
+    for part, loss in ((1, pure(0.01)), (2, gaussian(0.01)), (None, pure(0.5)), (2, pure(0.01))):
+        ledger.charge(of(part, loss))
+        for opened in (ledger, Ledger(ledger.path)):
+            for read in (None, 1, 2, "untouched"):
+                assert opened.status(part=read).pots.pots == settle_pots(ONE).many
+
+
 def test_the_fullest_part_decides_for_all(monkeypatch):
     # a ledger that looks at an untouched part lets another one go beyond its budget
     monkeypatch.setattr(
