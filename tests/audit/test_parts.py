@@ -48,7 +48,7 @@ def in_any_order(charged: Charged) -> Charged:
 
 
 class Ledgers:
-    """Ledgers by part after all that was charged; what is left depends on the first, and no order."""
+    """Ledgers by part after all that was charged; what is left depends on the first one."""
 
     def __init__(self, budget: Budget) -> None:
         self.known = {(): Ledger(budget=budget, part="week")}

@@ -124,8 +124,8 @@ def test_the_first_charge_settles_which_pots_there_are(budget):
             assert any(True for _ in after.live)
 
 
-def test_what_does_not_fit_before_a_small_first_charge_does_not_fit_after_it():
-    """A set of pots is no second chance: it cannot be changed for the other one."""
+def test_what_does_not_fit_after_a_small_first_charge():
+    """One set of pots cannot be changed for the other one."""
     pots = settle_pots(ONE)
     after = pots.plus(pure(1e-9))
     limit = after.pots[1].limit
