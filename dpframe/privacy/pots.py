@@ -490,12 +490,13 @@ def settle_pots(budget: Budget) -> Pots:
     others = [pot for pot in renyi_pots if pot]
     gaussian = _gaussian_pot(budget, GAUSSIAN_PART if others else Fraction(1))
     pots = Pots((pure, gaussian, *others), whole, discovery)
-    many = _pots_of_many(budget, gaussian, others[1:]) if others else ()
+    many = _pots_of_many(budget, gaussian, tuple(others[1:])) if others else ()
     return replace(pots, many=(pure, *many), small=_SMALL * pure.limit) if many else pots
 
 
+@lru_cache(maxsize=64)
 def _pots_of_many(
-    budget: Budget, gaussian: GaussianPot, others: Sequence[RenyiPot]
+    budget: Budget, gaussian: GaussianPot, others: tuple[RenyiPot, ...]
 ) -> tuple[Pot, ...]:
     """Take from pots the delta that 1.5 % of their limits is worth, for many small pure losses."""
     own_delta = gaussian_delta(budget.epsilon, root_below(gaussian.limit) * float(_KEPT))
