@@ -10,7 +10,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
 from dpframe.certificates import parts, words
-from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors
+from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors, no_numbers
 from dpframe.certificates.digest import ContentPart
 from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.steps import (
@@ -62,7 +62,7 @@ class Release(records.Record, repr=False):
     query
         What was asked.
     columns
-        The released columns, in order.
+        The released columns, in order; none where groups were found without numbers.
     mechanism
         The mechanism: where the noise comes from, or how values were selected.
     covariance
@@ -89,7 +89,7 @@ class Release(records.Record, repr=False):
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     query: parts.QueryPart
-    columns: records.Some[Annotated[ReleasedColumn, records.TaggedBy("kind")]]
+    columns: tuple[Annotated[ReleasedColumn, records.TaggedBy("kind")], ...]
     mechanism: Annotated[parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
@@ -100,7 +100,8 @@ class Release(records.Record, repr=False):
     def __post_init__(self) -> None:
         mechanism = self.mechanism
         found = [grouping.source == "discovered" for grouping in self.query.by]
-        kinds = mechanism.dtypes if isinstance(mechanism, parts.ThresholdPart) else ()
+        finding = parts.ThresholdPart | parts.SetPart
+        kinds = mechanism.dtypes if isinstance(mechanism, finding) else ()
         records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
         records.require(all(found) or not any(found), "all groups are discovered, or none is")
         quantiles = {isinstance(column, QuantilePart) for column in self.columns}
@@ -118,10 +119,12 @@ class Release(records.Record, repr=False):
         Raises
         ------
         QueryError
-            If there is none: values were selected.
+            If there is none: values were selected, or groups found without numbers.
         """
         if isinstance(self.mechanism, parts.SelectionPart):
             raise no_errors()
+        if isinstance(self.mechanism, parts.SetPart):
+            raise no_numbers()
         return self.mechanism
 
     @property
@@ -233,6 +236,9 @@ class Certificate(records.Record):
         widths = {len(release.columns) for release in self.releases}
         records.require(len(widths) == 1, "all releases have the same columns")
         records.require(self.unstacked is None or widths == {1}, "one column is unstacked")
+        for release in self.releases:
+            alone = isinstance(release.mechanism, parts.SetPart)
+            records.require(alone != bool(release.columns), "all have columns but sets of groups")
         if len(self.releases) == 1:
             records.require(self.releases[0].rows is None, "one release has all rows")
             return
@@ -335,6 +341,17 @@ class Certificate(records.Record):
         """How many columns were released."""
         return len(self.releases[0].columns)
 
+    def require_numbers(self) -> None:
+        """Refuse groups that were found without numbers, where numbers are needed.
+
+        Raises
+        ------
+        QueryError
+            If there are no columns.
+        """
+        if not self.width:
+            raise no_numbers()
+
     def with_columns(self, places: Sequence[int]) -> "Certificate":
         """Return the certificate of some released columns."""
         return self._replace_columns(lambda one: (one.columns[place] for place in places))
@@ -408,8 +425,9 @@ def check_before(
     Raises
     ------
     QueryError
-        If another step was taken.
+        If another step was taken, or there are no numbers.
     """
+    certificate.require_numbers()
     _check_steps(certificate.steps, what, allowed, instead)
     return certificate.release
 
@@ -418,6 +436,7 @@ def check_each_before(
     certificate: Certificate, what: str, *, allowed: Collection[type[StepPart]]
 ) -> tuple[Release, ...]:
     """Return the releases of a table that may be several; see `check_before`."""
+    certificate.require_numbers()
     before = [step for one in certificate.releases for step in one.steps]
     _check_steps([*before, *certificate.steps], what, {*allowed, ConcatStep})
     return certificate.releases

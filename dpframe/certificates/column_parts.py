@@ -530,3 +530,11 @@ def no_errors() -> QueryError:
         "intervals, release the distribution, .dp.ranges(...), and read quantiles off that; "
         ".dp.preview says by how many rows selected ones may be off."
     )
+
+
+def no_numbers() -> QueryError:
+    """Make the error about groups that were found without numbers."""
+    return QueryError(
+        "these groups were found without numbers (counts=False). Release numbers of them, "
+        ".dp.count(by=..., keys=found), and call this on those."
+    )

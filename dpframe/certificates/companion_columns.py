@@ -81,8 +81,9 @@ def check_no_intervals_beside(certificate: Certificate, what: str) -> None:
     Raises
     ------
     QueryError
-        If they were.
+        If they were, or there are no numbers.
     """
+    certificate.require_numbers()
     for release in certificate.releases:
         column = release.columns[0]
         if isinstance(column, QuantilePart) and isinstance(release.mechanism, TreePart):

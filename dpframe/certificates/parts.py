@@ -566,5 +566,49 @@ class SelectionPart(MechanismPart):
         records.require(len(self.scales) == len(self.quantiles), "each quantile has a scale")
 
 
+class SetPart(MechanismPart):
+    """Groups were found that were not known beforehand, and published without numbers.
+
+    Every unit gave a weight to each of a few of its labels; noise was added to the sums of weights,
+    and labels with a noisy sum at the threshold or above are published. This was done in rounds:
+    labels that one had found were left out of the next. Others may be in the data as well.
+
+    Parameters
+    ----------
+    law
+        Law of the noise on the sums.
+    scales
+        Scale of the noise by round.
+    thresholds
+        The least noisy sum that is published, by round.
+    parts
+        Part of the cost by round, about: of the noise, and of the extra delta.
+    weights
+        What each label of a unit counted for, by how many of them counted. There are as many as
+        labels of one unit counted at most.
+    dtypes
+        What the labels of each column are, in the order of the levels of the index. Values of other
+        kinds are left out.
+    max_length
+        Texts with more characters are left out.
+    """
+
+    kind: Literal["set"]
+    name: Annotated[str, records.OneOf(MECHANISMS)]
+    law: Annotated[str, records.OneOf(LAWS)]
+    scales: records.Some[records.NotNegative]
+    thresholds: records.Some[records.AtLeastOne]
+    parts: records.Some[Annotated[float, records.Limits(gt=0, lt=1)]]
+    weights: records.Some[records.AtLeastOne]
+    dtypes: tuple[LabelKind, ...]
+    max_length: records.AtLeastOne
+
+    def __post_init__(self) -> None:
+        own = MECHANISMS[self.name].law.name
+        records.require(self.law == own, "the law is that of the mechanism")
+        alike = len(self.scales) == len(self.thresholds) == len(self.parts)
+        records.require(alike, "each round has a scale, a threshold and a part")
+
+
 NoiseRecord: TypeAlias = BlockNoisePart | SignsPart | ThresholdPart | MarginsPart | TreePart
-MechanismRecord: TypeAlias = NoiseRecord | SelectionPart
+MechanismRecord: TypeAlias = NoiseRecord | SelectionPart | SetPart

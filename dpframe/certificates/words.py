@@ -43,6 +43,18 @@ def _about_threshold(found: parts.ThresholdPart) -> str:
     )
 
 
+def _about_set(found: parts.SetPart) -> str:
+    """Say how groups were found that have no numbers."""
+    one = found.weights[0]
+    rounds = ", ".join(f"{threshold / one:.4g}" for threshold in found.thresholds)
+    labels = "label" if len(found.weights) == 1 else "labels"
+    return (
+        f"discovered, without numbers, in {len(found.thresholds)} rounds: those with a noisy "
+        f"weight of {rounds} or more, one unit counting for {len(found.weights):,} {labels} at "
+        "most in a round"
+    )
+
+
 def about_mechanism(mechanism: parts.MechanismRecord) -> str:
     """Say what was done to exact numbers."""
     noise = "" if isinstance(mechanism, parts.SelectionPart) else " noise"
@@ -57,6 +69,8 @@ def _about_selection(selected: parts.SelectionPart) -> str:
 
 def groups_lines(mechanism: parts.MechanismRecord) -> list[str]:
     """Say how groups were found, if they were."""
+    if isinstance(mechanism, parts.SetPart):
+        return [_about_set(mechanism)]
     return [_about_threshold(mechanism)] if isinstance(mechanism, parts.ThresholdPart) else []
 
 

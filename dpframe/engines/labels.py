@@ -228,7 +228,7 @@ class LabelCounts:
     labels
         One array per column of the labels.
     units
-        int64 numbers of units, 1 or more.
+        int64 numbers of units, 1 or more; or sums of their weights.
     """
 
     labels: tuple[np.ndarray, ...]
@@ -292,14 +292,36 @@ def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCou
         coded = list(map(_in_order, coded))
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
     cells, first = _combine_codes(coded, usable)
+    size = len(first)
+    if task.without:
+        cells = np.where(_known(coded, first, task.without)[cells], size, cells)
+    sizes = np.ones(len(part), np.int64)  # how many labels of a row's unit count
     if task.unit:
         named = [values.column_at(part, places[label]) for label in task.unit]
         units = Units(named, threads)
-        cells = cells[units.choose(cells, len(first), Caps(None, task.most, 1))]
-    numbers = np.bincount(cells, minlength=len(first) + 1)[:-1]
+        kept = units.choose(cells, size, Caps(None, task.most, 1))
+        cells = cells[kept]
+        sizes = units.kept_of_unit(kept)[kept] if task.weights else sizes
+    if task.weights:
+        numbers = np.zeros(size + 1, np.int64)
+        np.add.at(numbers, cells, np.array(task.weights, np.int64)[sizes - 1])
+        numbers = numbers[:-1]
+    else:
+        numbers = np.bincount(cells, minlength=size + 1)[:-1]
     had = first[numbers > 0]
     labels = tuple(column.labels[column.codes[had]] for column in coded)
     return LabelCounts(labels, numbers[numbers > 0].astype(np.int64))
+
+
+def _known(
+    coded: Sequence[CodedLabels], first: np.ndarray, without: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Say which combinations of labels are among some known ones; that of none is not."""
+    own = [pd.Index(one.labels, dtype=one.labels.dtype, tupleize_cols=False) for one in coded]
+    here = pd.MultiIndex.from_arrays([one.codes[first] for one in coded])
+    pairs = zip(own, without, strict=True)
+    there = pd.MultiIndex.from_arrays([index.get_indexer(labels) for index, labels in pairs])
+    return np.append(here.isin(there), False)
 
 
 def _in_order(coded: CodedLabels) -> CodedLabels:

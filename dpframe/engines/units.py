@@ -106,6 +106,17 @@ class Units:
         self._call(mark)
         return marked
 
+    def kept_of_unit(self, kept: np.ndarray) -> np.ndarray:
+        """Return for every row how many rows of its unit are kept."""
+        numbers = np.zeros(self._length, np.int64)
+
+        def number(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
+            own = np.bincount(units[kept[rows]], minlength=unit_count + 1)
+            numbers[rows] = own[units]
+
+        self._call(number)
+        return numbers
+
     def _call(self, function: Callable[[_Rows, np.ndarray, int], None]) -> None:
         """Call a function for the rows of every group and their units, several at once."""
 

@@ -73,7 +73,7 @@ _FORMS: dict[str, Mapping[str, Any]] = {
     "n": {"anyOf": [_NUMBER, _PAIR]},
     "q": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]},
     **dict.fromkeys(("level", "n_weight"), _NUMBER),
-    **dict.fromkeys(("simultaneous", "sampling"), _FLAG),
+    **dict.fromkeys(("simultaneous", "sampling", "counts"), _FLAG),
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), _WHOLE),
     "dtype": {"anyOf": [_DTYPE, _by_column(_DTYPE)]},
     "discovery": _AMOUNT,

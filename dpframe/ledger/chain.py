@@ -61,6 +61,8 @@ class Chain:
     pots
         What was settled when the ledger was made, filled by the entries; where the budget is for
         every part of the data, by those of all parts.
+    settled
+        The same, empty.
     shares
         Sum of the shares of entries that were spent by share, of the same entries.
     protected
@@ -81,6 +83,7 @@ class Chain:
     budget: Budget
     log: Log
     pots: Pots
+    settled: Pots
     shares: Fraction = Fraction(0)
     protected: Protected | None = None
     protected_in: int = 0
@@ -116,12 +119,14 @@ class Chain:
             "ledger_id": ledger_id,
             "budget": {name: _text(exact(amount)) for name, amount in asdict(budget).items()},
             "pots": [_json_of_pot(pot) for pot in pots.pots],
+            "many": [_json_of_pot(pot) for pot in pots.many],
+            "small": _text(pots.small),
             "whole": _text(pots.whole),
             "part": part,
         }
         body = _canonical(content)
         header = Row(0, body, _hash(_START, body))
-        return cls(ledger_id, budget, Log().plus([header.hash], []), pots, part=part), header
+        return cls(ledger_id, budget, Log().plus([header.hash], []), pots, pots, part=part), header
 
     @classmethod
     def of_rows(cls, rows: Sequence[Row], where: str) -> "Chain":
@@ -141,13 +146,12 @@ class Chain:
                 amounts = {name: float(_fraction(text)) for name, text in read["budget"].items()}
                 budget = Budget(**amounts)
                 # as they were settled: another version would perhaps settle other ones
-                pots = _pots_of(read["pots"])
-                filled = Pots(pots, _fraction(read["whole"]), exact(budget.discovery))
+                filled = _settled(read, budget)
                 log = Log().plus([rows[0].hash], [])
                 part = read["part"]
                 if not isinstance(part, str | None):
                     raise TypeError
-                chain = cls(str(read["ledger_id"]), budget, log, filled, part=part)
+                chain = cls(str(read["ledger_id"]), budget, log, filled, filled, part=part)
         except _MISREAD as error:
             raise LedgerError(_unreadable(where, 0)) from error
         if version != FORMAT:
@@ -206,7 +210,7 @@ class Chain:
         made = replace(
             self,
             log=Log(),
-            pots=Pots(self.pots.pots, self.pots.whole, exact(self.budget.discovery)),
+            pots=self.settled,
             shares=Fraction(0),
             parts=PartStates(),
             fullest=Fullest(),
@@ -237,6 +241,8 @@ class Chain:
     ) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
         log, pots, shares = self.log.plus(hashes, entries, marks), self.pots, self.shares
+        if entries:  # the very first, of whatever part, settles the pots of all
+            pots = pots.begun_with(entries[0].loss)
         moved = next((one for one in reversed(marks) if one.what in _MOVES), self.moved)
         charged = _count(pots, entries)
         if None in charged:
@@ -498,6 +504,14 @@ def _loss_of(*, epsilon: str, mu_squared: str, delta: str) -> PrivacyLoss:
 
 def _json_of_pot(pot: Pot) -> dict[str, str]:
     return {"kind": pot.kind, **{name: _text(value) for name, value in asdict(pot).items()}}
+
+
+def _settled(read: dict[str, Any], budget: Budget) -> Pots:
+    pots, many = _pots_of(read["pots"]), read.get("many")  # earlier ledgers have one set
+    known = pots, _fraction(read["whole"]), exact(budget.discovery)
+    if not many:
+        return Pots(*known)
+    return Pots(*known, many=_pots_of(many), small=_fraction(read["small"]))
 
 
 def _pots_of(read: list[dict[str, str]]) -> tuple[Pot, ...]:

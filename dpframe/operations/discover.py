@@ -1,11 +1,14 @@
 """Labels that are not known beforehand: which of them may be published, with how many units.
 
+Without numbers of units they are found in rounds: see `dpframe.privacy.threshold`.
+
 It is the one release whose rows are a result, as its counts are: dtype and order of the labels say
 nothing besides.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +32,29 @@ from dpframe.queries.tasks import LabelAxis
 _CHANCES = (0.05, 0.5, 0.95)
 
 
-class Labels(Operation[DiscoveryPlan, LabelCounts, LabelCounts]):
-    """Labels to be found, with the number of units on each."""
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What is measured to find a set of labels, round by round.
+
+    Parameters
+    ----------
+    first
+        Weights of all labels.
+    others
+        Counts again, without labels that were found.
+    """
+
+    first: LabelCounts
+    others: Callable[[LabelCounts], LabelCounts]
+
+    def given(self, published: LabelCounts, rounds: int) -> list[LabelCounts]:
+        """Return what is measured in each round, where these labels are found in theirs."""
+        before = (_of_rows(published, published.units < number) for number in range(2, rounds + 1))
+        return [self.first, *map(self.others, before)]
+
+
+class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
+    """Labels to be found, with the number of units on each, or the round in which it was found."""
 
     def preview(self) -> pd.DataFrame:
         """One row per mechanism, the one that would be used first."""
@@ -38,13 +62,24 @@ class Labels(Operation[DiscoveryPlan, LabelCounts, LabelCounts]):
         index = pd.Index([one.mechanism for one in plans], name="mechanism")
         return pd.DataFrame([_preview_mechanism(one, self.declaration) for one in plans], index)
 
-    def measure(self, frame: Frame) -> LabelCounts:
-        """Count the units of all labels."""
-        return self.engine.labels(frame, self.plan.task)
+    def measure(self, frame: Frame) -> LabelCounts | Rounds:
+        """Count the units of all labels; of a set, in the first round."""
+        counted = self.engine.labels(frame, self.plan.task)
+        return counted if self.plan.wanted.counts else Rounds(counted, partial(self._left, frame))
 
-    def draw(self, exact: LabelCounts) -> LabelCounts:
+    def _left(self, frame: Frame, found: LabelCounts) -> LabelCounts:
+        """Count the weights of labels that were not found yet."""
+        return self.engine.labels(frame, replace(self.plan.task, without=found.labels))
+
+    def draw(self, exact: LabelCounts | Rounds) -> LabelCounts:
         """Draw noise for all labels, and keep those that reach the threshold."""
-        return _publish_labels(exact, self.plan.threshold)
+        if isinstance(exact, LabelCounts):
+            return _publish_labels(exact, self.plan.threshold)
+        first, *others = self.plan.threshold.rounds
+        found = _in_round(_publish_labels(exact.first, first), 1)
+        for number, threshold in enumerate(others, 2):
+            found += _in_round(_publish_labels(exact.others(found), threshold), number)
+        return found
 
     def certifier(self, entry: Entry) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for the number of labels and the ledger."""
@@ -67,24 +102,47 @@ def plan_labels(
 
 
 def _preview_mechanism(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
-    """Say what to expect of one mechanism."""
+    """Say what to expect of one mechanism; of a set, in the last round."""
     threshold = plan.threshold
+    deviation = threshold.law.standard_deviation(threshold.scale)
+    amounts: tuple[float, float, float] = threshold.least, threshold.scale, deviation
+    sizes = _sizes_found(threshold)
+    if threshold.weights:
+        one, full = threshold.weights[0], threshold.weights[-1]
+        amounts = amounts[0] / one, amounts[1] / one, amounts[2] / one
+        sizes = {
+            **_sizes_found(threshold, one),
+            **{f"{name}_full": size for name, size in _sizes_found(threshold, full).items()},
+        }
     return {
-        "threshold": threshold.least,
-        "sigma": threshold.scale,
-        "std_error": threshold.law.standard_deviation(threshold.scale),
-        **{f"found_{chance:.0%}"[:-1]: threshold.size_published(chance) for chance in _CHANCES},
+        **dict(zip(("threshold", "sigma", "std_error"), amounts, strict=True)),
+        **sizes,
         **outlook(plan, declaration),
         "extra_delta": float(plan.loss.delta),
     }
+
+
+def _sizes_found(threshold: LabelThreshold, weight: int = 1) -> dict[str, int]:
+    """Say how many units of a weight a label takes to be found, by probability."""
+    return {f"found_{q:.0%}"[:-1]: threshold.size_published(q, weight) for q in _CHANCES}
 
 
 def _publish_labels(found: LabelCounts, threshold: LabelThreshold) -> LabelCounts:
     """Draw noise for all labels, and keep those that reach the threshold."""
     (noise,) = threshold.law.draw([threshold.scale], len(found.units))
     noisy = np.add(found.units, noise, out=noise)
-    kept = noisy >= threshold.least
-    return LabelCounts(tuple(column[kept] for column in found.labels), noisy[kept])
+    published = LabelCounts(found.labels, noisy)
+    return _of_rows(published, noisy >= threshold.least)
+
+
+def _of_rows(found: LabelCounts, rows: np.ndarray) -> LabelCounts:
+    """Return some of the labels."""
+    return LabelCounts(tuple(column[rows] for column in found.labels), found.units[rows])
+
+
+def _in_round(found: LabelCounts, number: int) -> LabelCounts:
+    """Say in which round labels were found, in place of their weights."""
+    return LabelCounts(found.labels, np.full(len(found.units), number, np.int64))
 
 
 def _certify_labels(
@@ -96,7 +154,10 @@ def _certify_labels(
         _level(column[order], axis) for column, axis in zip(published.labels, axes, strict=True)
     ]
     index = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels)
-    released = pd.DataFrame({"units": published.units[order]}, index=index)
+    if record.columns:
+        released = pd.DataFrame({"units": published.units[order]}, index=index)
+    else:
+        released = pd.DataFrame(index=index, columns=pd.Index([], dtype=object))  # as files have
     by = tuple(
         replace(grouping, groups=level.nunique())
         for grouping, level in zip(record.query.by, levels, strict=True)

@@ -11,7 +11,13 @@ from dpframe.plan.plan import allowance_of, allowance_of_look, candidates
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
 from dpframe.privacy.laws import Allowance, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.threshold import LabelThreshold, best_split, threshold_of
+from dpframe.privacy.threshold import (
+    MOST_LABELS,
+    LabelThreshold,
+    best_split,
+    set_threshold_of,
+    threshold_of,
+)
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.tasks import LabelTask
 from dpframe.strategies import MECHANISMS, Mechanism
@@ -33,7 +39,7 @@ class DiscoveryPlan:
     caps
         What of a unit counts.
     threshold
-        Noise, and the least noisy count that is published.
+        Noise, and the least noisy count that is published; of a set, in the last of its rounds.
     mechanism
         Name of the mechanism chosen.
     spend
@@ -84,7 +90,8 @@ def plan_discovery(
         How much may be used.
     mechanism
         "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
-        among those that the budget allows. "auto" makes a small share cost what `Pots.for_look`
+        among those that the budget allows; of sets, in units with as many labels as count. "auto"
+        makes a small share cost what `Pots.for_look`
         says.
 
     Raises
@@ -105,14 +112,16 @@ def plan_discovery(
     unit = declaration.unit_columns
     task = LabelTask(wanted.axes, most, wanted.where, unit)
     caps = Caps(groups=most, rows_per_group=1) if unit else ROW_CAPS
+    sets = not wanted.counts
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
     about = declaration, spend, sparing or allowance, most
     found = {
-        name: _threshold(MECHANISMS[name].law, *about, most=extra, asked=asked) for name in names
+        name: _threshold(MECHANISMS[name].law, *about, most=extra, asked=asked, sets=sets)
+        for name in names
     }
     plans = [
-        DiscoveryPlan(wanted, task, caps, one, name, spend, one.loss)
+        DiscoveryPlan(wanted, replace(task, weights=one.weights), caps, one, name, spend, one.loss)
         for name, one in found.items()
         if one is not None
     ]
@@ -123,7 +132,7 @@ def plan_discovery(
         raise CalibrationError(f"{why} {way}", parameter=spend.kind, value=float(spend.amount))
     pots = None if declaration.ledger is None else declaration.ledger.glance().pots
     fitting = [plan for plan in plans if pots is None or pots.fits(plan.loss)]
-    best = min(fitting or plans, key=lambda plan: (plan.threshold.least, plan.threshold.scale))
+    best = min(fitting or plans, key=lambda plan: plan.threshold.order)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
@@ -150,6 +159,9 @@ def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
         why = "all labels of one person could be published."
         way = "Declare max_groups=, or give it in the call."
         raise DeclarationError(f"{rule} {why} {way}", parameter="max_groups")
+    if most > MOST_LABELS and not wanted.counts:
+        rule = f"must be at most {MOST_LABELS:,} to find groups without counts"
+        raise DeclarationError.about("max_groups", rule, most, "Give a smaller one in the call.")
     return most
 
 
@@ -188,6 +200,7 @@ def _threshold(
     *,
     most: Fraction | None,
     asked: bool,
+    sets: bool,
 ) -> LabelThreshold | None:
     """Find the least threshold of one law, if there is noise of it."""
     neighboring = declaration.neighboring
@@ -195,7 +208,7 @@ def _threshold(
         total = exact(spend.delta)
         most = total if most is None else min(most, total)
         return best_split(
-            law, spend.amount, total, labels=labels, neighboring=neighboring, most=most
+            law, spend.amount, total, labels=labels, neighboring=neighboring, most=most, sets=sets
         )
     if most is None:
         ways = "delta= beside epsilon=, or discovery= beside mu= or rho=;"
@@ -206,7 +219,8 @@ def _threshold(
     if spend.delta is not None:
         allowance = allowance_of(_rest(spend, spend.delta, most), declaration)
     allowed = law.movement_allowed(allowance)
-    return threshold_of(law, allowed, most, labels, neighboring) if allowed else None
+    find = set_threshold_of if sets else threshold_of
+    return find(law, allowed, most, labels, neighboring) if allowed else None
 
 
 def _rest(spend: Spend, delta: float, extra: Fraction) -> Spend:

@@ -29,6 +29,7 @@ from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
 from dpframe.privacy.selection import GEOMETRIC, SELECT
+from dpframe.privacy.threshold import ROUND_PARTS
 from dpframe.queries.grid import Ticks
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
@@ -55,6 +56,7 @@ _STRUCTURED = (
     "of their loadings."
 )
 _PUBLISHED = "Rows are independent, given that they were published."
+_NO_NUMBERS = "There are no numbers: the labels alone were published."
 _SELECTED = (
     "No noise was added: values were selected, independently in different groups, and one after "
     "the other in a group."
@@ -347,8 +349,7 @@ def _bounds(
 
 def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Release:
     """Write what is promised about labels to be found, all but their number and ledger."""
-    threshold = plan.threshold
-    axes, how = plan.wanted.axes, plan.how
+    axes, counts = plan.wanted.axes, plan.wanted.counts
     about = plan, declaration, plan.caps, entry
     return _release(
         *about,
@@ -363,19 +364,42 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             where=_text(plan.wanted.where),
             options=_NO_OPTIONS,
         ),
-        columns=(_column_of_units(plan),),
-        mechanism=parts.ThresholdPart(
-            "threshold",
-            plan.mechanism,
-            how.title,
-            how.law.name,
-            scales={_BLOCK: threshold.scale},
-            threshold=threshold.least,
-            max_labels=threshold.labels,
-            dtypes=tuple(axis.kind for axis in axes),
-            max_length=axes[0].longest,
-        ),
-        covariance=_PUBLISHED,
+        columns=(_column_of_units(plan),) if counts else (),
+        mechanism=_threshold(plan) if counts else _set(plan),
+        covariance=_PUBLISHED if counts else _NO_NUMBERS,
+    )
+
+
+def _threshold(plan: DiscoveryPlan) -> parts.ThresholdPart:
+    """Describe noise and threshold of numbers of units."""
+    threshold, axes = plan.threshold, plan.wanted.axes
+    return parts.ThresholdPart(
+        "threshold",
+        plan.mechanism,
+        plan.how.title,
+        plan.how.law.name,
+        scales={_BLOCK: threshold.scale},
+        threshold=threshold.least,
+        max_labels=threshold.labels,
+        dtypes=tuple(axis.kind for axis in axes),
+        max_length=axes[0].longest,
+    )
+
+
+def _set(plan: DiscoveryPlan) -> parts.SetPart:
+    """Describe the rounds in which a set was found."""
+    axes = plan.wanted.axes
+    return parts.SetPart(
+        "set",
+        plan.mechanism,
+        plan.how.title,
+        plan.how.law.name,
+        scales=tuple(one.scale for one in plan.threshold.rounds),
+        thresholds=tuple(one.least for one in plan.threshold.rounds),
+        parts=tuple(map(float, ROUND_PARTS)),
+        weights=plan.threshold.weights,
+        dtypes=tuple(axis.kind for axis in axes),
+        max_length=axes[0].longest,
     )
 
 

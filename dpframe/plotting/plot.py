@@ -244,6 +244,7 @@ def plot(
             )
         released = concat(released, name=_RELEASE)
     certificate = verify(released)
+    certificate.require_numbers()
     if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
         return draw_errors(released, ax, figsize, title)
     if kind == "denoised" and (per is not None or percent or not subplots):

@@ -13,6 +13,9 @@ Vadhan 2016) with a part of delta of its own, and the parts add up to at most th
   Kamath and Steinke 2020, Proposition 12; Feldman and Zrnic 2021).
 
 The very first charge may be beyond all pots if it keeps the budget by itself: it takes all of it.
+It also settles which of two sets of pots there are: those above, or, if it is pure and at most 1/14
+of epsilon, those of many small releases. These give up 1.5 % of every limit for a Renyi order with
+more of delta, 0.38 of it at (1, 1e-6), which then admits more small pure losses.
 Prices are rounded up and limits down; sums are exact, and so is what fits. Less than a billionth of
 a pot, where amounts were rounded, is not shown as left, and no share is a part of it.
 """
@@ -20,7 +23,7 @@ a pot, where amounts were rounded, is not shown as left, and no share is a part 
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import ClassVar, NamedTuple
@@ -29,9 +32,16 @@ from dpframe.forks import cached_property
 from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
+from dpframe.privacy.gaussian_delta import gaussian_delta
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""
+
+# pots of many small releases
+_SMALL = Fraction(1, 14)  # of epsilon: the largest first pure loss after which there are these
+_KEPT = Fraction(197, 200)  # of the mu of the Gaussian pot, and of the limits of Renyi ones
+_MANY = Fraction(9, 10)  # the order with the rest of delta is best where this of epsilon is left
+_PARTS = 10_000  # parts of delta are multiples of 1 / this
 
 _ORDERS = 6
 _FIRST = Fraction(10**9)  # above all orders
@@ -149,7 +159,7 @@ class Priced(NamedTuple):
 
 @dataclass(frozen=True)
 class Pots:
-    """The pots of a ledger, settled when it is made, and what is in them.
+    """The pots of a ledger, settled when it is made and by its first charge, and what is in them.
 
     Parameters
     ----------
@@ -163,6 +173,10 @@ class Pots:
         What is in the pots; `None` for a dead one. Empty pots if not given.
     spent
         All losses added up.
+    many
+        The pots to have instead if the first charge is small and pure; none once it was made.
+    small
+        Largest epsilon of such a first charge.
 
     Examples
     --------
@@ -177,10 +191,19 @@ class Pots:
     discovery: Fraction
     sums: tuple[Fraction | None, ...] = ()
     spent: PrivacyLoss = field(default_factory=PrivacyLoss)
+    many: tuple[Pot, ...] = ()
+    small: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not self.sums:
             object.__setattr__(self, "sums", (Fraction(0),) * len(self.pots))
+
+    def begun_with(self, first: PrivacyLoss) -> "Pots":
+        """Settle which pots there are by the first charge, whether it fits or not."""
+        if not self.many:
+            return self
+        is_small = not first.mu_squared and 0 < first.epsilon <= self.small
+        return Pots(self.many if is_small else self.pots, self.whole, self.discovery)
 
     def price(self, loss: PrivacyLoss) -> "Priced":
         """Say what a loss takes of every pot."""
@@ -188,10 +211,11 @@ class Pots:
 
     def plus(self, *losses: PrivacyLoss) -> "Pots":
         """Charge losses, whether they fit or not."""
-        return self.filled([(self.price(loss), 1) for loss in losses])
+        pots = self.begun_with(losses[0]) if losses else self
+        return pots.filled([(pots.price(loss), 1) for loss in losses])
 
     def filled(self, charged: Sequence[tuple["Priced", int]]) -> "Pots":
-        """Charge losses, each some number of times, whether they fit or not."""
+        """Charge losses, each some number of times, to pots that the first one settled."""
         sums = tuple(
             None
             if had is None
@@ -240,7 +264,8 @@ class Pots:
             return True
         if not self.fits_delta(loss):
             return False
-        if any(_fill_pot(pot, had, [(pot.price(loss), 1)]) is not None for pot, had in self.live):
+        live = self.begun_with(loss).live
+        if any(_fill_pot(pot, had, [(pot.price(loss), 1)]) is not None for pot, had in live):
             return True
         return self.is_untouched and _gaussian_price(loss) <= self.whole
 
@@ -393,10 +418,10 @@ def _losses_of_look(pots: Pots, part: Fraction) -> Spare:
     mu_squared, epsilon = pots.for_shares
     gaussian = PrivacyLoss(mu_squared=_MU_SQUARED_SPARED * (1 - part) * mu_squared)
     pure = PrivacyLoss(epsilon=_EPSILON_SPARED * (1 - part) * epsilon)
-    losses = (
-        min(part * mu_squared, pots.plus(pure).spare.mu_squared),
-        min(part * epsilon, pots.plus(gaussian).spare.epsilon),
-    )
+    look = min(part * epsilon, pots.plus(gaussian).spare.epsilon)
+    begun = pots.begun_with(PrivacyLoss(epsilon=look))  # it may settle what there is for the rest
+    look = min(look, begun.plus(gaussian).spare.epsilon)
+    losses = min(part * mu_squared, pots.plus(pure).spare.mu_squared), look
     return Spare(*(shorten(loss, math.floor) for loss in losses))
 
 
@@ -455,32 +480,66 @@ def _total(total: Fraction, amounts: Iterable[tuple[Fraction, int]]) -> Fraction
 
 def settle_pots(budget: Budget) -> Pots:
     """Settle the pots of a budget; without delta for noise there is the pure one alone."""
-    delta = budget.noise_delta
+    delta, discovery = budget.noise_delta, exact(budget.discovery)
     pure = PurePot(exact(budget.epsilon))
     if not delta:
-        return Pots((pure,), Fraction(0), exact(budget.discovery))
-    others = list(_renyi_pots(budget.epsilon, delta))
-    part = GAUSSIAN_PART if others else Fraction(1)
-    gaussian = GaussianPot(part, _largest_mu_squared(budget.epsilon, delta * part))
+        return Pots((pure,), Fraction(0), discovery)
     whole = _largest_mu_squared(budget.epsilon, delta)
-    return Pots((pure, gaussian, *others), whole, exact(budget.discovery))
+    part = (1 - GAUSSIAN_PART) / _ORDERS
+    renyi_pots = [_best_pot(budget, part, _RATIO**k) for k in range(_ORDERS)]
+    others = [pot for pot in renyi_pots if pot]
+    gaussian = _gaussian_pot(budget, GAUSSIAN_PART if others else Fraction(1))
+    pots = Pots((pure, gaussian, *others), whole, discovery)
+    many = _pots_of_many(budget, gaussian, tuple(others[1:])) if others else ()
+    return replace(pots, many=(pure, *many), small=_SMALL * pure.limit) if many else pots
+
+
+@lru_cache(maxsize=64)
+def _pots_of_many(
+    budget: Budget, gaussian: GaussianPot, others: tuple[RenyiPot, ...]
+) -> tuple[Pot, ...]:
+    """Take from pots the delta that 1.5 % of their limits is worth, for many small pure losses."""
+    own_delta = gaussian_delta(budget.epsilon, root_below(gaussian.limit) * float(_KEPT))
+    kept = _gaussian_pot(budget, _part(Fraction(own_delta) / budget.noise_delta))
+    left = 1 - kept.part
+    smaller: list[RenyiPot] = []
+    for pot in others:
+        given_up = (pot.order - 1) * (1 - _KEPT) * pot.limit
+        part = _part(pot.part * Fraction(math.exp(-given_up)))
+        less = _renyi_pot(budget, part, pot.order)
+        if less:
+            smaller.append(less)
+            left -= part
+    most = _best_pot(budget, left, _MANY) if left > 0 else None
+    return (kept, most, *smaller) if most else ()
+
+
+def _part(of_delta: Fraction) -> Fraction:
+    return Fraction(math.ceil(of_delta * _PARTS), _PARTS)
 
 
 def _largest_mu_squared(epsilon: float, delta: Fraction) -> Fraction:
     return Fraction(gaussian_mu(epsilon, float_below(delta))) ** 2
 
 
-def _renyi_pots(epsilon: float, delta: Fraction) -> Iterator[RenyiPot]:
-    """Give the Renyi pots that have room at all."""
-    part = (1 - GAUSSIAN_PART) / _ORDERS
-    own_delta = float_below(delta * part)
-    if not epsilon or not own_delta:
-        return
-    for k in range(_ORDERS):
-        order = renyi.best_order(float(exact(epsilon) * _RATIO**k), own_delta)
-        limit = renyi.renyi_limit(epsilon, own_delta, order)
-        if limit > 0:
-            yield RenyiPot(part, order, limit)
+def _gaussian_pot(budget: Budget, part: Fraction) -> GaussianPot:
+    return GaussianPot(part, _largest_mu_squared(budget.epsilon, budget.noise_delta * part))
+
+
+def _best_pot(budget: Budget, part: Fraction, left: Fraction) -> RenyiPot | None:
+    """Give the Renyi pot that is best where a part of epsilon is left."""
+    own_delta = float_below(budget.noise_delta * part)
+    if not budget.epsilon or not own_delta:
+        return None
+    order = renyi.best_order(float(exact(budget.epsilon) * left), own_delta)
+    return _renyi_pot(budget, part, order)
+
+
+def _renyi_pot(budget: Budget, part: Fraction, order: Fraction) -> RenyiPot | None:
+    """Give a Renyi pot if it has room at all."""
+    own_delta = float_below(budget.noise_delta * part)
+    limit = renyi.renyi_limit(budget.epsilon, own_delta, order) if own_delta else Fraction(0)
+    return RenyiPot(part, order, limit) if limit > 0 else None
 
 
 def _gaussian_price(loss: PrivacyLoss) -> Fraction:

@@ -20,10 +20,17 @@ releases add up as those of the noise do, and their extra deltas add up. Where l
 the weights are those of b, and `d = 1 - P^k` as well: the larger of `1 - P^a` and `1 - P^b`, not
 their sum. (Korolova, Kenthapadi, Mishra and Ntoulas 2009, for Laplace noise; Wilkins, Kifer, Zhang
 and Karrer 2024, for Gaussian noise added and removed.)
+
+**Sets.** Where labels alone are published, without their numbers, a unit that keeps m of its labels
+gives each the weight `w_m = floor(2^20 / m^(1/p))`, p the norm of the noise. So `m w_m^p <= 2^20p`:
+whoever has one label adds as much to it as a unit with k labels may add to all of them. A lone
+label has the weight w_m, so T is the least integer with `1 - P(Y <= T - 1 - w_m)^m <= d` for every
+`m <= k`. There are three rounds, each with a part of the amounts; labels found in one are left out
+of the next, where units have room for others. (Swanberg, Desfontaines and Haney 2023.)
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -35,11 +42,19 @@ from dpframe.privacy.laws import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
 
 _PARTS = 50  # of a delta that noise and threshold share
+_PARTS_OF_SETS = 10  # thresholds of weights take longer to find
 
 _LEAST = 2  # with 1, nothing would be hidden of a label of one unit but by noise below 0
 _MARGIN = 2.0**-36  # tails err by less than 2**-39
 _LEAST_TAIL = 2.0**-1000  # smaller ones lose digits
 _MOST_SCALE = 2.0**50  # noise and counts stay far within 64 bits
+
+UNIT_WEIGHT = 2**20
+"""The weight of the only label of a unit."""
+MOST_LABELS = 1_000
+"""For how many labels a unit has weights."""
+ROUND_PARTS = Fraction(1, 20), Fraction(3, 20), Fraction(16, 20)
+"""Parts of what noise and thresholds of a set may cost, by round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,10 @@ class LabelThreshold:
         k, how many labels a unit is counted for at most.
     allowed
         What the noise is charged as: mu^2 of Gaussian, epsilon of Laplace noise.
+    weights
+        Of sets, what each label of a unit counts for, by how many it keeps; of counts none: 1.
+    before
+        Thresholds of the earlier rounds of a set.
     """
 
     law: Law
@@ -65,23 +84,44 @@ class LabelThreshold:
     least: int
     labels: int
     allowed: Fraction
+    weights: tuple[int, ...] = ()
+    before: tuple["LabelThreshold", ...] = ()
+
+    @property
+    def rounds(self) -> tuple["LabelThreshold", ...]:
+        """The thresholds of all rounds, in order."""
+        return (*self.before, self)
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """What is least for the smallest groups of units that have k labels: T, then the scale."""
+        weight = self.weights[-1] if self.weights else 1
+        return self.least / weight, self.scale / weight
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What a release costs."""
-        return self.law.charge(self.allowed) + PrivacyLoss(delta=self.extra_delta)
+        """What a release costs, all rounds together."""
+        own = self.law.charge(self.allowed) + PrivacyLoss(delta=self.extra_delta)
+        return sum((one.loss for one in self.before), own)
 
     @property
     def extra_delta(self) -> Fraction:
         """`1 - P^k`, rounded up: that a label is published which one unit alone has."""
-        return extra_delta(self.law, self.scale, self.least, self.labels)
+        return extra_delta(self.law, self.scale, self.least, self.labels, self.weights)
 
     def chance_published(self, units: np.ndarray | int) -> np.ndarray:
         """Return the probability that labels with so many units are published."""
         return self.law.at_least(self.scale, self.least - np.asarray(units))
 
-    def size_published(self, probability: float) -> int:
+    def size_published(self, probability: float, weight: int = 1) -> int:
         """Return the smallest number of units that is published with at least a probability.
+
+        Parameters
+        ----------
+        probability
+            The probability, in (0, 1).
+        weight
+            What the label counts for with each of them.
 
         Examples
         --------
@@ -90,7 +130,7 @@ class LabelThreshold:
         >>> [found.size_published(probability) for probability in (0.05, 0.5, 0.95)]
         [13, 15, 17]
         """
-        return least_integer(lambda n: bool(self.chance_published(n) >= probability), 1)
+        return least_integer(lambda n: bool(self.chance_published(n * weight) >= probability), 1)
 
 
 def counts_moved(labels: int, neighboring: Neighboring) -> int:
@@ -98,10 +138,29 @@ def counts_moved(labels: int, neighboring: Neighboring) -> int:
     return labels if neighboring == "add_remove" else 2 * labels
 
 
-def extra_delta(law: Law, scale: float, least: int, labels: int) -> Fraction:
+def weights_of(law: Law, labels: int) -> tuple[int, ...]:
+    """Return what each label of a unit counts for in a set, by how many it keeps, up to k.
+
+    It is ``w_m = floor(2^20 / m^(1/p))``, exactly, with p the norm of the law: 1 or 2.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+    >>> weights_of(GAUSSIAN, 3), weights_of(LAPLACE, 3)
+    ((1048576, 741455, 605395), (1048576, 524288, 349525))
+    """
+    if law.norm == 1:
+        return tuple(UNIT_WEIGHT // m for m in range(1, labels + 1))
+    return tuple(math.isqrt(UNIT_WEIGHT**2 // m) for m in range(1, labels + 1))
+
+
+def extra_delta(
+    law: Law, scale: float, least: int, labels: int, weights: tuple[int, ...] = ()
+) -> Fraction:
     """Bound the probability that one of k labels of a single unit is published, from above.
 
-    It is ``1 - P^k`` with ``P = P(Y <= T - 2)``: with `n + Y >= T`, noise of `T - 1` publishes.
+    It is ``1 - P^k`` with ``P = P(Y <= T - 2)``: with `n + Y >= T`, noise of `T - 1` publishes. Of
+    weights it is the largest ``1 - P(Y <= T - 1 - w_m)^m`` of all m from 1 to k.
 
     Parameters
     ----------
@@ -111,6 +170,8 @@ def extra_delta(law: Law, scale: float, least: int, labels: int) -> Fraction:
         T, at least 2.
     labels
         k.
+    weights
+        w_1 to w_k of a set.
 
     Examples
     --------
@@ -118,21 +179,52 @@ def extra_delta(law: Law, scale: float, least: int, labels: int) -> Fraction:
     >>> float(extra_delta(LAPLACE, 1.0, 15, 1)) <= 1e-6 < float(extra_delta(LAPLACE, 1.0, 14, 1))
     True
     """
-    tail = max(float(law.at_least(scale, least - 1)), _LEAST_TAIL) * (1 + _MARGIN)
-    if tail >= 1:
+    lone = np.array(weights or (1,), np.int64)
+    many = np.arange(1, labels + 1) if weights else np.array([labels])
+    tails = np.maximum(law.at_least(scale, least - lone), _LEAST_TAIL) * (1 + _MARGIN)
+    if (tails >= 1).any():
         return Fraction(1)
-    beyond = -math.expm1(labels * math.log1p(-tail)) * (1 + _MARGIN)
+    beyond = float((-np.expm1(many * np.log1p(-tails))).max()) * (1 + _MARGIN)
     return min(Fraction(math.nextafter(beyond, 1.0)), Fraction(1))
 
 
-def threshold_of(
+def set_threshold_of(
     law: Law, allowed: Fraction, delta: Fraction, labels: int, neighboring: Neighboring
+) -> LabelThreshold:
+    """Find the least thresholds of the rounds of a set, as `threshold_of` does for counts.
+
+    Of each amount, round r has the part `ROUND_PARTS[r]`; the last round has the others `before`.
+
+    Examples
+    --------
+    >>> from dpframe.privacy.laws import GAUSSIAN
+    >>> found = set_threshold_of(GAUSSIAN, Fraction(1, 20), Fraction(1, 10**6), 3, "add_remove")
+    >>> [round(one.least / UNIT_WEIGHT, 1) for one in found.rounds]
+    [111.0, 62.1, 25.6]
+    """
+    weights = weights_of(law, labels)
+    *before, last = (
+        threshold_of(law, allowed * part, delta * part, labels, neighboring, weights=weights)
+        for part in ROUND_PARTS
+    )
+    return replace(last, before=tuple(before))
+
+
+def threshold_of(
+    law: Law,
+    allowed: Fraction,
+    delta: Fraction,
+    labels: int,
+    neighboring: Neighboring,
+    *,
+    weights: tuple[int, ...] = (),
 ) -> LabelThreshold:
     """Find the least threshold for some loss and extra delta.
 
     The scale s is the smallest float for which ``m / s^p <= allowed`` exactly, m the number of
     counts that move by 1, p the norm of the law; then T is the smallest integer, 2 or more, whose
-    `extra_delta` is at most delta.
+    `extra_delta` is at most delta. In a set, m is what one weight of 2^20 moves, or two if a unit
+    is replaced: ``2^20p`` or ``2 * 2^20p``.
 
     Parameters
     ----------
@@ -146,6 +238,8 @@ def threshold_of(
         How many labels a unit is counted for at most.
     neighboring
         The neighboring relation.
+    weights
+        Those of `weights_of`, in a set.
 
     Raises
     ------
@@ -158,7 +252,9 @@ def threshold_of(
     >>> threshold_of(LAPLACE, Fraction(1), Fraction(1, 10**6), 1, "add_remove").least
     15
     """
-    counts = Fraction(counts_moved(labels, neighboring))
+    counts = Fraction(counts_moved(1 if weights else labels, neighboring))
+    if weights:
+        counts *= weights[0] ** law.norm
     if counts / allowed > Fraction(_MOST_SCALE) ** law.norm:
         way_out = "Spend more, or declare a smaller max_groups."
         raise CalibrationError(f"the noise needed has a scale above 2**50 units. {way_out}")
@@ -168,8 +264,8 @@ def threshold_of(
         raise CalibrationError(f"{rule}, got about {float(delta):g}. {way_out}")
     start = float(counts / allowed) ** (1 / law.norm)
     scale = round_up(start, lambda s: counts <= allowed * Fraction(s) ** law.norm)
-    least = least_integer(lambda t: extra_delta(law, scale, t, labels) <= delta, _LEAST)
-    return LabelThreshold(law, scale, least, labels, allowed)
+    least = least_integer(lambda t: extra_delta(law, scale, t, labels, weights) <= delta, _LEAST)
+    return LabelThreshold(law, scale, least, labels, allowed, weights)
 
 
 def best_split(
@@ -180,11 +276,13 @@ def best_split(
     labels: int,
     neighboring: Neighboring,
     most: Fraction,
+    sets: bool = False,
 ) -> LabelThreshold | None:
     """Find the least threshold of a release that is (epsilon, delta)-DP by itself.
 
-    Noise that needs a delta has a part of it, in steps of a fiftieth, and the threshold the rest;
-    other noise leaves all of it to the threshold. Of equal thresholds, the least scale is taken.
+    Noise that needs a delta has a part of it, in steps of a fiftieth (of sets, a tenth), and the
+    threshold the rest; other noise leaves all of it to the threshold. Of equal thresholds, the
+    least scale is taken.
 
     Parameters
     ----------
@@ -194,6 +292,8 @@ def best_split(
         What the release is to keep.
     most
         Largest extra delta.
+    sets
+        Whether labels are found in rounds, by weights; then the last round decides.
 
     Returns
     -------
@@ -208,14 +308,15 @@ def best_split(
     >>> [best_split(law, Fraction(1), delta, **facts).least for law in (LAPLACE, GAUSSIAN)]
     [45, 41]
     """
-    parts = range(1, _PARTS) if law.needs_delta else (_PARTS,)
-    extras = {min(most, delta * part / _PARTS) for part in parts}
+    find, steps = (set_threshold_of, _PARTS_OF_SETS) if sets else (threshold_of, _PARTS)
+    parts = range(1, steps) if law.needs_delta else (steps,)
+    extras = {min(most, delta * part / steps) for part in parts}
     found = [
-        threshold_of(law, allowed, extra, labels, neighboring)
+        find(law, allowed, extra, labels, neighboring)
         for extra in sorted(extras)
         if extra and (allowed := law.movement_allowed(_left(epsilon, delta - extra)))
     ]
-    return min(found, key=lambda one: (one.least, one.scale), default=None)
+    return min(found, key=lambda one: one.order, default=None)
 
 
 def _left(epsilon: Fraction, delta: Fraction) -> Allowance:

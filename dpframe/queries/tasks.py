@@ -316,12 +316,18 @@ class LabelTask:
     unit
         Columns that together say whose row it is; none: every row is a unit of its own. Rows where
         one of them is missing are left out.
+    weights
+        What each label of a unit counts for, by how many of them count; none: 1.
+    without
+        Labels that are left out first, an array for each column; none: no labels.
     """
 
     axes: tuple[LabelAxis, ...]
     most: int
     where: Condition | None = None
     unit: tuple[Hashable, ...] = ()
+    weights: tuple[int, ...] = ()
+    without: tuple[np.ndarray, ...] = ()
 
     @property
     def columns(self) -> Iterator[Hashable]:

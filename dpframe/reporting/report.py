@@ -19,7 +19,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates import words
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
-from dpframe.certificates.parts import SelectionPart
+from dpframe.certificates.parts import SelectionPart, SetPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
 from dpframe.html import unit_words
 from dpframe.ledger.ledger import Ledger
@@ -349,7 +349,8 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
         else "No other release is about these people, or all of them together are acceptable: no "
         "ledger was given for this page."
     )
-    known, noisy = bool(sources - {"discovered"}), False in selects
+    known = bool(sources - {"discovered"})
+    noisy = any(not isinstance(one.mechanism, SelectionPart | SetPart) for one in releases)
     checks = [
         (known, "The groups were known beforehand, and not read off these data."),
         (bounded, "Bounds were chosen without looking at these data."),

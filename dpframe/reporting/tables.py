@@ -482,7 +482,7 @@ def _fill_view(
     shown = _columns(released, certificate, level, beside, of_total)
     index = released.index[:MOST_ROWS]
     labels = [map(str, index.get_level_values(at)) for at in range(index.nlevels)]
-    by_row = zip(*(cells for _, cells in shown), strict=True)
+    by_row = zip(*(cells for _, cells in shown), strict=True) if shown else [()] * len(index)
     rows = [RowView(of_row, cells) for *of_row, cells in zip(*labels, by_row, strict=True)]
     return replace(
         view,

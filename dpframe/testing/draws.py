@@ -10,7 +10,7 @@ import numpy as np
 from dpframe.engines.labels import LabelCounts
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
-from dpframe.operations.discover import Labels
+from dpframe.operations.discover import Labels, Rounds
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.release import SelectedQuantiles
 from dpframe.operations.tables import PlannedTables
@@ -18,6 +18,7 @@ from dpframe.plan.measurement import Measurement
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.laws import Law
 from dpframe.privacy.selection import Pick, deal_rows
+from dpframe.privacy.threshold import LabelThreshold
 
 NEVER = Fraction(10**30)
 """The cost of what no noise hides."""
@@ -32,8 +33,9 @@ class Draw:
     Parameters
     ----------
     kind
-        "noise": integers to which noise was added. "labels": units by label, to which noise was
-        added, and a threshold. "selection": rows by group and bin, of which quantiles are selected.
+        "noise": integers to which noise was added. "labels": units by label, or their weights by
+        round and label, to which noise was added, and a threshold. "selection": rows by group and
+        bin, of which quantiles are selected.
     what
         The queries in words.
     release_id
@@ -70,13 +72,17 @@ class Draw:
         """The exact integers.
 
         Of noise, a tuple of int64 arrays, one for each block; of labels, a dict from tuples of
-        labels to numbers of units; of a selection, an array of groups and bins.
+        labels to numbers of units, or from tuples of a round and labels to weights, where the
+        labels that were handed out were left out of later rounds; of a selection, an array of
+        groups and bins.
         """
         if self.kind == "noise":
             return tuple(block for blocks in self._exact for block in blocks)
         if self.kind == "labels":
-            columns = [column.tolist() for column in self._exact.labels]
-            return dict(zip(zip(*columns, strict=True), self._exact.units.tolist(), strict=True))
+            if isinstance(self._exact, LabelCounts):
+                return _by_label(self._exact)
+            rounds = enumerate(self._exact, 1)
+            return {(at, *key): n for at, one in rounds for key, n in _by_label(one).items()}
         return self._exact
 
     @property
@@ -113,6 +119,8 @@ class Draw:
     def _labels_cost(self, other: "Draw") -> Fraction:
         threshold = cast(Labels, self._operation).plan.threshold
         one, two = self.integers, other.integers
+        if threshold.weights:
+            return _rounds_cost(threshold, one, two)
         for own, beside in ((one, two), (two, one)):
             alone = own.keys() - beside.keys()
             if len(alone) > threshold.labels or any(own[label] != 1 for label in alone):
@@ -162,6 +170,30 @@ class Draw:
             if len(off):
                 found.append(f"block {at}, at {len(off)} of {left.size} places")
         return found
+
+
+def _by_label(found: LabelCounts) -> dict[tuple[Any, ...], int]:
+    """Return numbers by labels."""
+    columns = [column.tolist() for column in found.labels]
+    return dict(zip(zip(*columns, strict=True), found.units.tolist(), strict=True))
+
+
+def _rounds_cost(
+    threshold: LabelThreshold, one: Mapping[Any, int], two: Mapping[Any, int]
+) -> Fraction:
+    """Add up what moved in the rounds of a set; labels of one unit alone have its weight."""
+    cost = Fraction(0)
+    for at, own in enumerate(threshold.rounds, 1):
+        here, there = ({k: n for k, n in all_.items() if k[0] == at} for all_ in (one, two))
+        for first, second in ((here, there), (there, here)):
+            alone = first.keys() - second.keys()
+            known = {own.weights[m] for m in range(max(len(alone), 1) - 1, own.labels)}
+            weights = {first[label] for label in alone}
+            if len(alone) > own.labels or len(weights) > 1 or not weights <= known:
+                return NEVER
+        moved = (abs(here.get(x, 0) - there.get(x, 0)) for x in here.keys() | there.keys())
+        cost += sum((own.law.loss(step, own.scale) for step in moved), Fraction(0))
+    return cost
 
 
 def _noise_cost(
@@ -234,13 +266,15 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
     if isinstance(operation, Labels):
         threshold = operation.plan.threshold
         kind, law = "labels", threshold.law.name
-        scales: tuple[float, ...] = (threshold.scale,)
+        scales: tuple[float, ...] = tuple(one.scale for one in threshold.rounds)
         groups: tuple[tuple[int, ...], ...] = ()
         facts |= {
-            "threshold": f"{threshold.least}, {threshold.labels}",
-            "types of labels": str([column.dtype.str for column in exact.labels]),
+            "threshold": ", ".join(str(one.least) for one in threshold.rounds),
+            "weights": f"{threshold.labels}: {threshold.weights}",
         }
-        exact = LabelCounts(tuple(c.copy() for c in exact.labels), exact.units.copy())
+        first = exact.first if isinstance(exact, Rounds) else exact
+        facts["types of labels"] = str([column.dtype.str for column in first.labels])
+        exact = exact if isinstance(exact, Rounds) else copy_of(exact)
     elif isinstance(operation, SelectedQuantiles):
         selection = operation.plan.selection
         kind, law, scales, groups = "selection", "geometric", selection.scales, ()
@@ -283,8 +317,11 @@ def _text(numbers: Any) -> str:
 
 
 def with_published(draw: Draw, noisy: Any) -> Draw:
-    """Keep what was handed out, as a copy."""
-    return replace(draw, _published=copy_of(noisy))
+    """Keep what was handed out, as a copy; of a set, also what its rounds measure then."""
+    exact = draw._exact
+    if isinstance(exact, Rounds):
+        exact = [copy_of(one) for one in exact.given(noisy, len(draw.scales))]
+    return replace(draw, _published=copy_of(noisy), _exact=exact)
 
 
 def hand_out(draw: Draw, number: int) -> Any:

@@ -307,6 +307,8 @@ def _label_tasks(rows: int) -> dict[str, LabelTask]:
     axes = (LabelAxis("k", "string"), LabelAxis("n", "int64"))
     found["of two"] = LabelTask(axes, rows, Condition.parse("n > 0"), ("o",))
     found["of rows"] = LabelTask((LabelAxis("n", "int64"),), 1)
+    known = np.array(["A"], object), np.array([1])
+    found["by weights"] = LabelTask(axes, rows, None, ("o",), tuple(range(rows, 0, -1)), known)
     return found
 
 

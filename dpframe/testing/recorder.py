@@ -110,7 +110,7 @@ class Replay(Run):
             if draw.facts.get(name) != text:
                 wrong = _fact_words(name, first, draw)
                 raise self._broken(wrong, number, INVARIANCE)
-        self._keep(replace(draw, _published=first._published))
+        self._keep(with_published(draw, first._published))
         return hand_out(first, number)
 
     def finish(self) -> None:

@@ -5,12 +5,14 @@ from fractions import Fraction
 import pytest
 from support.adversary import (
     BUDGETS,
+    AfterASmallOne,
     AfterTheFirst,
     AnySplit,
     DeltaOnTheFly,
     FreeLooks,
     FullDelta,
     GaussianAlone,
+    MoreForMany,
     Reviving,
     Settled,
     even_steps,
@@ -43,6 +45,11 @@ def check_that_nobody_reaches_delta(budget, steps, fine=24):
     assert worst_delta(Settled(budget), even_steps(budget, steps), fine=fine) <= 1 + EVALUATION
 
 
+def check_that_a_small_first_charge_does_not_help(budget, *steps):
+    assert worst_delta(AfterASmallOne(budget), *steps) < 0.75
+    assert worst_delta(MoreForMany(budget), *steps) > 1 + GRID
+
+
 def check_that_broken_rules_are_caught(budget, steps):
     assert worst_delta(AnySplit(budget), even_steps(budget, steps)) > 4
     assert worst_delta(DeltaOnTheFly(budget), even_steps(budget, steps)) > 1.9
@@ -53,6 +60,7 @@ def check_that_broken_rules_are_caught(budget, steps):
 def test_an_adaptive_adversary_in_short(budget):
     check_that_the_grid_finds_what_is_known(budget, 20, fine=24)
     check_that_nobody_reaches_delta(budget, 20)
+    check_that_a_small_first_charge_does_not_help(budget, even_steps(budget, 20))
     check_that_broken_rules_are_caught(budget, 20)
 
 
@@ -69,6 +77,7 @@ def test_steps_of_one_size(budget):
 def test_steps_of_both_kinds_and_several_sizes(budget):
     assert worst_delta(AfterTheFirst(budget), *mixed_steps(budget)) < 0.9
     assert worst_delta(Settled(budget), *mixed_steps(budget)) <= 1 + EVALUATION
+    check_that_a_small_first_charge_does_not_help(budget, *mixed_steps(budget))
 
 
 @pytest.mark.parametrize("budget", [BUDGETS[0], BUDGETS[-1]], ids=str)

@@ -25,6 +25,7 @@ GAMES = {
     for most in (1, 3)
     for neighboring in ("add_remove", "replace")
 }
+SETS = [name for name in GAMES if "add_remove" in name]
 
 
 def alone(most, neighboring):
@@ -37,13 +38,12 @@ def alone(most, neighboring):
     return frame
 
 
-def played(game):
+def played(game, **options):
     """The number of units of which a label is published, that of all, and what was claimed."""
     mechanism, most, neighboring = game
     frame = alone(most, neighboring)
-    found = frame.dp.discover(
-        "label", dtype="int64", epsilon=1, delta=2 * DELTA, discovery=DELTA, mechanism=mechanism
-    )
+    spend = {"epsilon": 1, "delta": 2 * DELTA, "discovery": DELTA, "mechanism": mechanism}
+    found = frame.dp.discover("label", dtype="int64", **spend, **options)
     units = len(set((found.index // most).tolist()))
     claim = found.dp.certificate.privacy_loss.extra_delta
     return units, TRIALS // most, claim
@@ -59,6 +59,27 @@ def test_labels_of_one_unit_are_published_as_rarely_as_claimed(name):
     assert largest_probability(units, trials, FALSE_ALARM / 2) >= claim
     assert largest_probability(units, trials, FALSE_ALARM / 2) <= 1.2 * claim
     assert claim * trials > 200
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("name", SETS)
+def test_labels_of_one_unit_are_as_rarely_in_sets(name):
+    units, trials, claim = played(GAMES[name], counts=False)
+    assert claim <= DELTA
+    assert least_probability(units, trials, FALSE_ALARM / 2) <= claim
+    # of the number of labels that is the worst for the threshold; rounds overlap a little
+    assert largest_probability(units, trials, FALSE_ALARM / 2) >= 0.7 * claim
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_thresholds_for_one_label_of_a_unit_are_caught(mechanism, monkeypatch):
+    exact = threshold.extra_delta
+    monkeypatch.setattr(
+        threshold, "extra_delta", lambda law, s, t, most, w: exact(law, s, t, 1, w[:1])
+    )
+    units, trials, claim = played((mechanism, 3, "add_remove"), counts=False)
+    assert least_probability(units, trials, FALSE_ALARM / 2) > claim
 
 
 def one_lower(patch):
@@ -77,7 +98,7 @@ def _parts(own, least):
 def mass_at_the_threshold_dropped(patch):
     exact = threshold.extra_delta
 
-    def dropped(law, scale, least, most):
+    def dropped(law, scale, least, most, weights):
         return exact(law, scale, least + 1, most)  # P(Y <= T - 1), as if T were not published
 
     patch.setattr(threshold, "extra_delta", dropped)
@@ -101,9 +122,7 @@ def labels_without_cap(patch):
 
 def a_label_alone(patch):
     exact = threshold.extra_delta
-    patch.setattr(
-        threshold, "extra_delta", lambda law, scale, least, most: exact(law, scale, least, 1)
-    )
+    patch.setattr(threshold, "extra_delta", lambda law, s, t, most, weights: exact(law, s, t, 1))
 
 
 FAULTS = [one_lower, mass_at_the_threshold_dropped, rows_counted]

@@ -41,8 +41,14 @@ PURE, WITH_DELTA, USUAL = Budget(1), Budget(1, 0.05), Budget(1, 1e-6)
 EVALUATION = 1e-9  # of delta: floats add up terms near 1e-16
 
 
+def in_any_order(charged: Charged) -> Charged:
+    """Sort what was charged after the first charge, which settles the pots."""
+    first, *others = charged
+    return (first, *sorted(others, key=repr))
+
+
 class Ledgers:
-    """Ledgers by part after all that was charged; what is left does not depend on its order."""
+    """Ledgers by part after all that was charged; what is left depends on the first one."""
 
     def __init__(self, budget: Budget) -> None:
         self.known = {(): Ledger(budget=budget, part="week")}
@@ -55,7 +61,7 @@ class Ledgers:
             tried.charge(replace(entry(loss), part=None if part is None else str(part)))
         except BudgetExceededError:
             return None
-        grown = tuple(sorted((*charged, move), key=repr))
+        grown = in_any_order((*charged, move))
         self.known.setdefault(grown, tried)
         return grown
 
@@ -70,7 +76,7 @@ class LedgersOnServer(Ledgers):
     def after(self, charged: Charged, move: Move) -> Charged | None:
         if (charged, move) not in self.decided:
             ledger = Ledger.create(self.new_url(), budget=self.budget, part="week")
-            grown: Charged | None = tuple(sorted((*charged, move), key=repr))
+            grown: Charged | None = in_any_order((*charged, move))
             try:
                 for part, loss in (*charged, move):
                     own = None if part is None else str(part)

@@ -33,13 +33,14 @@ def plan_of(folder, query, amount):
 
 
 @pytest.mark.parametrize(
-    ("query", "amount", "column"),
+    ("query", "amount", "columns"),
     [
-        (FOUND, "epsilon = 1\ndelta = 1e-6", "units"),
-        (SELECTED, 'epsilon = 1\nmechanism = "select"', "fare"),
+        (FOUND, "epsilon = 1\ndelta = 1e-6", ["units"]),
+        (f"{FOUND}counts = false\n", "epsilon = 1\ndelta = 1e-6", []),
+        (SELECTED, 'epsilon = 1\nmechanism = "select"', ["fare"]),
     ],
 )
-def test_what_is_released_on_its_own_is_a_job(tmp_path, capsys, query, amount, column):
+def test_what_is_released_on_its_own_is_a_job(tmp_path, capsys, query, amount, columns):
     plan = plan_of(tmp_path, query, amount)
     for more in ((), ("--without-data",)):
         assert main(["preview", str(plan), *MARCH, *more]) == SOUND
@@ -48,9 +49,9 @@ def test_what_is_released_on_its_own_is_a_job(tmp_path, capsys, query, amount, c
     assert main(rehearsed) == SOUND
     assert main(["release", str(plan), *MARCH]) == SOUND, capsys.readouterr().err
     assert main(["release", str(plan), *MARCH]) == DONE_BEFORE
-    name = "zones" if query == FOUND else "fares"
+    name = "zones" if "discover" in query else "fares"
     frame = dpf.read_csv(tmp_path / f"{name}-2024-03.csv")
-    assert list(frame.columns) == [column]
+    assert list(frame.columns) == columns
     ledger = dpf.Ledger(tmp_path / "labels.ledger")
     assert dpf.verify(frame, ledger=ledger)
     assert len(ledger.entries) == 1

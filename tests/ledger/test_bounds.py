@@ -54,12 +54,15 @@ def kept_by_a_pot(budget: Budget, losses: list[PrivacyLoss], inflate: float = 1)
     if not square and mp.fsum(pures) <= epsilon:
         return True
     moved = square + mp.fsum(mu_of(e) ** 2 for e in pures) * inflate
-    if delta_of(epsilon, mp.sqrt(moved)) <= delta * 4 / 5:
+    small = not losses[0].mu_squared and real(losses[0].epsilon) <= epsilon / 14
+    settled = settle_pots(budget)
+    _, gaussian_pot, *others = settled.many if small else settled.pots
+    if delta_of(epsilon, mp.sqrt(moved)) <= delta * real(gaussian_pot.part):
         return True
-    for pot in settle_pots(budget).pots[2:]:
+    for pot in others:
         order = real(pot.order)
         divergence = order * square / 2 + mp.fsum(divergence_of(e, order) for e in pures) * inflate
-        if log_delta_of(epsilon, divergence, order) <= mp.log(delta / 30):
+        if log_delta_of(epsilon, divergence, order) <= mp.log(delta * real(pot.part)):
             return True
     return False
 
@@ -69,7 +72,9 @@ def random_ledgers(seed: int, count: int):
     source = random.Random(seed)
     for _ in range(count):
         budget = Budget(source.choice([0.1, 1, 3, 10]), source.choice([1e-9, 1e-6, 1e-3, 0.05]))
-        pots, losses = settle_pots(budget), []
+        first = pure(budget.epsilon * source.choice([0.01, 0.05, 0.08]))
+        losses = [first] if source.random() < 0.5 else []
+        pots = settle_pots(budget).plus(*losses)
         for _ in range(source.randrange(2, 6)):
             part = source.choice([0.2, 0.5, 0.9, 0.999])
             most = pots.spare

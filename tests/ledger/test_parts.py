@@ -28,6 +28,7 @@ DISCOVERING = Budget(1, 1e-6, discovery=4e-7)
 LOSSES = [
     pure(Fraction(1, 7)),
     gaussian(0.08),
+    pure(Fraction(1, 20)),
     pure(Fraction(1, 2)),
     gaussian(0.2),
     gaussian(0.27),
@@ -89,9 +90,12 @@ def test_what_is_read_from_a_file_is_what_was_charged(tmp_path):
 def state(charged: list, part, budget: Budget) -> Pots | None:
     """Charge a ledger of its own with what a part was charged; `None` where something is refused.
 
-    This is the promise: each part is as if its releases alone had been made.
+    This is the promise: each part is as if its releases alone had been made, with the pots that
+    the first release of all has settled.
     """
     pots = settle_pots(budget)
+    if charged:
+        pots = pots.begun_with(charged[0].loss)
     for made in charged:
         if made.part in (None, str(part)):
             if not pots.fits(made.loss):
@@ -143,12 +147,22 @@ def test_objects_on_one_file_keep_the_promises_of_many_parts(tmp_path, seed):
             continue
         assert all(parts[one].fits(made.loss) for one in read)
         if tried is ledger:
+            parts = {one: pots.begun_with(made.loss) for one, pots in parts.items()}
             parts |= {one: parts[one].plus(made.loss) for one in read}
         tried.status()
     for ledger in (*opened, Ledger(tmp_path / "x.ledger")):
         assert [ledger.status(part=part).pots.sums for part in parts] == [
             pots.sums for pots in parts.values()
         ]
+
+
+def test_the_first_charge_to_any_part_settles_the_pots_of_all(tmp_path):
+    ledger = Ledger.create(tmp_path / "x.ledger", budget=ONE, part="week")
+    for part, loss in ((1, pure(0.01)), (2, gaussian(0.01)), (None, pure(0.5)), (2, pure(0.01))):
+        ledger.charge(of(part, loss))
+        for opened in (ledger, Ledger(ledger.path)):
+            for read in (None, 1, 2, "untouched"):
+                assert opened.status(part=read).pots.pots == settle_pots(ONE).many
 
 
 def test_the_fullest_part_decides_for_all(monkeypatch):

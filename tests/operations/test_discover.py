@@ -24,8 +24,9 @@ from dpframe.errors import (
     QueryError,
     UnknownColumnError,
 )
-from dpframe.privacy.laws import Law
-from dpframe.privacy.threshold import extra_delta
+from dpframe.operations import discover as discovering
+from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
+from dpframe.privacy.threshold import extra_delta, weights_of
 
 SPEND = {"epsilon": 1, "delta": 1e-6}
 ROWS = {**SPEND, "privacy_unit": dpf.EACH_ROW}
@@ -307,6 +308,7 @@ WRONG = [
     ({"delta": 0}, CalibrationError, "must both be > 0"),
     ({"epsilon": 0, "mechanism": "laplace"}, CalibrationError, "must both be > 0"),
     ({"epsilon": None}, CalibrationError, "exactly one way"),
+    ({"counts": 0}, QueryError, "counts must be True or False"),
     ({"discovery": 0}, CalibrationError, "discovery must be > 0"),
     ({"discovery": 1e-5}, CalibrationError, "discovery must be at most delta"),
     ({"discovery": 1}, CalibrationError, "must be > 0 and below 1"),
@@ -341,3 +343,149 @@ def test_keys_that_pandas_took_from_a_declared_frame_are_refused():
         with raises(DeclarationError, "taken from a declared frame"):
             frame.dp.count("zone", keys=keys, epsilon=1)
     assert len(frame.dp.count("zone", keys=["A", "B"], epsilon=1)) == 2
+
+
+# Sets, without counts -----------------------------------------------------------------------------
+
+SET = {**SPEND, "counts": False}
+NO_NUMBERS = {
+    "interval": lambda found: found.dp.interval(),
+    "interval join": lambda found: found.dp.interval(join=True),
+    "std_error": lambda found: found.dp.std_error,
+    "covariance": lambda found: found.dp.covariance,
+    "denoise": lambda found: found.dp.denoise(),
+    "combine": lambda found: found.dp.combine([1] * len(found)),
+    "ratio": lambda found: found.dp.ratio("a", "b"),
+    "percent": lambda found: found.dp.percent(),
+    "change": lambda found: found.dp.change(found),
+    "independence": lambda found: found.dp.independence(),
+    "quantile": lambda found: found.dp.quantile(0.5),
+    "plot": lambda found: found.dp.plot(),
+}
+
+
+def sets_of(frame, **options):
+    return frame.dp.discover("zone", **{**SET, **options})
+
+
+def test_function_and_accessor_find_sets_of_labels_without_numbers():
+    frame = with_units(300, ["A", "B"], max_groups=2, max_rows=2)
+    for found in (
+        sets_of(frame),
+        dpf.release(frame, dpf.discover("zone", counts=False), **SPEND),
+        frame.dp.release(dpf.discover("zone", counts=False), **SPEND),
+    ):
+        assert found.index.tolist() == ["A", "B"] and found.shape == (2, 0)
+        said = dpf.verify(found)
+        assert said.query.words == "discover zone without counts" and said.columns == ()
+        assert said.mechanism.kind == "set" and len(said.mechanism.thresholds) == 3
+        assert said.query.by[0].source == "discovered" and said.query.cells == 2
+        assert "in 3 rounds: those with a noisy weight of" in repr(said)
+        assert "without numbers" in said._repr_html_()
+        counts = frame.dp.count("zone", keys=found, epsilon=1)
+        assert counts.index.tolist() == ["A", "B"]
+
+
+def weights_by_round(frame, found_first):
+    """Return what the rounds measure, where the first finds some labels and the second none."""
+    asked = []
+
+    def publish(counted, threshold):
+        labels = dict(zip(counted.labels[0].tolist(), counted.units.tolist(), strict=True))
+        asked.append(labels)
+        some = [label in found_first and len(asked) == 1 for label in counted.labels[0]]
+        return discovering._of_rows(counted, np.array(some, bool))
+
+    with mock.patch.object(discovering, "_publish_labels", publish):
+        found = sets_of(frame, mechanism="gaussian")
+    assert found.index.tolist() == sorted(found_first)
+    return asked
+
+
+def test_labels_that_were_found_leave_room_for_others():
+    frame = with_units(5, ["A", "B", "C"], max_groups=3, max_rows=9)
+    first, second, third = weights_by_round(frame, {"A"})
+    three, two = weights_of(GAUSSIAN, 3)[2], weights_of(GAUSSIAN, 3)[1]
+    assert first == dict.fromkeys("ABC", 5 * three)
+    assert second == third == dict.fromkeys("BC", 5 * two)
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_engines_find_the_same_sets(neighboring, tmp_path):
+    frame = pd.DataFrame({"u": np.arange(900), "zone": ["A"] * 800 + ["B"] * 90 + ["C"] * 10})
+    frame = pd.concat([frame, frame])
+    frame.to_parquet(tmp_path / "zones.parquet")
+    for kind in [frame, split(frame, 4), dpf.scan_parquet(tmp_path)]:
+        kind.dp.declare(privacy_unit="u", max_rows=2, max_groups=1, neighboring=neighboring)
+        with quiet():
+            assert sets_of(kind).index.tolist() == ["A", "B"]
+
+
+def test_the_charge_of_a_set_is_that_of_all_rounds():
+    budget = dpf.Budget(2, 1e-6, 1e-7)
+    frame = with_units(40, ["A", "B"], max_groups=3, max_rows=9, budget=budget)
+    for mechanism in ("laplace", "gaussian"):
+        found = frame.dp.discover(
+            "zone", counts=False, epsilon=0.5, discovery=4e-8, mechanism=mechanism
+        )
+        entry = frame.dp.ledger.entries[-1]
+        said = dpf.verify(found, ledger=frame.dp.ledger).mechanism
+        law = LAWS[said.law]
+        assert said.parts == (0.05, 0.15, 0.8) and said.weights == weights_of(law, 3)
+        scales, least = said.scales, said.thresholds
+        extra = [
+            extra_delta(law, s, t, 3, said.weights) for s, t in zip(scales, least, strict=True)
+        ]
+        assert entry.loss.delta == sum(extra) <= Fraction("4e-8")
+        moved = sum((Fraction(2**20) / Fraction(scale)) ** law.norm for scale in scales)
+        charged = entry.loss.epsilon + entry.loss.mu_squared
+        assert charged * (1 - Fraction(1, 10**9)) < moved <= charged
+
+
+def test_the_preview_of_a_set_says_with_how_many_units_labels_are_found():
+    frame = with_units(3, ["A"], max_groups=3, max_rows=9)
+    shown = preview_of(frame, dpf.discover, "zone", **SET)
+    assert list(shown.index) == ["gaussian", "laplace"]
+    assert shown.loc["gaussian", "found_50"] == 26 and shown.loc["gaussian", "found_50_full"] == 45
+    assert (shown["found_5"] < shown["found_95"]).all()
+    assert (shown["found_95"] < shown["found_95_full"]).all()
+    one = preview_of(frame, dpf.discover, "zone", max_groups=1, **SET)
+    assert one.index[0] == "laplace" and (one["found_50"] == one["found_50_full"]).all()
+
+
+def test_weights_are_for_1000_labels_of_a_unit_at_most():
+    frame = with_units(9, ["A"], max_groups=1001, max_rows=9999)
+    with raises(DeclarationError, "at most 1,000", parameter="max_groups"):
+        sets_of(frame)
+    assert preview_of(frame, dpf.discover, "zone", max_groups=1000, **SET)["fits"].all()
+
+
+@pytest.mark.parametrize("units", [300, 1], ids=["found", "none"])
+def test_files_schemas_and_reports_of_sets(units, tmp_path):
+    frame = with_units(units, ["A", "B"], max_groups=2, max_rows=2)
+    found = sets_of(frame)
+    assert len(found) == (2 if units > 1 else 0)
+    dpf.write_csv(found, tmp_path / "found.csv")
+    pd.testing.assert_frame_equal(dpf.read_csv(tmp_path / "found.csv"), found)
+    found.to_parquet(tmp_path / "found.parquet")
+    assert dpf.verify(pd.read_parquet(tmp_path / "found.parquet")) == found.dp.certificate
+    assert dpf.schema(found).validate(found).equals(found)
+    assert "without numbers" in dpf.report(found)
+    assert found.dp.head(1).dp.certificate.state == "post-processed"
+
+
+@pytest.mark.parametrize("call", NO_NUMBERS)
+def test_what_needs_numbers_is_refused_for_sets(call):
+    found = sets_of(with_units(300, ["A", "B"], max_groups=2, max_rows=2))
+    with raises(QueryError, ".dp.count(by=..., keys=found)"):
+        NO_NUMBERS[call](found)
+
+
+def test_a_certificate_of_a_set_has_no_columns_and_others_have_some():
+    found = sets_of(with_units(300, ["A"], max_groups=1, max_rows=2)).dp.certificate.to_dict()
+    counted = of_sizes(A=90).dp.discover("zone", **ROWS).dp.certificate.to_dict()
+    for record, other in ((found, counted), (counted, found)):
+        columns = other["releases"][0]["columns"]
+        changed = {**record, "releases": [{**record["releases"][0], "columns": columns}]}
+        with raises(CertificateError, "all have columns but sets of groups"):
+            read_certificate(changed)

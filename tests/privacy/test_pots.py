@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 from support.charging import ONE, PURE, affords, gaussian, pure
 
-from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
+from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below
 from dpframe.privacy.calibration import gaussian_mu, mu_of_pure
 from dpframe.privacy.pots import GaussianPot, PurePot, RenyiPot, settle_pots
-from dpframe.privacy.renyi import renyi_limit
+from dpframe.privacy.renyi import pure_of_divergence, renyi_limit
 
 BUDGETS = [
     ONE,
@@ -66,8 +66,9 @@ def test_the_pots_of_a_budget():
 def test_parts_of_delta_add_up_to_no_more_than_what_is_not_kept_for_discovery(budget):
     pots = settle_pots(budget)
     assert sum(getattr(pot, "part", 0) for pot in pots.pots) in (0, 1)
+    assert sum(getattr(pot, "part", 0) for pot in pots.many) in (0, 1)
     assert budget.noise_delta + pots.discovery == exact(budget.delta)
-    for pot in pots.pots:
+    for pot in (*pots.pots, *pots.many):
         if isinstance(pot, GaussianPot):
             alone = gaussian_mu(budget.epsilon, float(budget.noise_delta * pot.part))
             assert float(pot.limit) == pytest.approx(alone**2, rel=1e-12)
@@ -75,6 +76,85 @@ def test_parts_of_delta_add_up_to_no_more_than_what_is_not_kept_for_discovery(bu
             own = float(budget.noise_delta * pot.part)
             alone = renyi_limit(budget.epsilon, own, pot.order)
             assert float(pot.limit) == pytest.approx(float(alone), rel=1e-9)
+
+
+def test_the_pots_of_many_small_releases():
+    pots = settle_pots(ONE)
+    first, second, most, *others = pots.many
+    assert (first, pots.small) == (pots.pots[0], Fraction(1, 14))
+    assert second == GaussianPot(Fraction(2901, 5000), Fraction(gaussian_mu(1, 5.802e-7)) ** 2)
+    assert (float(most.order), float(most.part)) == (26, 0.3738)
+    assert [pot.order for pot in others] == [pot.order for pot in pots.pots[3:]]
+    assert sum(pot.part for pot in (second, most, *others)) == 1
+
+
+@ALL
+def test_pots_of_many_small_releases_give_up_little_and_one_order_gains(budget):
+    pots = settle_pots(budget)
+    if not pots.many:
+        assert not budget.noise_delta or len(pots.pots) == 2
+        return
+    before = {getattr(pot, "order", None): pot for pot in pots.pots[1:]}
+    _, gaussian_pot, most, *others = pots.many
+    for pot in (gaussian_pot, *others):
+        had = before[getattr(pot, "order", None)]
+        kept = pot.limit / had.limit
+        assert Fraction(197, 200) ** (2 if pot is gaussian_pot else 1) * (1 - 1e-9) <= kept <= 1
+        assert pot.part <= had.part + Fraction(1, 10**4)
+    assert most.part > 1 / 30
+
+
+@ALL
+def test_the_first_charge_settles_which_pots_there_are(budget):
+    pots = settle_pots(budget)
+    small, sets = pots.small, (pots.pots, pots.many or pots.pots)
+    firsts = [
+        (pure(small), bool(small)),
+        (PrivacyLoss(small * (1 + A_LITTLE) + Fraction(1, 10**300)), False),
+        (gaussian(1e-9), False),
+        (pure(small / 2) + gaussian(1e-9), False),
+        (PrivacyLoss(), False),
+    ]
+    for first, is_small in firsts:
+        after = pots.plus(first)
+        assert (after.pots, after.many) == (sets[is_small], ())
+        for later in (pure(small / 3), gaussian(1e-9), pure(1000)):
+            assert after.plus(later).pots == after.pots
+        if pots.fits(first) and first.epsilon:
+            assert any(True for _ in after.live)
+
+
+def test_what_does_not_fit_after_a_small_first_charge():
+    """One set of pots cannot be changed for the other one."""
+    pots = settle_pots(ONE)
+    after = pots.plus(pure(1e-9))
+    limit = after.pots[1].limit
+    assert limit < pots.pots[1].limit
+    assert after.fits(PrivacyLoss(mu_squared=limit * (1 - A_LITTLE)))
+    for mu_squared in (limit, pots.pots[1].limit, pots.whole):
+        assert not after.fits(PrivacyLoss(mu_squared=mu_squared))
+
+
+# (epsilon, delta): of the best filter for equal pure losses, at n = 20, 50, 200, 1000
+KNOWN = {
+    Budget(1, 1e-6): (0.955, 0.961, 0.957, 0.955),
+    Budget(3, 1e-6): (0.953, 0.969, 0.965, 0.963),
+    Budget(1, 1e-9): (1, 0.981, 0.978, 0.976),
+}
+
+
+@pytest.mark.parametrize("budget", KNOWN, ids=str)
+def test_many_small_releases_nearly_fill_the_best_filter_for_their_number(budget):
+    """Where each order has all of delta, the best one for n is the best filter that is known."""
+    orders = [1 + Fraction(k * k, 400) for k in range(9, 400, 2)]
+    delta = float_below(budget.noise_delta)
+    limits = [(order, renyi_limit(budget.epsilon, delta, order)) for order in orders]
+    for n, least in zip((20, 50, 200, 1000), KNOWN[budget], strict=True):
+        each = (pure_of_divergence(limit / n, order) for order, limit in limits if limit > 0)
+        best = max(exact(budget.epsilon) / n, *each)
+        loss = PrivacyLoss(epsilon=best * exact(least))
+        pots = settle_pots(budget).begun_with(loss)
+        assert any(True for _ in pots.filled([(pots.price(loss), n)]).live)
 
 
 def test_without_delta_or_epsilon_there_are_fewer_pots():
@@ -168,10 +248,11 @@ def test_the_order_of_losses_does_not_matter():
     for seed in range(20):
         mixed = losses[:]
         random.Random(seed).shuffle(mixed)
+        mixed.insert(0, gaussian(0.001))
         pots = settle_pots(Budget(8, 1e-6))
         for loss in mixed:
             pots = pots.plus(loss)
-        assert pots == settle_pots(Budget(8, 1e-6)).plus(*losses)
+        assert pots == settle_pots(Budget(8, 1e-6)).plus(mixed[0], *losses)
         expected = expected or pots
         assert pots == expected
     assert None not in expected.sums[1:]
@@ -276,5 +357,5 @@ def test_the_pot_with_most_left_says_what_is_used():
     half = pots.plus(PrivacyLoss(mu_squared=pots.pots[1].limit / 2))
     assert half.used == Fraction(1, 2)
     small = pure(0.01)
-    assert pots.plus(small).used == min(pot.price(small) / pot.limit for pot in pots.pots)
+    assert pots.plus(small).used == min(pot.price(small) / pot.limit for pot in pots.many)
     assert pots.plus(small).used < Fraction(1, 300)

@@ -2,24 +2,40 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
-from support.histograms import beyond, charged, counted, hockey_sticks, of_mu, published, worst_pair
+from support.histograms import (
+    beyond,
+    charged,
+    counted,
+    excess_of,
+    found_in_rounds,
+    hockey_sticks,
+    of_mu,
+    published,
+    worst_pair,
+)
 from support.raising import raises
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.threshold import (
+    ROUND_PARTS,
+    UNIT_WEIGHT,
     LabelThreshold,
     best_split,
     counts_moved,
     extra_delta,
+    set_threshold_of,
     threshold_of,
+    weights_of,
 )
 
+BOTH = ["add_remove", "replace"]
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 9.0]
 ROUNDING = 1 + 1e-9  # of sums of products of floats
 CASES = [
@@ -186,3 +202,107 @@ def test_the_least_extra_deltas(law):
 def test_noise_that_no_count_can_bear_is_refused():
     with raises(CalibrationError, "max_groups"):
         threshold_of(LAPLACE, Fraction(1, 2**51), Fraction(1, 100), 1, "add_remove")
+
+
+# Sets: labels in rounds, by weights -------------------------------------------------------------
+
+SETS = [(law, k, relation) for law in (LAPLACE, GAUSSIAN) for k in (1, 2) for relation in BOTH]
+OWN = [set(some) for n in range(4) for some in itertools.combinations("abc", n)]
+"""Labels of the unit that differs."""
+AMOUNT = Fraction(3, 2)
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_weights_of_a_unit_add_up_to_no_more_than_that_of_one_label_and_hardly_less(law):
+    weights = weights_of(law, 1000)
+    assert weights[0] == UNIT_WEIGHT and len(set(weights)) == 1000
+    for m, weight in enumerate(weights, 1):
+        assert m * weight**law.norm <= UNIT_WEIGHT**law.norm < m * (weight + 1) ** law.norm
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+@pytest.mark.parametrize("neighboring", BOTH)
+def test_no_pair_of_units_moves_more_weight_than_the_scale_is_for(law, neighboring):
+    weights, allowed = weights_of(law, 3), Fraction(2, 7)
+    found = threshold_of(law, allowed, Fraction(1, 100), 3, neighboring, weights=weights)
+    kept = [set(some) for n in range(4) for some in itertools.combinations("abcde", n)]
+    moved = set()
+    for one, other in itertools.product(kept, kept if neighboring == "replace" else [set()]):
+        sums = [{x: weights[len(own) - 1] for x in own} for own in (one, other)]
+        steps = [abs(sums[0].get(x, 0) - sums[1].get(x, 0)) for x in one | other]
+        moved.add(sum(Fraction(step) ** law.norm for step in steps))
+    spent = max(moved) / Fraction(found.scale) ** law.norm
+    assert allowed * (1 - Fraction(1, 10**12)) < spent <= allowed
+
+
+def small_set(law, labels, neighboring, **fault):
+    """Find a set with a large delta, so that what goes wrong is seen."""
+    found = set_threshold_of(law, AMOUNT, Fraction(1, 10), labels, neighboring)
+    rounds = [replace(one, before=(), **fault) for one in found.rounds]
+    return rounds, float(found.loss.delta)
+
+
+def worst_of_sets(law, labels, neighboring, rounds):
+    """Largest hockey sticks of neighbors with few others, up to the threshold of the last round."""
+    many = [{"a"}] * (rounds[-1].least // UNIT_WEIGHT)
+    others = [[], [{"a"}], many, [{"a", "b"}, *many[1:]]]
+    pairs = [(own, set()) for own in OWN if own]
+    if neighboring == "replace":
+        pairs += [(one, two) for one, two in itertools.combinations(OWN[1:], 2) if one != two]
+    worst = np.zeros(len(EPSILONS))
+    for rest, (one, two) in itertools.product(others, pairs):
+        laws = [found_in_rounds(rounds, [*rest, own]) for own in (one, two)]
+        for first, second in (laws, laws[::-1]):
+            worst = np.maximum(worst, excess_of(first, second, EPSILONS))
+    return worst
+
+
+@pytest.mark.parametrize("case", SETS, ids=str)
+def test_rounds_together_keep_what_is_charged_at_every_epsilon(case):
+    rounds, extra = small_set(*case)
+    bound = charged(case[0], AMOUNT, extra, EPSILONS)
+    worst = worst_of_sets(*case, rounds)
+    assert (worst <= bound * ROUNDING).all()
+    assert (worst > 0.5 * np.minimum(bound, extra)).all()
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_thresholds_that_ignore_how_many_labels_a_unit_has_fail(law):
+    case = law, 3, "add_remove"
+    rounds, extra = small_set(*case)
+    alone = [
+        threshold_of(
+            law, one.allowed, Fraction(1, 10) * part, 1, "add_remove", weights=(UNIT_WEIGHT,)
+        )
+        for one, part in zip(rounds, ROUND_PARTS, strict=True)
+    ]
+    low = [replace(one, least=a.least) for one, a in zip(rounds, alone, strict=True)]
+    worst = worst_of_sets(*case, low)
+    assert worst[-1] > extra
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+def test_a_weight_of_1_for_every_label_fails(law):
+    case = law, 3, "add_remove"
+    rounds, extra = small_set(*case, weights=(UNIT_WEIGHT,) * 3)
+    bound = charged(law, AMOUNT, extra, EPSILONS)
+    assert (worst_of_sets(*case, rounds) > bound).any()
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
+@pytest.mark.parametrize("neighboring", BOTH)
+def test_thresholds_of_rounds_are_the_least_for_the_worst_number_of_labels(law, neighboring):
+    total = Fraction(1, 10**6)
+    found = set_threshold_of(law, Fraction(1, 20), total, 5, neighboring)
+    assert found.loss.delta <= total and [one.before for one in found.before] == [(), ()]
+    assert found.loss.epsilon + found.loss.mu_squared == Fraction(1, 20)
+    for own, part in zip(found.rounds, ROUND_PARTS, strict=True):
+        with mpmath.workdps(40):
+            chances = [
+                1 - (1 - beyond(law, own.scale, own.least - lower - w)) ** m
+                for lower in (0, 1)
+                for m, w in enumerate(own.weights, 1)
+            ]
+        assert max(chances[:5]) <= total * part * (1 + 1e-9)
+        assert max(chances[5:]) > total * part * (1 - 1e-6)
+        assert own.extra_delta <= total * part

@@ -17,7 +17,8 @@ from support.hostile import DAY, HOSTILE, KINDS, NOON, OBJECTS
 import dpframe as dpf
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
-from dpframe.privacy.laws import Law
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
+from dpframe.privacy.threshold import UNIT_WEIGHT, weights_of
 from dpframe.queries.tasks import LabelAxis, LabelTask
 
 LABELS = ["string", "int64", "bool", "date", "datetime"]
@@ -63,6 +64,25 @@ def test_a_unit_moves_as_many_counts_by_one_as_it_has_labels_but_no_more_than_it
         moved = +moved | -moved
         assert moved.total() == min(most, len(set(zones)))
         assert set(moved.values()) <= {1} and {zone for (zone,) in moved} <= set(zones)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=str)
+@pytest.mark.parametrize("kind", ["pandas", "dask"])
+def test_a_unit_moves_weights_by_what_its_number_of_labels_says(kind, law):
+    weights, known = weights_of(law, 2), (np.array(["D", "X"], object),)
+    task = LabelTask((ZONE,), 2, None, ("u",), weights, known)
+    before = Counter({("A",): 4 * weights[0], ("B",): 3 * weights[0], ("C",): weights[0]})
+    for zones in UNITS if kind == "pandas" else UNITS[::7]:
+        rows = [*BASE, *(("new", zone) for zone in zones)]
+        frame = pd.DataFrame(rows, columns=["u", "zone"]).astype(object)
+        moved = counted(frame if kind == "pandas" else split(frame, 3), task)
+        moved.subtract(before)
+        left = {*zones} - {"D"}
+        kept = min(2, len(left))
+        steps = {zone: step for (zone,), step in moved.items() if step}
+        assert len(steps) == kept and {*steps} <= left
+        assert {*steps.values()} <= {weights[kept - 1]}
+        assert sum(step**law.norm for step in steps.values()) <= UNIT_WEIGHT**law.norm
 
 
 every = pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.audit)])

@@ -85,7 +85,7 @@ def people_redefined_after_caps(patch):
 
 
 def a_density_at_the_threshold(patch):
-    def extra(law, scale, least, k):
+    def extra(law, scale, least, k, weights=()):
         beyond = math.erfc((least - 1) / scale / math.sqrt(2)) / 2  # as if noise were not rounded
         return Fraction(-math.expm1(k * math.log1p(-beyond)))
 

@@ -18,7 +18,8 @@ from scipy.special import log_ndtr, ndtr
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, pure_of_mu
 from dpframe.privacy.gaussian_delta import gaussian_delta
-from dpframe.privacy.pots import GaussianPot, Pots, Spare, settle_pots
+from dpframe.privacy.pots import GaussianPot, Pots, RenyiPot, Spare, settle_pots
+from dpframe.privacy.renyi import renyi_limit
 
 BUDGETS = [Budget(1, 1e-6), Budget(3, 1e-6), Budget(1, 1e-9), Budget(0.5, 1e-5), Budget(8, 1e-6)]
 _FINE = 24  # grid points in the standard deviation of the smallest step
@@ -260,6 +261,25 @@ def looking_steps(budget: Budget) -> tuple[list[Fraction], list[Fraction]]:
     look = settle_pots(budget).for_look(Fraction(1, 10))
     assert look is not None
     return [whole(budget) / 4], [look.epsilon]
+
+
+class AfterASmallOne(Settled):
+    """The rule of a ledger once a first charge, small and pure, settled its pots."""
+
+    def start(self) -> Pots:
+        pots = super().start()
+        return replace(pots.begun_with(PrivacyLoss(epsilon=pots.small)), whole=Fraction(0))
+
+
+class MoreForMany(AfterASmallOne):
+    """Not valid: the order for many small releases has all of delta, beside the other pots."""
+
+    def start(self) -> Pots:
+        first, gaussian, most, *others = super().start().pots
+        order = most.order
+        limit = renyi_limit(self.budget.epsilon, self.budget.delta, order)
+        pots = (first, gaussian, RenyiPot(Fraction(1), order, limit), *others)
+        return Pots(pots, Fraction(0), Fraction(0))
 
 
 class AfterTheFirst(Settled):

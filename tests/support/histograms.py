@@ -1,7 +1,9 @@
 """Published histograms of units of neighbors, by brute force: labels and counts together."""
 
 import math
-from itertools import chain, combinations_with_replacement
+from functools import lru_cache
+from itertools import chain, combinations, combinations_with_replacement
+from itertools import product as choices
 
 import mpmath
 import numpy as np
@@ -70,6 +72,52 @@ def worst_pair(case, epsilons):
         for first, second in ((one, other), (other, one)):
             worst = np.maximum(worst, hockey_sticks(first, second, epsilons))
     return worst
+
+
+@lru_cache(100_000)
+def _found(law, scale, least, weight):
+    return float(beyond(law, scale, least - weight)) if weight else 0.0
+
+
+def found_in_rounds(thresholds, units, before=frozenset()):
+    """By what each round finds, how likely it is; `units` are sets of labels, most of one label."""
+    if not thresholds:
+        return {(): 1.0}
+    own, *later = thresholds
+    left = [sorted(set(labels) - before) for labels in units]
+    kept = [list(combinations(labels, min(len(labels), own.labels))) for labels in left]
+    labels = sorted(set(chain(*left)))
+    law = {}
+    for chosen in choices(*kept):
+        chance = 1 / math.prod(map(len, kept))
+        weights = dict.fromkeys(labels, 0)
+        for some in chosen:
+            for label in some:
+                weights[label] += own.weights[len(some) - 1]
+        odds = [_found(own.law, own.scale, own.least, weights[label]) for label in labels]
+        for which in choices((False, True), repeat=len(labels)):
+            found = frozenset(label for label, one in zip(labels, which, strict=True) if one)
+            part = math.prod(p if one else 1 - p for p, one in zip(odds, which, strict=True))
+            law[found] = law.get(found, 0.0) + chance * part
+    return {
+        (found, *rest): chance * more
+        for found, chance in law.items()
+        if chance
+        for rest, more in found_in_rounds(later, units, before | found).items()
+    }
+
+
+def excess_of(one, other, epsilons):
+    """Sum of the excess of one law over exp(epsilon) times another, of laws by outcome."""
+    return np.array(
+        [
+            sum(
+                max(chance - math.exp(epsilon) * other.get(seen, 0.0), 0)
+                for seen, chance in one.items()
+            )
+            for epsilon in epsilons
+        ]
+    )
 
 
 def charged(law, allowed, extra, epsilons):

@@ -57,6 +57,7 @@ def _call(method, *given, **options):
     return Call(method, given, options)
 
 
+PAIR = {"zone": "string", "flag": "bool"}
 CALLS = {
     "count": _call("count"),
     "count by": _call("count", "zone", where=WHERE),
@@ -132,6 +133,7 @@ CALLS = {
     "discover two": _call("discover", ["zone", "day"], dtype={"zone": "string", "day": "int64"}),
     "discover where": _call("discover", "flag", dtype="bool", where="fare > 0"),
     "discover moments": _call("discover", "when", dtype="datetime"),
+    "discover a set": _call("discover", ["zone", "flag"], dtype=PAIR, counts=False),
     "suggest_caps": _call("suggest_caps", "zone", largest=8),
     "suggest_caps of groups": _call("suggest_caps", "zone", cap="max_groups"),
     "suggest_caps in groups": _call(

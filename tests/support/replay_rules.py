@@ -8,6 +8,8 @@
 - *chance*: a label that one unit alone has is published as rarely as its delta says.
 """
 
+import math
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from itertools import chain, count
 from typing import NamedTuple
@@ -20,7 +22,7 @@ from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, laws, selection, staircase
 from dpframe.testing.comparing import difference, watch
 from dpframe.testing.draws import Draw
-from dpframe.testing.recorder import Run
+from dpframe.testing.recorder import Replay, Run
 
 RULES = ("invariance", "charge", "additivity", "noise", "chance")
 
@@ -75,7 +77,7 @@ def replay(ask, pair, word=0):
     found += [Finding("chance", one) for draw in run.measured for one in too_likely(draw)]
     if found:
         return Replayed(found, 2)
-    parts = [_measured(ask, rows, word) for rows in (pair.mine, pair.theirs)]
+    parts = [_measured(ask, rows, run) for rows in (pair.mine, pair.theirs)]
     for draws in zip(run.measured, again.measured, *parts, strict=True):
         terms = list(zip((1, -1, -1, 1), draws, strict=True))
         found += [Finding("additivity", one) for one in Draw.excess(terms)]
@@ -83,8 +85,16 @@ def replay(ask, pair, word=0):
     return Replayed(found, 4, max(float(a.cost(b) / (a.allowed or 1)) for a, b in both))
 
 
-def _measured(ask, rows, word):
-    run = Run(word=word)
+class _Part(Replay):
+    """Some of the rows, with the labels that were found in all of them."""
+
+    def finish(self):
+        """Compare nothing: these are no neighbors."""
+
+
+def _measured(ask, rows, first):
+    in_rounds = any(len(draw.scales) > 1 for draw in first.measured if draw.kind == "labels")
+    run = _Part(first, word=first.word) if in_rounds else Run(word=first.word)
     with run:
         ask(rows)
     return run.measured
@@ -96,16 +106,29 @@ def _measured(ask, rows, word):
 def chance_of_a_label(threshold):
     """P(one of k labels of a single unit is published), in 50 digits, from the laws as documented.
 
-    A label of one unit is published for noise of T - 1 or more: of the discrete Laplace law with
-    `P(Y = y)` proportional to `exp(-|y| / s)`, or of a normal number that is rounded.
+    A label of one unit is published for noise of T - 1 or more; in a round of a set, for noise of T
+    less its weight, and the number of labels is the one that makes it the likeliest. The noise is
+    of the discrete Laplace law with `P(Y = y)` proportional to `exp(-|y| / s)`, or a normal number
+    that is rounded.
     """
+    rounds, norm = (*threshold.before, threshold), threshold.law.norm
+    one = 2**20 if threshold.before else 1
+    many = range(1, threshold.labels + 1) if threshold.before else [threshold.labels]
     with mpmath.workdps(60):
-        s, least = mpmath.mpf(threshold.scale), threshold.least - 1
-        if threshold.law.norm == 1:
-            tail = mpmath.exp(-least / s) / (1 + mpmath.exp(-1 / s))
-        else:
-            tail = mpmath.erfc((least - mpmath.mpf(1) / 2) / s / mpmath.sqrt(2)) / 2
-        return -mpmath.expm1(threshold.labels * mpmath.log1p(-tail))
+        weights = {m: math.isqrt(one**2 // m) if norm == 2 else one // m for m in many}
+        weights = weights if threshold.before else {threshold.labels: 1}
+        return mpmath.fsum(
+            max(_chance_of(own, own.least - w, m) for m, w in weights.items()) for own in rounds
+        )
+
+
+def _chance_of(threshold, least, labels):
+    s = mpmath.mpf(threshold.scale)
+    if threshold.law.norm == 1:
+        tail = mpmath.exp(-least / s) / (1 + mpmath.exp(-1 / s))
+    else:
+        tail = mpmath.erfc((least - mpmath.mpf(1) / 2) / s / mpmath.sqrt(2)) / 2
+    return -mpmath.expm1(labels * mpmath.log1p(-tail))
 
 
 def too_likely(draw):
@@ -253,12 +276,21 @@ class Tags:
 
     def _of_labels(self, draw, used):
         threshold, found = draw._operation.plan.threshold, []
+        if threshold.before:
+            return self._of_rounds(draw, threshold.rounds)
         noisy = draw._published
         labels = zip(*(column.tolist() for column in noisy.labels), strict=True)
         for label, number in zip(labels, noisy.units.tolist(), strict=True):
             own = number - draw.integers[label]
             found += self._of_one(own, (threshold.law.curve,), threshold.scale, used, repr(label))
         return found
+
+    def _of_rounds(self, draw, rounds):
+        """Of a set no number is published: every label of a round has a draw of its scale."""
+        drawn = Counter((one.curve, one.scale) for one in self.known.values())
+        labels = Counter(number for number, *_ in draw.integers)
+        wanted = {(own.law.curve, own.scale): labels[at] for at, own in enumerate(rounds, 1)}
+        return [] if drawn == Counter(wanted) else [f"draws {drawn}, labels {labels}"]
 
     def _of_selection(self, draw):
         scales = [one.scale for one in self.known.values() if one.curve == "geometric"]

@@ -310,7 +310,8 @@ def unknown(results: Results) -> Lines:
     lines = table(["labels of a unit", "what", *heads], rows)
     made = [r for r in results.of(part="unknown") if "drawn" in r]
     off = max((abs(r["drawn"] - r["law"]) / deviation_of_share(r) for r in made), default=0.0)
-    return [*lines, "", *words.FOUND_DRAWN, f"{off:.1f} standard errors away from the law."]
+    checked = [*words.FOUND_DRAWN, f"{off:.1f} standard errors away from the law."]
+    return [*lines, "", *checked, "", *words.FOUND_ALONE]
 
 
 def deviation_of_share(record: Record) -> float:
