@@ -127,7 +127,7 @@ lebeda_2024.main()
     assert all("simulated" in line for line in failed)
 
 
-@pytest.mark.full
+@pytest.mark.audit
 def test_figures_of_balle_and_wang_hold(tmp_path):
     done = run(PAPERS / "balle_wang_2018.py", "--quick", "--output", "figures", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
