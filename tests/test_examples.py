@@ -57,7 +57,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     done = run(PAPERS / "errata.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0.5872" in done.stdout
-    assert "0.5872" in (ROOT / "docs/many-counts-at-once.md").read_text(encoding="utf-8")
+    assert "0.5872" in (ROOT / "docs/proofs/gaussian.md").read_text(encoding="utf-8")
 
 
 def test_theorem_of_the_accuracy_note_comes_out_to_all_digits(tmp_path):
