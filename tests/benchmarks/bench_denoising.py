@@ -47,7 +47,7 @@ CLOSE, SAFE = 1.10, 1.02
 TITLES = {"maps": "Maps", "counts": "Real tables of counts", "means": "Real tables of means"}
 INTRODUCTION = """# Denoisers, measured
 
-`tests/benchmarks/bench_denoising.py` writes this page. [Denoising](../denoising.md) has the methods.\
+Written by `tests/benchmarks/bench_denoising.py`. [Denoising](../denoising.md) has the methods.\
 """
 
 
