@@ -26,6 +26,7 @@ PROSE = {
     "postgres",
     "replays",
     "security",
+    "why",
 }  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere
 MARKDOWN = ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
