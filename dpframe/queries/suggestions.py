@@ -118,12 +118,9 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     >>> found = rides.dp.suggest_caps(largest=64, epsilon=0.1)
     >>> found.dp.best, list(found.columns)
     ({'max_rows': 4}, ['units', 'lost', 'noise', 'error', 'error_high'])
-    >>> rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1).round(2)
-              std_error  noise
-    max_rows
-    1             14.14   1.07
-    2             14.14   2.20
-    3             14.14   3.32
+    >>> shown = rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1)
+    >>> shown["noise"].round(2).to_dict()
+    {1: 1.07, 2: 2.2, 3: 3.32}
     """
     query, cap, largest = options["query"], options["cap"], options["largest"]
     if query is not None and by is not None:
