@@ -22,7 +22,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.laws import Law
@@ -228,7 +228,11 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     check_apart(release, "independence", _ALONE)
     column = release.columns[place]
     if not isinstance(column, CountPart) or not column.counts_rows:
-        way = "Release dpf.count(by=[...]) by two columns, without weights."
+        if isinstance(column, CountPart):
+            rule = f"independence takes each row to count 1, and {quote(column.name)} is weighted"
+            way = "Release dpf.count(by=[...]) without weights."
+            raise QueryError(f"{rule}. {way}", parameter="released")
+        way = "Release dpf.count(by=[...]) by two columns."
         raise QueryError.about("column", "must be one of counts", column.name, way)
     if not release.privacy_unit.caps.single_row:
         rule = "independence takes rows for independent, and a unit may have several here"
