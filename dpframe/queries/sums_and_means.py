@@ -273,14 +273,13 @@ def mean(columns: Columns, by: By = None, **options: Unpack[MeanOptions]) -> Mea
     columns
         Column or list of columns to average.
     sampling
-        Whether the sum of squares is measured, too, so that `interval(sampling=True)` can say how
-        far off the mean of a population may be, of which the rows are a sample. With Laplace noise
-        it costs next to nothing for one column; with Gaussian noise, errors are about 1/8 larger.
-        Not with weights.
+        Whether to measure the sum of squares, too, for `interval(sampling=True)`: how far off the
+        mean of the sampled population may be. With Laplace noise it costs next to nothing for one
+        column; with Gaussian noise, errors are about 1/8 larger. Not with weights.
     weights
         Column of survey weights w, as in `count`. The mean is `(l A + u B) / (A + B)`, where a row
         with x in [l, u] adds `a = w (u - x) / (u - l)` to A and `b = w (x - l) / (u - l)` to B:
-        both are >= 0 and add up to w, so that they cost what the weighted total alone costs.
+        both are >= 0 and add up to w, so they cost what the weighted total alone costs.
     by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `sum`.
 
