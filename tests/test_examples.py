@@ -6,6 +6,7 @@ alarm in fewer than one run in 100,000.
 
 import importlib.util
 import logging
+import math
 import os
 import re
 import shutil
@@ -321,6 +322,8 @@ def logs_as_they_were():
 def test_pages_run_as_written(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
+    if "read_excel(" in text:
+        pytest.importorskip("openpyxl")
     source, prose = blocks(text), Path(page).stem in PROSE or "docs/proofs/" in page
     assert source or prose or MADE.search(text)
     exec(compile(source, page, "exec"), {"__name__": "__main__"})  # noqa: S102
@@ -358,6 +361,18 @@ def test_intervals_that_the_readme_prints_are_as_wide_as_those_of_a_run():
     (printed,) = {*(bars["flights_high"] - bars["flights_low"])}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert widths(readme) == {printed}
+
+
+def test_beliefs_that_the_page_of_epsilon_prints_are_bounds():
+    page = (ROOT / "docs" / "how-to" / "epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) \|(.* %) \|$", page, re.MULTILINE)
+    assert len(rows) == 7
+    for epsilon, factor, beliefs in rows:
+        grown = math.exp(float(epsilon))
+        assert grown <= float(factor.replace(",", "")) <= 1.01 * grown
+        for prior, text in zip((0.5, 0.1, 0.01), beliefs.split("|"), strict=True):
+            belief = 100 * prior * grown / (1 - prior + prior * grown)
+            assert 0 <= float(text.replace("%", "")) - belief < 0.1
 
 
 @pytest.mark.full
