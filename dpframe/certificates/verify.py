@@ -184,8 +184,7 @@ def refuse_test(certificate: Certificate) -> None:
 
 @with_keywords
 def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
-    """Check that a frame is what was released, or made from it by this library; return its
-    certificate.
+    """Check that a frame is a release, or was made from one here; return its certificate.
 
     The digest is a SHA-256 over index, columns, their names, kinds and values, and the certificate
     itself; beside the certificate, `attrs` must be empty. "What the digest covers" in the reference
