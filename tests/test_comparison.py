@@ -197,25 +197,28 @@ def test_the_first_page_shows_numbers_of_the_detailed_one():
     assert len(peaks) == 4 and all(f"| {peak} (" in detail for peak in peaks)
 
 
-SHOWN = {
-    "error of 1 count": "| 1e-06 | count | 1 |",
-    "error of each of 20 counts": "| 1e-06 | count | 20 |",
-    "error of 1 mean": "| 1e-06 | mean | 1 |",
-    "error of each of 20 histograms": "| 1e-06 | histogram | 20 |",
-    "time, 10,000,000 rows, 1,000 groups, caps": "| 10,000,000 | 1,000 |",
-}
+SHOWN = (
+    "| 1e-06 | count | 1 |",
+    "| 1e-06 | count | 20 |",
+    "| 1e-06 | mean | 1 |",
+    "| 1e-06 | histogram | 20 |",
+    "| 10,000,000 | 1,000 |",
+)
 
 
-@pytest.mark.parametrize("title", SHOWN)
-def test_the_page_that_compares_shows_measured_ratios(title):
-    detail = DETAIL.read_text(encoding="utf-8").split("\n### Units, with caps\n")[1]
+def test_the_page_that_compares_shows_measured_ratios():
+    detail = DETAIL.read_text(encoding="utf-8")
     text = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
-    row = next(line for line in detail.splitlines() if line.startswith(SHOWN[title]))
-    ours, *peers = row.strip("| ").split(" | ")[3:]
-    cells = [re.sub(" [LGBC]$", "", ours), *(re.search(r"\((.*)\)", cell)[1] for cell in peers)]
-    assert f"| {title} | {' | '.join(cells)} |\n" in text
+    (table,) = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    shown = [line.strip("| ").split(" | ")[1:-1] for line in table.splitlines()[2:]]
+    lines = detail.split("\n### Units, with caps\n")[1].splitlines()
+    for place, start in enumerate(SHOWN):
+        row = next(line for line in lines if line.startswith(start))
+        ours, *peers = row.strip("| ").split(" | ")[3:]
+        ratios = [re.search(r"\((.*)\)", cell)[1] for cell in peers]
+        assert [cells[place] for cells in shown] == [re.sub(" [LGBC]$", "", ours), *ratios]
     assert "In 210 comparisons" in text and "in 2, by less" in " ".join(text.split())
-    assert "- Standard errors: in 2 of 210 comparisons." in DETAIL.read_text(encoding="utf-8")
+    assert "- Standard errors: in 2 of 210 comparisons." in detail
 
 
 def test_the_page_names_machines_and_every_library():

@@ -13,7 +13,7 @@ Other work makes times too long, and "more than" may be less. It does not change
 """.splitlines()
 
 METHOD = """
-Timed is a count and a clipped sum for each of K known groups, in one release:
+Each library releases a count and a clipped sum for each of K known groups:
 
 ```python
 import numpy as np
