@@ -363,16 +363,27 @@ def test_intervals_that_the_readme_prints_are_as_wide_as_those_of_a_run():
     assert widths(readme) == {printed}
 
 
-def test_beliefs_that_the_page_of_epsilon_prints_are_bounds():
-    page = (ROOT / "docs" / "how-to" / "epsilon.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) \|(.* %) \|$", page, re.MULTILINE)
-    assert len(rows) == 7
-    for epsilon, factor, beliefs in rows:
-        grown = math.exp(float(epsilon))
-        assert grown <= float(factor.replace(",", "")) <= 1.01 * grown
-        for prior, text in zip((0.5, 0.1, 0.01), beliefs.split("|"), strict=True):
-            belief = 100 * prior * grown / (1 - prior + prior * grown)
-            assert 0 <= float(text.replace("%", "")) - belief < 0.1
+def at_most(page):
+    """Return epsilon, factor and percentages of each row of a table of bounds."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) \|(.* %) \|$", text, re.MULTILINE)
+    for epsilon, factor, percents in rows:
+        found = [float(percent.replace("%", "")) for percent in percents.split("|")]
+        yield float(epsilon), float(factor.replace(",", "")), found
+
+
+@pytest.mark.parametrize(("page", "rows"), [("how-to/epsilon.md", 7), ("start/reading.md", 5)])
+def test_tables_of_epsilon_print_bounds(page, rows):
+    table = list(at_most(page))
+    assert len(table) == rows
+    for epsilon, factor, percents in table:
+        grown = math.exp(epsilon)
+        beliefs = [100 * p * grown / (1 - p + p * grown) for p in (0.5, 0.1, 0.01)]
+        power = 100 * min(0.05 * grown, 1 - 0.95 / grown)
+        exact = beliefs if page == "how-to/epsilon.md" else [beliefs[0], power]
+        assert grown <= factor <= 1.01 * grown
+        for shown, bound in zip(percents, exact, strict=True):
+            assert bound <= shown < bound + 0.1
 
 
 @pytest.mark.full

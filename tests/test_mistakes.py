@@ -1207,7 +1207,7 @@ def test_errors_that_the_page_of_troubleshooting_shows_are_raised(tmp_path, monk
     text = page.read_text(encoding="utf-8")
     names = {}
     exec(re.search(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1], names)  # noqa: S102
-    shown = re.findall(r"^```\n((?:(?!```).*\n)+)```\n\n```text\n(.*)\n```", text, re.MULTILINE)
+    shown = re.findall(r"^```\n((?:(?!```).*\n)+)```\n\n> `(.*)`$", text, re.MULTILINE)
     assert len(shown) == 12
     for code, answer in shown:
         with pytest.raises(DPFrameError) as raised:
