@@ -174,11 +174,15 @@ def put_side_by_side(
         return None
     if any(frame.shape[1] != width or not len(frame) for frame, _ in tables):
         return None
-    if any(frame.index.names[0] != step.name for frame, _ in tables):
+    if any(step.name not in frame.index.names for frame, _ in tables):
         return None
+    level_name = str(step.name)
     try:
         parts = [
-            (pd.DataFrame(frame).droplevel(0), intervals_of(frame, one, level).droplevel(0))
+            (
+                pd.DataFrame(frame).droplevel(level_name),
+                intervals_of(frame, one, level).droplevel(level_name),
+            )
             for frame, one in tables
         ]
     except QueryError:
@@ -197,7 +201,7 @@ def put_side_by_side(
     by_row = zip(*(zip(*of_column, strict=True) for of_column in columns), strict=True)
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return SideView(
-        [str(frame.index[0][0]) for frame, _ in tables],
+        [str(frame.index.get_level_values(level_name)[0]) for frame, _ in tables],
         f"{100 * level:g} %",
         ["" if key is None else str(key) for key in shown.names],
         [str(label) for label in first.columns],

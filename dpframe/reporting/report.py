@@ -407,7 +407,7 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
         else "No other release is about these people, or all of them together are acceptable: no "
         "ledger was given for this page."
     )
-    known = bool(sources - {"discovered"})
+    known = bool(sources - {"discovered", "found"})
     noisy = any(not isinstance(one.mechanism, SelectionPart | SetPart) for one in releases)
     checks = [
         (known, "The groups were known beforehand, and not read off these data."),

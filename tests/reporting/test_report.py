@@ -309,6 +309,30 @@ def test_what_was_denoised_and_discovered_is_shown(visits):
     assert "post-processed" in page
 
 
+@pytest.mark.parametrize("form", ["frame", "index", "dict", "select"])
+def test_groups_that_were_found_are_said_to_be(visits, form):
+    facts = {"privacy_unit": "person", "max_groups": 3, "max_rows": 9}
+    visits.dp.declare(**facts)
+    found = visits.dp.discover("ward", epsilon=50, delta=1e-6)
+    keys = {
+        "frame": found,
+        "index": found.index,
+        "dict": {"ward": found.index},
+        "select": found.dp.select(keys=[found.index[0]]),
+    }[form]
+    caps = {"max_groups": 3, "max_rows_per_group": 3, "max_rows": 9}
+    known = visits.dp.count("ward", keys=keys, epsilon=1, **caps)
+    page = Page(dpf.report(known)).text
+    assert "groups, found by discover, in a release of its own" in page
+    assert "The groups were known beforehand" not in page
+    dpf.verify(known)
+    listed = visits.dp.count("ward", keys=list(found.index), epsilon=1, **caps)
+    assert "groups, written down in the call" in Page(dpf.report(listed)).text
+    found.index = [f"{key}!" for key in found.index]
+    other = visits.dp.count("ward", keys=[*found.index, "north"], epsilon=1, **caps)
+    assert other.dp.certificate.releases[0].query.by[0].source == "call"
+
+
 def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path, monkeypatch):
     visits, ledger = declared
     released = visits.dp.count(by="ward", epsilon=1)
@@ -403,7 +427,8 @@ def test_releases_of_one_table_stand_side_by_side_and_count_as_one():
     row = page.texts[page.texts.index(str(first)) :]
     found = [f"{both.loc[(year, first), 'count']:,}" for year in (2025, 2026)]
     assert [row[1], row[3]] == found
-    assert sum(text.endswith(", year 2025") for text in page.texts) == 2  # beliefs, and tests
+    # beliefs, tests, and the certificate
+    assert sum(text.endswith(", year 2025") for text in page.texts) == 3
     three = Page(dpf.report([both, tables[2025]]))
     assert "The 2 tables are" in three.text and "Table 2:" in three.text
     wide = Page(dpf.report(both.dp.unstack("year")))
