@@ -21,6 +21,19 @@ _SCALARS = frozenset({type(None), bool, int, float, str})  # quicker
 _LIKE_SCALARS = (Number, str, bytes, np.generic, datetime.date, datetime.time, datetime.timedelta)
 
 
+_FOUND: WeakValueDictionary[int, pd.Index] = WeakValueDictionary()
+
+
+def mark_found(groups: pd.Index) -> None:
+    """Remember an index of groups that were found under a guarantee."""
+    _FOUND[id(groups)] = groups
+
+
+def is_found(groups: object) -> bool:
+    """Tell whether groups are such an index."""
+    return groups is not None and _FOUND.get(id(groups)) is groups
+
+
 def mark_frame(frame: pd.DataFrame) -> None:
     """Mark a declared frame of pandas in its `attrs`.
 

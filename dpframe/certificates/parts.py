@@ -82,7 +82,8 @@ class GroupingPart(records.Record):
     source
         Where the groups were written down: in the call, by keyword when the frame was declared, or
         in a schema. Unknown groups are a leak that SP 800-226 warns of: none of these is the data.
-        Discovered: they were not known, and found under this guarantee.
+        Discovered: they were not known, and found under this guarantee. Found: so they were, under
+        the guarantee of an earlier release, which is counted by itself.
     rest
         The group that also holds all rows with none of the other keys, missing ones too; null: such
         rows were left out.
@@ -90,7 +91,7 @@ class GroupingPart(records.Record):
 
     column: str
     groups: records.AtLeastNone
-    source: Annotated[str, records.OneOf(["call", "declared", "schema", "discovered"])]
+    source: Annotated[str, records.OneOf(["call", "declared", "schema", "discovered", "found"])]
     rest: str | None
 
     def __post_init__(self) -> None:

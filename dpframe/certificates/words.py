@@ -12,6 +12,7 @@ SOURCES = {
     "declared": "declared by keyword",
     "schema": "declared in a schema",
     "discovered": "found under this guarantee",
+    "found": "found by discover, in a release of its own",
 }
 """Where groups were written down, in words."""
 

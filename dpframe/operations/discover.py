@@ -26,6 +26,7 @@ from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.record import certificate_for, outlook, record_of_discovery
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.threshold import LabelThreshold
+from dpframe.provenance import mark_found
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.tasks import LabelAxis
 
@@ -164,6 +165,7 @@ def _certify_labels(
     )
     query = replace(record.query, by=by, cells=len(released))
     attach(released, certificate_for(replace(record, query=query)))
+    mark_found(released.index)
     return released
 
 

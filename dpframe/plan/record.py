@@ -8,13 +8,17 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, TypedDict, cast
 
+import pandas as pd
+
 from dpframe.certificates import column_parts, parts
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.column_parts import packed_loadings
 from dpframe.certificates.digest import NOTHING
 from dpframe.certificates.json_records import pack
+from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
+from dpframe.errors import CertificateError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.plan.columns import OutputColumn
@@ -30,6 +34,7 @@ from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.privacy.threshold import ROUND_PARTS
+from dpframe.provenance import is_found
 from dpframe.queries.grid import Ticks
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
@@ -277,7 +282,21 @@ def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
     made = label in query.binned or any(axis.column == label for axis in query.bin_axes)
     given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
-    return "call" if made or given else declaration.column(label).source
+    if given and not made:
+        own = query.keys[label] if isinstance(query.keys, Mapping) else query.keys
+        return "found" if _were_found(own) else "call"
+    return "call" if made else declaration.column(label).source
+
+
+def _were_found(keys: object) -> bool:
+    """Whether `discover` found groups: they are its release, or the index of that."""
+    if not isinstance(keys, pd.DataFrame) or ATTRIBUTE not in keys.attrs:
+        return is_found(keys)
+    try:
+        release = verify(keys).releases[0]
+    except CertificateError:
+        return False
+    return isinstance(release.mechanism, parts.ThresholdPart | parts.SetPart)
 
 
 def _text(where: Condition | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What a report shows of two released tables side by side, and of the changes between them."""
+"""What a report shows of released tables side by side, and of the changes between two of them."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,9 @@ import pandas as pd
 
 from dpframe.accuracy.change import change_of
 from dpframe.accuracy.intervals import intervals_of
+from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
+from dpframe.certificates.steps import ConcatStep
 from dpframe.certificates.verify import certificate_of
 from dpframe.errors import QueryError
 from dpframe.reporting.tables import MOST_ROWS, CellView, cells_of, number_text
@@ -122,6 +124,89 @@ def compare_tables(
         [str(label) for label in now.columns[: len(parts)]],
         [*zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)],
         len(index) - len(shown),
+    )
+
+
+@dataclass(frozen=True)
+class SideView:
+    """Releases of one table side by side.
+
+    Parameters
+    ----------
+    releases
+        What they are called.
+    level
+        Of which level intervals are.
+    keys, columns
+        Names of the labels of rows, and of the columns.
+    rows
+        Labels of each row, and for each column a cell of each release.
+    hidden
+        How many rows are not shown.
+    """
+
+    releases: Sequence[str]
+    level: str
+    keys: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], Sequence[Sequence[CellView]]]]
+    hidden: int
+
+
+def put_side_by_side(
+    carried: Certificate, tables: Sequence[tuple[pd.DataFrame, Certificate]], level: float
+) -> SideView | None:
+    """Gather releases that were put together by key, on one scale; `None` if they are not alike.
+
+    Parameters
+    ----------
+    carried
+        The certificate of the whole table.
+    tables
+        Each release with its certificate.
+    level
+        Confidence level of intervals.
+    """
+    step = next((one for one in carried.steps if isinstance(one, ConcatStep)), None)
+    first = tables[0][0]
+    width = len(tables[0][1].columns)
+    if step is None or step.keys is None or first.index.nlevels == 1:
+        return None
+    if any(frame.shape[1] != width or not len(frame) for frame, _ in tables):
+        return None
+    if any(step.name not in frame.index.names for frame, _ in tables):
+        return None
+    level_name = str(step.name)
+    try:
+        parts = [
+            (
+                pd.DataFrame(frame).droplevel(level_name),
+                intervals_of(frame, one, level).droplevel(level_name),
+            )
+            for frame, one in tables
+        ]
+    except QueryError:
+        return None
+    index = parts[0][0].index
+    for frame, _ in parts[1:]:
+        index = index.append(frame.index.difference(index, sort=False))
+    shown = index[: MOST_ROWS // len(parts)]
+    columns = []
+    for place, part in enumerate(tables[0][1].columns):
+        pairs = [_column(*one, place, shown) for one in parts]
+        values = pd.concat([value for value, _ in pairs], ignore_index=True)
+        ends = pd.concat([end for _, end in pairs], ignore_index=True)
+        cells, size = cells_of(values, ends, part.origin, None), len(shown)
+        columns.append([cells[at : at + size] for at in range(0, len(cells), size)])
+    by_row = zip(*(zip(*of_column, strict=True) for of_column in columns), strict=True)
+    labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
+    return SideView(
+        [str(frame.index.get_level_values(level_name)[0]) for frame, _ in tables],
+        f"{100 * level:g} %",
+        ["" if key is None else str(key) for key in shown.names],
+        [str(label) for label in first.columns],
+        [*zip(zip(*labels, strict=True), by_row, strict=True)],
+        len(index) - size,
     )
 
 

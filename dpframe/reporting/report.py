@@ -6,6 +6,7 @@ The page is a single file of HTML. It needs no network and no script, in no brow
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from importlib import resources
 from itertools import accumulate, pairwise
 from os import PathLike
@@ -16,20 +17,21 @@ import pandas as pd
 
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
-from dpframe.certificates import words
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
-from dpframe.certificates.parts import SelectionPart, SetPart
+from dpframe.certificates.parts import LossPart, SelectionPart, SetPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
-from dpframe.html import unit_words
+from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.calibration import gaussian_epsilon
 from dpframe.privacy.interpretation import Guarantee
-from dpframe.reporting.changes import ChangeView, compare_tables
-from dpframe.reporting.tables import TableView, tables_of
+from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
+from dpframe.reporting.tables import TableView, releases_of, tables_of
 
+_USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)
 _FALSE_POSITIVES = (0.01, 0.05, 0.1)
 _MOST_ENTRIES = 50
@@ -137,6 +139,7 @@ def report(
     page: str = template.render(
         title=title,
         tables=tables,
+        published=[_published(*one, own, level) for one, own in zip(named, views, strict=True)],
         changes=_changes(named, views, level) if changes else [],
         sound=sound,
         test=TEST if any(table.release.testing for table in tables) else "",
@@ -159,6 +162,34 @@ def report(
             stacklevel=3,  # past the wrapper of its keywords
         )
     return page
+
+
+@dataclass(frozen=True)
+class _Published:
+    """A frame that is published: what it is called, its releases, perhaps side by side."""
+
+    name: str
+    views: Sequence[TableView]
+    side: SideView | None
+
+    @property
+    def alike(self) -> bool:
+        """Whether the same was declared about all of its releases."""
+        return all(view.facts == self.views[0].facts for view in self.views)
+
+
+def _published(
+    name: str | None, frame: pd.DataFrame, views: Sequence[TableView], level: float
+) -> _Published:
+    """Gather what is shown of a frame."""
+    if len(views) == 1:
+        return _Published(views[0].name, views, None)
+    asked = (view.release.query for view in views)
+    called = name or ", ".join(dict.fromkeys(one.name or one.words for one in asked))
+    if not views[0].stamp.sound or any(view.has_percent for view in views):
+        return _Published(called, views, None)
+    tables = releases_of(frame, views[0].carried)
+    return _Published(called, views, put_side_by_side(views[0].carried, tables, level))
 
 
 def _name_frames(released: object) -> list[tuple[str | None, pd.DataFrame]]:
@@ -254,13 +285,32 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
     for of_release in releases.values():
         first = of_release[0].release
         names = ", ".join(dict.fromkeys(table.name for table in of_release))
-        rows.append(_row(names, words.loss_lines(first.privacy_loss), _guarantee(first)))
+        rows.append(_row(names, _promise(first.privacy_loss), _guarantee(first)))
     if status is not None:
         budget = status.budget
         promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private"
         name = "everything charged to the ledger, now and later"
         rows.append(_row(name, [promise], Guarantee(float(budget.epsilon), float(budget.delta))))
     return rows
+
+
+def _promise(loss: LossPart) -> list[str]:
+    """Say what is promised: an epsilon and a delta, of Gaussian noise those at a usual delta."""
+    epsilon, delta = loss.epsilon, loss.delta
+    found = []
+    if epsilon is None or delta is None:
+        delta = _USUAL_DELTA
+        epsilon = gaussian_epsilon(delta, loss.mu)
+        delta += loss.extra_delta
+        found = ["Gaussian noise: each delta has an epsilon of its own"]
+    joint = ["shared by all queries released together"] * loss.joint
+    return [f"({_most(epsilon)}, {_most(delta)})-differentially private", *found, *joint]
+
+
+def _most(amount: float) -> str:
+    """Show an amount with four digits, rounded up."""
+    shown = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(float(amount)))
+    return f"{float(shown):g}"
 
 
 def _guarantee(release: Release) -> Guarantee:
@@ -309,7 +359,11 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
         for row in latest
     ]
     return {
-        "lines": str(status).split("\n")[:3],
+        "lines": [
+            status.words.split("\n")[0],
+            f"Spent {status.used:.1%} of the budget",
+            f"Left {status.left if status.moved_to else _left(status)}",
+        ],
         "used": f"{status.used:.1%}",
         "number": len(parts),
         "points": "" if status.chain else _steps(list(accumulate(parts, initial=0.0))),
@@ -319,6 +373,10 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
         "entries": entries,
         "hidden": len(parts) - len(entries),
     }
+
+
+def _left(status: BudgetStatus) -> str:
+    return f"{floor(100 * status.remaining_share)} % of the budget"
 
 
 def _steps(used: Sequence[float]) -> str:
@@ -353,7 +411,7 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
         else "No other release is about these people, or all of them together are acceptable: no "
         "ledger was given for this page."
     )
-    known = bool(sources - {"discovered"})
+    known = bool(sources - {"discovered", "found"})
     noisy = any(not isinstance(one.mechanism, SelectionPart | SetPart) for one in releases)
     checks = [
         (known, "The groups were known beforehand, and not read off these data."),

@@ -414,6 +414,11 @@ class TableView:
         return any(map(_sampled, (*self.release.steps, *self.carried.steps)))
 
     @property
+    def has_percent(self) -> bool:
+        """Whether percentages are shown beside the numbers."""
+        return any(column.percent for column in self.columns)
+
+    @property
     def has_drowned(self) -> bool:
         """Whether a number is marked."""
         return any(cell.drowned for row in self.rows for cell in row.cells)
@@ -443,16 +448,25 @@ def tables_of(
         If it carries no certificate that can be read.
     """
     carried = certificate_of(released)
-    names = [name or part.query.name or part.query.words for part in carried.releases]
+    names = _names(name, carried)
     try:
         verify(released, ledger=ledger)
     except CertificateError as error:
         return _views(names, carried, Stamp(False, str(error)))
     kept = "" if ledger is None else f", and ledger {ledger.ledger_id} was charged for it"
     stamp = Stamp(True, f"{carried.state}: the numbers are those of the certificate{kept}.")
-    tables = _releases(*in_rows(released, carried))
+    tables = releases_of(released, carried)
     views = zip(_views(names, carried, stamp), tables, strict=True)
     return [_fill_view(view, *table, level, shares) for view, table in views]
+
+
+def _names(name: str | None, carried: Certificate) -> list[str]:
+    """Say what releases are called, with their keys where they were put into one table by key."""
+    names = [name or part.query.name or part.query.words for part in carried.releases]
+    step = next((one for one in carried.steps if isinstance(one, steps.ConcatStep)), None)
+    if step is None or step.keys is None or len(step.keys) != len(names):
+        return names
+    return [f"{own}, {step.name} {key}" for own, key in zip(names, step.keys, strict=True)]
 
 
 def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:
@@ -461,10 +475,11 @@ def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[Tab
     return [TableView(name, part, carried, stamp) for name, part in parts]
 
 
-def _releases(
+def releases_of(
     released: pd.DataFrame, carried: Certificate
 ) -> list[tuple[pd.DataFrame, Certificate]]:
     """Take a table of several releases apart; what was done with all is said of each."""
+    released, carried = in_rows(released, carried)
     tables = []
     for one in carried.releases:
         alone, taken = replace(one, rows=None, steps=()), one.steps + carried.steps

@@ -21,6 +21,7 @@ from dpframe.errors import (
     DPFrameWarning,
     QueryError,
 )
+from dpframe.privacy.calibration import gaussian_epsilon
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.reporting import tables as report_tables
 
@@ -308,6 +309,30 @@ def test_what_was_denoised_and_discovered_is_shown(visits):
     assert "post-processed" in page
 
 
+@pytest.mark.parametrize("form", ["frame", "index", "dict", "select"])
+def test_groups_that_were_found_are_said_to_be(visits, form):
+    facts = {"privacy_unit": "person", "max_groups": 3, "max_rows": 9}
+    visits.dp.declare(**facts)
+    found = visits.dp.discover("ward", epsilon=50, delta=1e-6)
+    keys = {
+        "frame": found,
+        "index": found.index,
+        "dict": {"ward": found.index},
+        "select": found.dp.select(keys=[found.index[0]]),
+    }[form]
+    caps = {"max_groups": 3, "max_rows_per_group": 3, "max_rows": 9}
+    known = visits.dp.count("ward", keys=keys, epsilon=1, **caps)
+    page = Page(dpf.report(known)).text
+    assert "groups, found by discover, in a release of its own" in page
+    assert "The groups were known beforehand" not in page
+    dpf.verify(known)
+    listed = visits.dp.count("ward", keys=list(found.index), epsilon=1, **caps)
+    assert "groups, written down in the call" in Page(dpf.report(listed)).text
+    found.index = [f"{key}!" for key in found.index]
+    other = visits.dp.count("ward", keys=[*found.index, "north"], epsilon=1, **caps)
+    assert other.dp.certificate.releases[0].query.by[0].source == "call"
+
+
 def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path, monkeypatch):
     visits, ledger = declared
     released = visits.dp.count(by="ward", epsilon=1)
@@ -380,11 +405,56 @@ def test_each_of_several_releases_is_shown_with_its_promise():
     tables = {year: publishing.released("one key") for year in (2025, 2026)}
     both = dpf.concat(tables, name="year").dp.round(-1)
     page = dpf.report(both)
-    assert page.count("2 tables in one by year") >= 2
+    assert page.count("2 tables in one by year") == 1  # the same is said of both
     assert all(f"{number:,}" in page for number in both["count"])
     spoiled = both + 0.5
     spoiled.attrs = both.attrs
     assert "is not what its certificate was given for" in dpf.report(spoiled)
+
+
+def test_releases_of_one_table_stand_side_by_side_and_count_as_one():
+    tables = {year: publishing.released("one key") for year in (2025, 2026)}
+    both = dpf.concat(tables, name="year")
+    page = Page(dpf.report(both))
+    assert "The table is what the certificate says" in page.text
+    assert "It holds 2 releases" in page.text and "Table 1" not in page.text
+    assert page.text.count("By declaration") == 1
+    bars = both.dp.interval()
+    for key in both.index:
+        low, high = (int(bars.loc[key, f"count_{end}"]) for end in ("low", "high"))
+        assert f"{both.loc[key, 'count']:,}" in page.texts and f"{low:,} to {high:,}" in page.texts
+    first, *_ = tables[2025].index
+    row = page.texts[page.texts.index(str(first)) :]
+    found = [f"{both.loc[(year, first), 'count']:,}" for year in (2025, 2026)]
+    assert [row[1], row[3]] == found
+    # beliefs, tests, and the certificate
+    assert sum(text.endswith(", year 2025") for text in page.texts) == 3
+    three = Page(dpf.report([both, tables[2025]]))
+    assert "The 2 tables are" in three.text and "Table 2:" in three.text
+    wide = Page(dpf.report(both.dp.unstack("year")))
+    assert "It holds 2 releases" in wide.text and wide.text.count("By declaration") == 1
+
+
+def test_releases_that_differ_stand_below_each_other(visits):
+    facts = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    north = visits.dp.count("ward", keys=["north"], **facts)
+    other = visits.dp.count("ward", keys=[TURNED], where="stay > 1", **facts)
+    page = Page(dpf.report(dpf.concat([north, other])))
+    assert "The table is what" in page.text and page.text.count("By declaration") == 2
+    keyed = Page(dpf.report(dpf.concat([north, other], keys=["all", "long"], name="stays")))
+    assert "not there" in keyed.text and keyed.text.count("By declaration") == 2
+
+
+def test_what_is_promised_is_an_epsilon_and_a_delta(declared):
+    visits, ledger = declared
+    plain = visits.dp.count(by="ward", mu=0.318072)
+    pure = visits.dp.count(by="ward", epsilon=0.5)
+    page = Page(dpf.report([plain, pure], ledger=ledger))
+    shown = [text for text in page.texts if "-differentially private" in text]
+    amounts = [float(text[1:].partition(",")[0]) for text in shown]
+    exact = gaussian_epsilon(1e-6, 0.318072)
+    assert exact <= amounts[0] < exact * 1.001 and amounts[1:] == [0.5, 8]
+    assert "mu=" not in page.text
 
 
 def test_quantiles_that_were_read_off_are_shown_once_with_their_own_intervals():
