@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, Unpack, cast, overload
 import pandas as pd
 
 from dpframe.accessors.showing import (
+    accessor_html,
     accessor_text,
     names_on_offer,
     no_such_item,
@@ -142,6 +143,10 @@ class PrivateAccessor:
     def __repr__(self) -> str:
         """Show what is declared, left and possible; no row is looked at, and no file read."""
         return accessor_text(self._frame, (name for name in dir(self) if name[0] != "_"))
+
+    def _repr_html_(self) -> str:
+        """Show the same in a notebook."""
+        return accessor_html(self._frame, (name for name in dir(self) if name[0] != "_"))
 
     def declare(self, schema: object = None, **facts: Unpack[DeclareOptions]) -> Self:
         """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""

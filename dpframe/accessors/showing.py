@@ -37,6 +37,7 @@ from dpframe.certificates.verify import ATTRIBUTE, certificate_of
 from dpframe.declaration.facts import declaration_text, is_of_another_test, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CallError, CertificateError, DeclarationError, NoSuchNameError, quote
+from dpframe.html import declaration_html, pairs, section, title_html
 from dpframe.provenance import is_private
 
 Standing: TypeAlias = Literal[
@@ -258,12 +259,36 @@ def accessor_text(frame: Frame, names: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
+def accessor_html(frame: Frame, names: Iterable[str]) -> str:
+    """Show the same as tables, for a notebook.
+
+    Parameters
+    ----------
+    frame, names
+        As in `accessor_text`.
+    """
+    standing, possible = _standing(frame), " ".join(f".{name}" for name in sorted(names))
+    rows: list[tuple[str, object]] = [("possible", possible)] if possible else []
+    if standing == "released":
+        rows.insert(0, ("release", [line.strip() for line in _of_released(frame)]))
+    left = _budget_lines(frame)
+    rows = [*([("budget now", left)] if left else []), *rows]
+    declaration = kept_declaration(frame) if standing == "declared" else None
+    facts = "" if declaration is None else declaration_html(declaration)
+    return section(title_html(f".dp of {_HEADINGS[standing].rstrip(':')}"), facts, pairs(rows))
+
+
 def _of_declared(frame: Frame) -> list[str]:
-    """Show a declaration and its budget as it was last seen: no file is read."""
+    """Show a declaration and its budget."""
+    text = declaration_text(kept_declaration(frame), _MOST_COLUMNS)
+    return [text, *(f"  {line}" for line in _budget_lines(frame))]
+
+
+def _budget_lines(frame: Frame) -> list[str]:
+    """Show a budget as it was last seen: no file is read."""
     declaration = kept_declaration(frame)
     ledger = None if declaration is None else declaration.ledger
-    left = [] if ledger is None else ledger.last_status().words.splitlines()[1:]
-    return [declaration_text(declaration, _MOST_COLUMNS), *(f"  {line}" for line in left)]
+    return [] if ledger is None else ledger.last_status().words.splitlines()[1:]
 
 
 def _of_released(frame: pd.DataFrame) -> list[str]:

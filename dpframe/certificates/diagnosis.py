@@ -1,6 +1,9 @@
-"""Frames of exact, private numbers: marked, so that nothing here takes one for a release."""
+"""Frames that are shown in a way of their own: previews, suggestions and marked diagnoses."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+import shutil
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pandas as pd
@@ -51,16 +54,98 @@ _HEADING = "Not for publication: exact numbers of the private frame, without noi
 _CHARGED = "Nothing was charged."
 
 
-class Diagnosis(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
+_MOST_COLUMNS = 40  # that are shown
+_TABLE = "table"  # the level of previews that names tables by their columns
+_PLAIN = 1e-4, 1e15  # numbers between these are shown without an exponent
+
+
+class ShownFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
+    """A frame that shows all its columns, below each other where a terminal is too narrow.
+
+    Numbers are rounded, and names of tables are words, where it is shown and not in the frame.
+    """
+
+    digits_shown = 6
+
+    @property
+    def _constructor(self) -> Callable[..., "ShownFrame"]:
+        return type(self)
+
+    def as_shown(self) -> pd.DataFrame:
+        """Return what is shown of it."""
+        shown = pd.DataFrame(self)
+        if not isinstance(self.columns, pd.MultiIndex):
+            shown.columns = pd.Index(map(_in_words, self.columns), name=self.columns.name)
+        if isinstance(self.index, pd.MultiIndex) and _TABLE in self.index.names:
+            names = self.index.names
+            levels = [self.index.get_level_values(at) for at in range(len(names))]
+            pairs = zip(names, levels, strict=True)
+            told = [[*map(_by, one)] if name == _TABLE else one for name, one in pairs]
+            shown.index = pd.MultiIndex.from_arrays(told, names=names)
+        return shown
+
+    def _options(self) -> AbstractContextManager[None]:
+        wide = max(shutil.get_terminal_size((100, 24)).columns, 80)
+        columns = "display.max_columns", _MOST_COLUMNS, "display.width", wide
+        return pd.option_context(*columns, "display.float_format", self._number)
+
+    def _number(self, value: float) -> str:
+        return plain_number(value, self.digits_shown)
+
+    def __repr__(self) -> str:
+        """Show all columns."""
+        with self._options():
+            return repr(self.as_shown())
+
+    def _repr_html_(self) -> str | None:
+        """Show all columns in a notebook, where a wide table scrolls."""
+        with self._options():
+            table = self.as_shown()._repr_html_()  # type: ignore[operator, unused-ignore]
+        return None if table is None else f'<div style="overflow-x: auto;">{table}</div>'
+
+
+def plain_number(value: float, digits: int) -> str:
+    """Show a number with so many digits, without an exponent unless it is tiny or enormous.
+
+    Examples
+    --------
+    >>> [plain_number(one, 4) for one in (822.0807, 1048576.0, 0.1065834, 3.0, 1e-06)]
+    ['822.1', '1048576', '0.1066', '3', '1e-06']
+    """
+    size = abs(value)
+    if not _PLAIN[0] <= size < _PLAIN[1]:
+        return f"{value:.{digits}g}"
+    shown = f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 0)}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def _by(columns: object) -> str:
+    """Name a table by its columns."""
+    return visible(", ".join(map(str, columns)) if isinstance(columns, tuple) else str(columns))
+
+
+def _in_words(label: Hashable) -> Hashable:
+    """Say which output of which table and query a label is of; others are as they are.
+
+    Examples
+    --------
+    >>> _in_words(("trips", ("zone", "hour"), "count")), _in_words(("trips", "count"))
+    ('trips: count by zone, hour', 'trips: count')
+    """
+    if not isinstance(label, tuple):
+        return label
+    *above, name = label
+    query = "".join(f"{one}: " for one in above if not isinstance(one, tuple))
+    by = "".join(f" by {_by(one)}" for one in above if isinstance(one, tuple) and one)
+    return visible(f"{query}{name}{by}")
+
+
+class Diagnosis(ShownFrame):
     """A frame of exact, private numbers, for the eyes of the curator alone.
 
     It says so wherever it is shown, in `attrs`, and so do most frames that pandas makes of it:
     all but those that are built anew.
     """
-
-    @property
-    def _constructor(self) -> Callable[..., "Diagnosis"]:
-        return Diagnosis
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> "Diagnosis":
@@ -75,5 +160,5 @@ class Diagnosis(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas ma
 
     def _repr_html_(self) -> str | None:
         """Show the frame under a heading in a notebook."""
-        table = super()._repr_html_()  # type: ignore[misc, unused-ignore]  # not in its stubs
+        table = super()._repr_html_()
         return None if table is None else f"<p><b>{_HEADING}</b> {_CHARGED}</p>{table}"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
+from dpframe.certificates.diagnosis import ShownFrame
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import check_part_held, check_queries, declaration_of
@@ -240,8 +241,10 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     if limits is None:
         operation = plan_operation(frame, declaration, queries, Spend.among(options), mechanism)
         if not isinstance(operation, PlannedTables):
-            return operation.preview()
-        return _compare_mechanisms(operation.plan, show) if compare else operation.preview(cell)
+            return ShownFrame(operation.preview())
+        if compare:
+            return ShownFrame(_compare_mechanisms(operation.plan, show))
+        return ShownFrame(operation.preview(cell))
     measure = "std_error" if half_width is None else "half_width_95"
     engine, asked = check_queries(frame, queries)
     excess = _excess(limits, measure, show)
@@ -249,7 +252,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     plans = least_plans(declaration, asked, excess, mechanism, mass)
     check_tables(engine, frame, plans[0])
     check_part_held(engine, frame, declaration)
-    return _table_of_needed(plans, declaration, measure, show)
+    return ShownFrame(_table_of_needed(plans, declaration, measure, show))
 
 
 def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:

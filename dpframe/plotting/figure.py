@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.plotting import look
-from dpframe.plotting.look import INK, PALETTE, PLAIN, Look, inches
+from dpframe.plotting.look import INK, PALETTE, PLAIN, Look, inches, wrap
 from dpframe.plotting.positions import NUMBERS, Places, Scale, shorten_label
 
 _CROWDED = 40
@@ -98,6 +98,7 @@ def draw_fields(axes: Any, series: list[Series], name: str) -> None:
             text = f"{value:.2g}" if np.isfinite(value) else ""
             about = {"ha": "center", "va": "center", "fontsize": "small"}
             axes.text(column, row, text, color=INK if light else "w", **about)
+    name = wrap(name, inches(axes.yaxis))
     axes.figure.colorbar(shades, ax=axes).set_label(name, **PLAIN)
     rows = range(len(series)) if series[1:] else []
     axes.set_yticks(rows, [series[row].label for row in rows], **PLAIN)
@@ -230,6 +231,7 @@ def _alone(values: np.ndarray) -> np.ndarray:
 
 _MOST_LABELS = 40
 _MOST_TURNED = 24  # characters of labels that are turned
+_LABELS, _PER_CHARACTER, _FEWEST = 0.45, 0.085, 9  # of the width; inches; characters
 _MOST_NUMBERS = 6  # beside each other
 _PER_INCH = 15  # characters of labels beside each other
 _PER_LABEL = 0.12  # inches between labels that are turned
@@ -337,7 +339,8 @@ def draw_figure(figure: Figure) -> Any:
         first, last = place % wide == 0, place >= len(panels) - wide
         _name_axes(panel, one, first=first or not own, last=last or not own)
     if own and panels[0].title and not panels[0].across:
-        axes[0].figure.supylabel(panels[0].name, **PLAIN)
+        whole = axes[0].figure
+        whole.supylabel(wrap(panels[0].name, whole.get_figheight()), **PLAIN)
     if figure.legend:
         _add_legends(panels, axes, own=own)
     look.add_title(axes, figure.title, own=own)
@@ -439,6 +442,9 @@ def _label_places(axis: Any, labels: list[str], room: float, *, across: bool) ->
     turned = not across and is_crowded(some, room)
     if turned:
         some = [shorten_label(label, _MOST_TURNED) for label in some]
+    if across:
+        most = int(_LABELS * axis.axes.figure.get_figwidth() / _PER_CHARACTER)
+        some = [shorten_label(label, max(most, _FEWEST)) for label in some]
     axis.set_ticks(list(places), some, rotation=90 if turned else 0, **PLAIN)
 
 
@@ -450,13 +456,22 @@ def _name_axes(panel: Panel, axes: Any, *, first: bool, last: bool) -> None:
     key = panel.places.scale.with_unit(key)
     name = "" if panel.title and not panel.across else panel.name
     name = panel.legend if panel.kind == "heatmap" else name  # of its rows
+    below, beside = (name, key) if panel.across else (key, name)
     if last:
-        axes.set_xlabel(name if panel.across else key, **PLAIN)
+        labels = axes.get_yticklabels() if panel.across else []
+        axes.set_xlabel(wrap(below, inches(axes.xaxis) - _longest(labels)), **PLAIN)
     if first or not panel.across:
-        axes.set_ylabel(key if panel.across else name, **PLAIN)
+        labels = [label for label in axes.get_xticklabels() if label.get_rotation()]
+        axes.set_ylabel(wrap(beside, inches(axes.yaxis) - _longest(labels)), **PLAIN)
     if panel.title:
-        axes.set_title(panel.title, fontsize="small", **PLAIN)
+        title = look.wrap_small(panel.title, inches(axes.xaxis))
+        axes.set_title(title, fontsize="small", **PLAIN)
         axes.tick_params(labelsize="small")
+
+
+def _longest(labels: list[Any]) -> float:
+    """Return how many inches labels take, by which the axes will be smaller."""
+    return _PER_CHARACTER * max((len(label.get_text()) for label in labels), default=0)
 
 
 def _add_legends(panels: list[Panel], axes: Any, *, own: bool) -> None:

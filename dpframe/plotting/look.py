@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,27 @@ def inches(axis: Any) -> float:
     return float((box.width if axis.axis_name == "x" else box.height) / axis.axes.figure.dpi)
 
 
+_PER_INCH = 12  # characters of a name of an axis
+_SMALLER, _LARGER = 15, 10  # of a caption, and of a title
+_NARROW = 4.0  # inches that the caption of given axes may take
+
+
+def wrap(words: str, room: float, per_inch: int = _PER_INCH) -> str:
+    """Write in several lines what has no room in one of so many inches.
+
+    Examples
+    --------
+    >>> wrap("95% error bars: noise only, not sampling", 2).splitlines()
+    ['95% error bars: noise', 'only, not sampling']
+    """
+    return fill(words, max(int(per_inch * room), per_inch))
+
+
+def wrap_small(words: str, room: float) -> str:
+    """Write in several lines, in small letters; lines that are there stay."""
+    return "\n".join(wrap(line, room, _SMALLER) for line in words.split("\n"))
+
+
 def tune(axis: Any, **parameters: Any) -> None:
     """Set parameters of the ticks of numbers, where matplotlib chooses these."""
     from matplotlib.ticker import MaxNLocator  # optional, and slow to import
@@ -205,11 +227,13 @@ def add_title(panels: Any, title: str | None, *, own: bool) -> None:
     if title is None:
         return
     if own:
-        panels[0].figure.suptitle(title, **PLAIN)
+        figure = panels[0].figure
+        figure.suptitle(wrap(title, figure.get_figwidth(), _LARGER), **PLAIN)
         return
     legend = panels[0].get_legend()
     above = 0.0 if legend is None else legend.get_window_extent().height
     pad = 6 + above * 72 / panels[0].figure.dpi
+    title = wrap(title, inches(panels[0].xaxis), _LARGER)
     panels[0].set_title(title, pad=pad, **PLAIN)
 
 
@@ -217,9 +241,10 @@ def add_caption(panels: Any, caption: str, *, own: bool) -> None:
     """Write below what the marks mean, and what they leave out."""
     figure = panels[0].figure
     if own:
-        figure.supxlabel(caption, gid=CAPTION, **_QUIET)
+        figure.supxlabel(wrap_small(caption, figure.get_figwidth()), gid=CAPTION, **_QUIET)
         return
     axes = panels[-1]
+    caption = wrap_small(caption, max(inches(axes.xaxis), _NARROW))
     for other in [other for other in axes.texts if other.get_gid() == CAPTION]:
         other.remove()  # that of what was drawn on the same axes before
     below = {"xycoords": axes.xaxis.label, "textcoords": "offset points"}

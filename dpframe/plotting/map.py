@@ -13,7 +13,7 @@ from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.plotting.cells import Drawn, gather, locate
-from dpframe.plotting.look import PLAIN, given_panels, pyplot
+from dpframe.plotting.look import PLAIN, add_caption, given_panels, inches, pyplot, wrap
 from dpframe.plotting.positions import Scale, text
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
@@ -34,6 +34,8 @@ def plot_map(
     denoised: bool | None = None,
 ) -> Any:
     """Draw released values at their places, in color, over the edges that join them.
+
+    What is written below says how large the noise is, and that it is the noise alone.
 
     Colors of counts and sums are linear in the value v while `|v| <= t`, and linear in
     `sign(v) log10(|v|)` beyond, where t is half the median width of the 95% intervals: one busy
@@ -107,7 +109,16 @@ def plot_map(
             axes.set_title(text(released.columns[place]), **PLAIN)
     name = text(released.columns[raw if several else places[0]])
     _add_bar(panels, nodes, drawn.scale, drawn.scale.with_unit(name), _ticks(norm))
+    add_caption(panels, _caption(drawn, testing=release.testing), own=ax is None)
     return panels if several else panels[0]
+
+
+def _caption(drawn: Drawn, *, testing: bool) -> str:
+    """Say how far the noise typically reaches, and what else it leaves out."""
+    half = float((drawn.parts["high"] - drawn.parts["low"]).median()) / 2
+    unit = " days" if drawn.scale.points else f" {drawn.scale.unit}" * bool(drawn.scale.unit)
+    test = "TEST, not private; " * testing
+    return f"{test}{100 * _LEVEL:g}% intervals of about \u00b1{half:.3g}{unit}: {drawn.caption}"
 
 
 def _positions(
@@ -193,7 +204,7 @@ def _add_bar(panels: np.ndarray, nodes: Any, scale: Scale, name: str, ticks: Any
     """Put a bar of colors beside the panels, with the ticks of what it stands for."""
     options = {} if scale.points else {"format": "%g", "ticks": ticks}
     bar = panels[0].figure.colorbar(nodes, ax=list(panels), shrink=0.8, **options)
-    bar.set_label(name, **PLAIN)
+    bar.set_label(wrap(name, inches(bar.ax.yaxis)), **PLAIN)
     scale.dress(bar.ax.yaxis)
 
 

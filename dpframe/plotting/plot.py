@@ -15,13 +15,23 @@ from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.plotting import cells, positions
 from dpframe.plotting.figure import Figure, Panel, Series, draw_figure, is_crowded
-from dpframe.plotting.look import PLAIN, check_figsize, given_panels, listed_axes, looks, pyplot
+from dpframe.plotting.look import (
+    PLAIN,
+    check_figsize,
+    given_panels,
+    inches,
+    listed_axes,
+    looks,
+    pyplot,
+    wrap,
+)
 from dpframe.steps.concat import concat
 from dpframe.steps.suggest_caps import best, best_suggestion
 
 _RELEASE = "release"  # the level of the names of several
 _LEAST = 1e-9
 _FAINT = 0.15
+_MOST_DECADES = 8  # that are named along an axis
 _LINES = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
 
 
@@ -53,8 +63,9 @@ def draw_errors(
         _draw_bounds(axes, released, found)
     else:
         _draw_caps(axes, released, name, found)
-    axes.set_ylabel("predicted mean absolute error of a group")
-    axes.set_title(title or best_suggestion(released)[-1].query, fontsize="medium", **PLAIN)
+    axes.set_ylabel(wrap("predicted mean absolute error of a group", inches(axes.yaxis)))
+    above = wrap(title or best_suggestion(released)[-1].query, inches(axes.xaxis))
+    axes.set_title(above, fontsize="medium", **PLAIN)
     axes.legend(loc="best")
     return axes
 
@@ -82,10 +93,24 @@ def _draw_bounds(axes: Any, released: pd.DataFrame, found: tuple[float, float]) 
         errors = errors[np.isfinite(errors) & np.isfinite(errors.index)]
         axes.plot(errors.index, errors, color=color, label=label)
         axes.plot([bound], [errors[bound]], "o", color=color, label=f"best: {bound:g}")
-    sizes = np.abs(bins.left[1:])
-    axes.set_xscale("symlog", linthresh=float(sizes[sizes > 0].min()))
+    edges = bins.left[1:].to_numpy(np.float64)
+    if len(edges) < 3 or not np.allclose(np.diff(edges), edges[1] - edges[0]):  # noqa: PLR2004
+        least = float(np.abs(edges[edges != 0]).min())
+        axes.set_xscale("symlog", linthresh=least)
+        axes.set_xticks(_decades(edges, least))
     axes.set_yscale("log")
     axes.set_xlabel(str(released.index.name), **PLAIN)
+
+
+def _decades(ends: np.ndarray, least: float) -> list[float]:
+    """Return some powers of ten between ends, on both sides of 0, which stands alone."""
+    first, last = np.log10([least, np.abs(ends).max()])
+    sides = [side for side in (-1, 1) if (side * ends > 0).any()]
+    powers = np.arange(np.ceil(first + 0.5), np.floor(last) + 1)
+    powers = powers[:: -(-len(powers) * len(sides) // _MOST_DECADES) or 1]
+    ticks = [side * 10**power for side in sides for power in powers]
+    inside = [tick for tick in ticks if ends.min() <= tick <= ends.max()]
+    return sorted([*inside, *[0.0] * bool(ends.min() <= 0 <= ends.max())])
 
 
 Kind: TypeAlias = Literal[

@@ -23,8 +23,8 @@ _UNITS = {
     "microseconds": 1e-6,
 }
 _FEW = 3  # units of which there are fewer are too long
-_FEWEST, _MOST = 3, 8  # ticks of dates
-_PER_TICK = 0.3  # inches
+_FEWEST, _MOST = (3, 5), 8  # ticks of dates, beside and above each other
+_PER_TICK = 0.3, 0.2  # inches
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class Scale:
         if not self.points:
             return
         dates = _dates()
-        most = int(np.clip(inches(axis) / _PER_TICK, _FEWEST, _MOST))
+        above = axis.axis_name == "y"  # where each takes a line
+        most = int(np.clip(inches(axis) / _PER_TICK[above], _FEWEST[above], _MOST))
         fewest = (most - 1) // 2  # with more, some spans would have no interval, and a warning
         locator = dates.AutoDateLocator(tz=self.zone, minticks=fewest, maxticks=most)
         axis.set_major_locator(locator)

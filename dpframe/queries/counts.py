@@ -140,12 +140,11 @@ class UnitCount(Query):
 def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
     """Describe the number of distinct privacy units per group.
 
-    With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
-    `c in x_i`. However many rows a unit has there, it counts once, and no row is dropped by
-    `max_rows` or `max_rows_per_group`. It counts in at most `g` groups, the smallest of
-    `max_groups`, `max_rows` and the number of groups, as far as these are given: of more, in a
-    uniformly random choice. One unit more or fewer moves at most g counts by 1, one replaced at
-    most `min(2 g, number of groups)`. Without a privacy unit, every row is one.
+    A unit counts once in a group, however many rows it has there; `max_rows` and
+    `max_rows_per_group` drop no row. It counts in at most `g` groups, the smallest of `max_groups`,
+    `max_rows` and the number of groups; if it has more, in a uniformly random choice. One unit more
+    or fewer moves at most g counts by 1, one replaced at most `min(2 g, number of groups)`. Without
+    a privacy unit, every row is one.
 
     Parameters
     ----------

@@ -177,27 +177,26 @@ def between(
     released
         A release of `ranges`.
     low, high
-        Rows count with values above `low` and up to `high`, as in the bins, which are closed on the
-        right (of bins closed on the left: from `low` on and below `high`). An end inside a bin
-        takes its part of the rows there, as if they were spread evenly. Where every bin holds one
-        whole number, ends are whole, and both count. `None`: all values on that side.
+        Values above `low` and up to `high` count, as in bins closed on the right; for bins closed
+        on the left, values from `low` on and below `high`. An end inside a bin takes its part of
+        the rows there, as if they were spread evenly. If every bin holds one whole number, ends are
+        whole, and both count. `None`: all values on that side.
     level
         Confidence level of the interval, in (0, 1).
 
     Returns
     -------
     DataFrame
-        One row per group, with columns `estimate`, `std_error`, `low` and `high`; the standard
-        error is that of the sum, from the covariance of all bins. The interval reaches from the
-        lower end of that for all bins inside the range to the upper end of that for all bins that
-        it touches, so that it does not depend on how rows are spread inside a bin.
+        One row per group, with columns `estimate`, `std_error`, `low` and `high`. The interval
+        reaches from the lower end for all bins inside the range to the upper end for all bins that
+        it touches, so it does not depend on how rows are spread inside a bin.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If it is no release of ranges, rows of it were left out, or an end is beyond the bins.
+        If it is no release of ranges, rows were left out since, or an end is beyond the bins.
 
     Examples
     --------

@@ -13,8 +13,9 @@ import pandas as pd
 from dpframe.accuracy.intervals import std_error
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_before
+from dpframe.certificates.diagnosis import ShownFrame
 from dpframe.certificates.steps import Suggested, SuggestionPart
-from dpframe.certificates.verify import attach, certificate_of
+from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
 from dpframe.errors import CertificateError
 
@@ -22,6 +23,7 @@ _TINY = 2.0**-500  # so that no ratio overflows
 _MEAN_SIZE = math.sqrt(0.5)  # of Laplace noise with a standard error of 1
 _LARGEST_MEAN = math.sqrt(2 / math.pi) / _MEAN_SIZE  # of normal noise, in that of Laplace noise
 _LEVEL = 0.95  # of what may be cut off
+_SHOWN = 12  # candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,52 @@ class CapErrors:
     def _beyond(self, sizes: np.ndarray) -> np.ndarray:
         """Return what units of each bin have beyond each cap, shape (bins, caps)."""
         return np.asarray(np.maximum(sizes[:, None] - self.caps, 0.0))
+
+
+class Candidates(ShownFrame):
+    """Candidates with their predicted errors, of which those next to the best are shown."""
+
+    digits_shown = 4
+
+    def as_shown(self) -> pd.DataFrame:
+        """Return a few candidates."""
+        return super().as_shown().iloc[self._next_to_best()]
+
+    def _next_to_best(self) -> np.ndarray:
+        """Return the places of the rows that are shown."""
+        few = np.arange(min(len(self), _SHOWN))
+        if len(self) <= _SHOWN or ATTRIBUTE not in self.attrs:
+            return few
+        try:
+            (found,) = best(self).values()
+        except (CertificateError, ValueError):
+            return few
+        if isinstance(found, tuple) and isinstance(self.index, pd.IntervalIndex):
+            ends = zip((self.index.left, self.index.right), found, strict=True)
+            there = [np.flatnonzero(side == bound) for side, bound in ends]
+        else:
+            there = [np.flatnonzero(self.index == found)]
+        if not all(map(len, there)):
+            return few
+        ways = np.abs(np.arange(len(self)) - np.concatenate(there)[:, None]).min(axis=0)
+        return np.sort(np.argsort(ways, kind="stable")[:_SHOWN])
+
+    def __repr__(self) -> str:
+        """Show a few candidates, and how many there are."""
+        return "\n\n".join(filter(None, [super().__repr__(), self._counted]))
+
+    def _repr_html_(self) -> str | None:
+        """Show a few candidates in a notebook."""
+        table = super()._repr_html_()
+        return (
+            None if table is None else f"{table}{f'<p>{self._counted}</p>' * bool(self._counted)}"
+        )
+
+    @property
+    def _counted(self) -> str:
+        if len(self) <= _SHOWN:
+            return ""
+        return f"{_SHOWN} of {len(self):,} candidates, those next to the best"
 
 
 @with_keywords
@@ -148,7 +196,7 @@ def with_errors(
     """
     certificate = certificate_of(released)
     check_before(certificate, "suggest", allowed=())
-    frame = released.assign(**errors)
+    frame = Candidates(released.assign(**errors))
     frame.attrs = {}
     column, amounts = certificate.columns[0].name, {key: float(planned[key]) for key in planned}
     about = query, amounts, found, certificate.digest

@@ -94,6 +94,18 @@ def test_frames_of_all_kinds_say_what_they_are(frame):
     assert "its certificate cannot be read" in repr(released.dp)
 
 
+def test_notebooks_show_the_same_as_tables(frame):
+    shown = frame.dp._repr_html_()
+    assert "Declared as public" in shown and "100.0% of the budget" in shown
+    assert ".aggregate .budget" in shown and "<table" in shown
+    released = frame.dp.count("zone", epsilon=0.5).dp._repr_html_()
+    assert "count by zone" in released and ".interval" in released and "budget now" not in released
+    assert "possible" not in frame.dp.diagnose().dp._repr_html_()
+    hostile = pd.DataFrame({"<b>": [1]})
+    hostile.dp.declare(bounds={"<b>": (0, 1)}, privacy_unit=dpf.EACH_ROW)
+    assert "&lt;b&gt;" in hostile.dp._repr_html_() and "<b>:" not in hostile.dp._repr_html_()
+
+
 def test_what_is_possible_is_in_lines_that_fit(frame):
     _, possible = repr(frame.dp).split("  possible: ")
     lines = possible.splitlines()
@@ -120,6 +132,7 @@ def test_nothing_that_is_shown_reads_rows_or_quotes_them(frame, monkeypatch):
         monkeypatch.setattr(pd.DataFrame, name, never)
     for one in kept:
         assert SECRET not in repr(one.dp)
+        assert SECRET not in one.dp._repr_html_()
         assert SECRET not in " ".join(dir(one.dp))
         with pytest.raises(AttributeError) as caught:
             one.dp.nunique  # noqa: B018
@@ -226,7 +239,7 @@ def test_advice_names_what_there_is():
 
 
 def test_names_that_programs_ask_for_are_simply_not_there(frame):
-    for name in ("_repr_html_", "__array__", "_ipython_display_", "__len__", "__dataframe__"):
+    for name in ("_repr_png_", "__array__", "_ipython_display_", "__len__", "__dataframe__"):
         assert not hasattr(frame.dp, name)
     assert isinstance(copy.copy(frame.dp), dpf.DPAccessor)
     assert copy.deepcopy(made().dp).declaration.ledger is None

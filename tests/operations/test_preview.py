@@ -251,3 +251,20 @@ def test_rows_without_a_value_cost_no_count_of_their_own_where_they_are_dropped(
     made = fares.dp.release(asked, epsilon=1)
     assert made["fares"].dp.certificate.release.query.where == "fare == fare"
     assert made["all"].dp.certificate.release.query.where is None
+
+
+def test_tables_are_named_by_words_where_a_preview_is_shown(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    frame = pd.DataFrame({"zone": ["A"], "day": [1]})
+    frame.dp.declare(keys={"zone": ["A", "B"], "day": [1, 2]}, privacy_unit=dpf.EACH_ROW)
+    tables = dpf.margins([["zone"], ["zone", "day"]])
+    asked = {"trips": tables, "all": dpf.count("zone")}
+    compared = frame.dp.preview(asked, epsilon=1, compare=True)
+    assert "trips: count by zone, day" in repr(compared) and "all: count" in repr(compared)
+    assert "trips: count by zone, day" in compared._repr_html_()
+    assert ("trips", ("zone", "day"), "count") in compared.columns
+    plain = frame.dp.preview(tables, epsilon=1)
+    assert (("zone", "day"), "count") in plain.index and "(zone" not in repr(plain)
+    for shown in (repr(plain), repr(compared)):
+        assert "..." not in shown and max(map(len, shown.splitlines())) <= 100
+    assert "remaining_mu" not in repr(plain) or "fits" in repr(plain)

@@ -1,6 +1,7 @@
 """Suggested bounds: what is charged and refused, what comes out, and that the formulas hold."""
 
 from functools import partial
+from itertools import pairwise
 from unittest import mock
 
 import matplotlib as mpl
@@ -18,7 +19,8 @@ from dpframe.queries.sizes import power_ends
 from dpframe.steps.suggest_caps import expected_error
 
 mpl.use("Agg")
-from matplotlib.figure import Figure  # the backend comes first
+from matplotlib import pyplot as plt  # the backend comes first
+from matplotlib.figure import Figure
 
 COLUMNS = ["count", "as_low", "as_high"]
 SMALL = {"smallest": 1, "largest": 64}
@@ -160,7 +162,7 @@ def test_one_release_is_charged_and_all_results_work(tmp_path):
     assert steps[0].query == "sum of fare by zone" and steps[0].planned == {"share": 0.9}
     found.dp.write_csv(tmp_path / "bounds.csv")
     back = dpf.read_csv(tmp_path / "bounds.csv")
-    pd.testing.assert_frame_equal(back, found)
+    pd.testing.assert_frame_equal(back, found, check_frame_type=False)
     assert back.dp.best == found.dp.best
     dpf.schema(found).validate(back)
     axes = found.dp.plot(ax=Figure().add_subplot())
@@ -168,6 +170,16 @@ def test_one_release_is_charged_and_all_results_work(tmp_path):
     assert axes.get_xscale() == "symlog"
     with pytest.raises(BudgetExceededError):
         frame.dp.suggest_bounds("fare", "zone", epsilon=1, **SMALL)
+
+
+@pytest.mark.parametrize("options", [SMALL, {}])
+def test_labels_of_the_plot_stand_beside_each_other(options):
+    axes = trips().dp.suggest_bounds("fare", "zone", epsilon=1, **options).dp.plot()
+    axes.figure.canvas.draw()
+    ends = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert len(ends) >= 3 and 0.0 in axes.get_xticks()
+    assert all(one.x1 < other.x0 for one, other in pairwise(ends))
+    plt.close(axes.figure)
 
 
 @pytest.mark.parametrize("rows", [0, 3, 600])

@@ -206,7 +206,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("kind", ["auto", "bar", "line", "points"])
 @pytest.mark.parametrize("place", ["key", "series", "panel"])
 def test_labels_are_not_taken_for_formulas(kind, place):
@@ -347,3 +347,58 @@ def test_all_is_seen_on_a_dark_background(kind):
         for part in lines:
             rims = part.get_path_effects()
             assert rims or all(lightness(color) > 40 for color in part.get_colors())
+
+
+def within(figure):
+    """Whether all names, titles and captions of a figure end inside of it."""
+    figure.canvas.draw()
+    names = [figure._suptitle, figure._supxlabel, figure._supylabel, *figure.texts]
+    for axes in figure.axes:
+        names += [axes.xaxis.label, axes.yaxis.label, axes.title, *axes.get_yticklabels()]
+    boxes = [one.get_window_extent() for one in names if one is not None and one.get_text()]
+    (left, low), (right, high) = figure.bbox.get_points()
+    return all(
+        left - 1 <= box.x0 and box.x1 <= right + 1 and low - 1 <= box.y0 and box.y1 <= high + 1
+        for box in boxes
+    )
+
+
+LONG = "stay of the patient in the ward, in hours"
+
+
+@pytest.mark.parametrize("figsize", [None, (5, 4)])
+@pytest.mark.parametrize("kind", ["barh", "bar", "histogram"])
+def test_long_names_end_inside_the_page(kind, figsize):
+    wards = [
+        f"Department of Cardiology and Medicine, {side}" for side in ("North", "South", "West")
+    ]
+    frame = pd.DataFrame({LONG: [1.0, 30.0], "ward": wards[:2]})
+    facts = {"by": "ward", "keys": wards, "epsilon": 1, "privacy_unit": dpf.EACH_ROW}
+    if kind == "histogram":
+        released = frame.dp.histogram(LONG, [0, 10, 50], **facts)
+    else:
+        released = frame.dp.mean(LONG, bounds={LONG: (0, 50)}, **facts)
+    panels = True if kind == "histogram" else None
+    title = "Mean stay of patients, by department, with the error of the noise, in the year 2024"
+    axes = released.dp.plot(kind=kind, panels=panels, figsize=figsize, title=title)
+    assert within(np.ravel(axes)[0].figure)
+
+
+def test_what_ends_outside_of_a_page_is_found():
+    figure = plt.figure()
+    figure.text(0.5, 0.5, "a" * 80)
+    assert not within(figure)
+
+
+def test_small_panels_below_each_other_keep_their_ticks():
+    days = pd.to_timedelta(np.arange(400) % 9, "D")
+    frame = pd.DataFrame({"zone": ["A", "B"] * 200, "t": pd.Timestamp("2024-02-17") + days})
+    frame["n"] = 1.0
+    bounds = {"t": (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-05-01")), "n": (0, 2)}
+    frame.dp.declare(keys={"zone": ["A", "B"]}, bounds=bounds, privacy_unit=dpf.EACH_ROW)
+    means = {"t": dpf.mean("t"), "n": dpf.mean("n"), "c": dpf.count()}
+    panels = frame.dp.aggregate("zone", epsilon=30, **means).dp.plot(figsize=(6, 3))
+    panels[0].figure.canvas.draw()
+    for axes in panels:
+        low, high = axes.get_ylim()
+        assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2

@@ -258,7 +258,7 @@ def frame(request):
     return found
 
 
-@pytest.mark.sampled(every=11, full=4)
+@pytest.mark.sampled(every=11, full=9)
 def test_threads_and_small_blocks(frame, everything):
     compare(frame, frame, everything, threads=3)
 
@@ -271,7 +271,7 @@ def part(place):
     return PARTS[place]
 
 
-@pytest.mark.sampled(every=11, full=4, offset=1)  # kinds that threads leave out
+@pytest.mark.sampled(every=11, full=9, offset=1)  # kinds that threads leave out
 def test_dask(frame, everything):
     if frame.attrs["kind"].startswith(NOT_IN_DASK):
         pytest.skip("Dask cannot hold such columns")
@@ -303,7 +303,7 @@ def check_times(frame, table):
             plain.cast(pa.timestamp("ms", plain.type.tz))  # as Parquet keeps them
 
 
-@pytest.mark.sampled(every=11, full=4, offset=2)
+@pytest.mark.sampled(every=11, full=9, offset=2)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:

@@ -127,7 +127,7 @@ def test_a_record_that_was_changed_is_found(found):
 def test_all_that_results_can_do_works(found, tmp_path):
     found.dp.write_csv(tmp_path / "caps.csv")
     back = dpf.read_csv(tmp_path / "caps.csv")
-    pd.testing.assert_frame_equal(back, found)
+    pd.testing.assert_frame_equal(back, found, check_frame_type=False)
     assert dpf.verify(back).state == "post-processed" and back.dp.best == found.dp.best
     dpf.schema(found).validate(back)
     Draft202012Validator(dpf.certificate_schema()).validate(found.attrs["dpframe"])
@@ -166,3 +166,21 @@ def test_no_noise_at_all_is_no_division_by_zero(caps):
     renamed = recertified(raw.rename(columns={"count": "units"}), raw)
     made = facts.add_to(renamed)
     assert np.isfinite(made[["lost", "noise", "error", "error_high"]].to_numpy()).all()
+
+
+def test_a_dozen_candidates_next_to_the_best_are_shown_in_plain_numbers(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    found = visits().dp.suggest_caps("zone", epsilon=0.5)
+    for shown in (repr(found), found._repr_html_()):
+        assert "e+" not in shown and "..." not in shown
+        assert f"12 of {len(found)} candidates" in shown
+    rows = [line.split()[0] for line in repr(found).splitlines()[2:-2]]
+    (cap,) = found.dp.best.values()
+    place = list(found.index).index(cap)
+    first = max(min(place - 6, len(found) - 12), 0)
+    assert len(rows) == 12 and str(cap) in rows
+    assert abs(list(found.index).index(int(rows[0])) - first) <= 1
+    assert len(repr(found.head(3)).splitlines()) == 2 + 3
+    bare = found.copy()
+    bare.attrs = {}
+    assert f"12 of {len(found)}" in repr(bare)
