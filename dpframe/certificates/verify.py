@@ -67,7 +67,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
         "mechanism": (release.mechanism.name, entry.mechanism),
         "cost": (
             (loss.rho, said, loss.extra_delta),
-            (entry.loss.rho, float(kept), float(entry.loss.delta)),
+            (entry.spend.rho_of(entry.loss), float(kept), float(entry.loss.delta)),
         ),
     }
 
