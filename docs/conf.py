@@ -68,7 +68,7 @@ html_theme_options = {
     "navbar_end": ["search-button", "theme-switcher"],
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -161,15 +161,22 @@ def of_query(name: Hashable) -> Iterator[None]:
 
 
 class DPFrameWarning(UserWarning):
-    """What is asked protects people less, or does less, than it seems to, by public facts."""
+    """A release protects people less, or a step does less, than it seems to, by public facts."""
 
 
 class CallError(DPFrameError, TypeError):
-    """A call has an argument that the function or method does not have, or lacks one it needs."""
+    """A call has an argument that the function or method does not have, or lacks one it needs.
+
+    It names the keyword that was meant. A frame given to a function that describes a query, such as
+    `dpf.count`, is a `CallError`, too.
+    """
 
 
 class NoSuchNameError(DPFrameError, AttributeError):
-    """An accessor has nothing of this name."""
+    """An accessor has nothing of this name.
+
+    It names the right call. `.dp` of a `Series` is one, too.
+    """
 
     def __init__(self, message: str = "", **fields: Any) -> None:
         super().__init__(message, **fields)
@@ -178,11 +185,17 @@ class NoSuchNameError(DPFrameError, AttributeError):
 
 
 class DeclarationError(DPFrameError, ValueError):
-    """What is declared about a frame is missing, contradictory or not usable."""
+    """A declared fact is missing, contradictory or not usable.
+
+    Also: the frame was derived from a declared one, or was released.
+    """
 
 
 class QueryError(DPFrameError, ValueError):
-    """A query, a condition or a set of keys or bins is not usable."""
+    """A query, a condition or a set of keys or bins is not usable.
+
+    Also: a level is not in (0, 1), or two columns have the label named.
+    """
 
 
 class UnknownColumnError(QueryError, KeyError):
@@ -202,7 +215,11 @@ class BudgetExceededError(DPFrameError, ValueError):
 
 
 class ReleaseError(DPFrameError, RuntimeError):
-    """A release failed after its amount was charged; nothing was released."""
+    """A release failed after its amount was charged; nothing was released.
+
+    For instance memory ran out, a file changed or a worker was lost. The amount stays charged. The
+    cause is not shown, since it may quote private values.
+    """
 
 
 class AlreadyReleasedError(DPFrameError, ValueError):
@@ -210,11 +227,14 @@ class AlreadyReleasedError(DPFrameError, ValueError):
 
 
 class TemporaryError(DPFrameError):
-    """What is needed cannot be used now; nothing was drawn or charged: it may be asked again."""
+    """A resource cannot be used now; nothing was drawn or charged. Try again."""
 
 
 class LedgerError(DPFrameError, ValueError):
-    """A ledger's file cannot be used, or is not as it was left; nothing was drawn."""
+    """A ledger's file cannot be used, or is not as it was left; nothing was drawn.
+
+    It is missing, foreign, altered, busy or not writable, has a second name, or is there already.
+    """
 
 
 class LedgerAlteredError(LedgerError):
@@ -222,7 +242,7 @@ class LedgerAlteredError(LedgerError):
 
 
 class LedgerBusyError(LedgerError, TemporaryError):
-    """Others have kept a ledger for long, or its server does not answer."""
+    """Another process kept a ledger locked for a minute, or its server does not answer."""
 
 
 class LedgerDiskError(LedgerError, TemporaryError):
@@ -230,7 +250,10 @@ class LedgerDiskError(LedgerError, TemporaryError):
 
 
 class PlanFileError(DPFrameError, ValueError):
-    """A plan file, or what it names, is not usable; nothing was drawn or charged."""
+    """A plan file, or a file it names, is not usable; nothing was drawn or charged.
+
+    It says line, key and the way out.
+    """
 
 
 class CertificateError(DPFrameError, ValueError):

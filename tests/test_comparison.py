@@ -16,6 +16,7 @@ import dpframe
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "tests" / "benchmarks"
+DETAIL = ROOT / "docs" / "reviewers" / "benchmarks-detail.md"
 OPTIONS = Namespace(
     sizes=[10**6, 10**7],
     file_sizes=[10**7],
@@ -166,15 +167,62 @@ def test_where_a_peer_is_better_is_said():
 
 
 def test_no_peer_has_a_standard_error_that_is_less_by_more_than_rounding():
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    text = DETAIL.read_text(encoding="utf-8")
     section = text.split("## Where a peer is better")[1].split("\n## ")[0]
     errors = section.split("- Standard errors: in ")[1].split("\n- ")[0]
     assert int(re.match(r"\d+ of (\d+)", errors)[1]) > 150
     assert min(map(float, re.findall(r"\(([0-9.]+)x\)", errors)), default=1.0) > 0.9998
 
 
-def test_the_page_names_machines_and_every_library():
+def test_the_first_page_shows_numbers_of_the_detailed_one():
+    detail = DETAIL.read_text(encoding="utf-8")
     text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    head, tables = text.split("\n## Accuracy at equal privacy\n")
+    rows = {line for line in tables.splitlines() if line.startswith("| ")}
+    assert len(rows) > 40 and rows <= set(detail.splitlines())
+    row = re.compile(r"^\| ([^|\n]+) \| (\d+) \| (\d+) \|(?: ([0-9.]+)x: | \|)", re.MULTILINE)
+    better = row.findall(head)
+    assert len(better) == 7
+    for title, compared, ahead, best in better:
+        found = detail.split(f"- {title}: in {ahead} of {compared} comparisons.\n")[1]
+        listed = re.match(r"(?:  - .*\n)*", found)[0]
+        ratios = re.findall(r"\(([0-9.]+)x\)", listed)
+        assert len(ratios) == int(ahead) and best == min(ratios, key=float, default="")
+    for least, most in re.findall(
+        r"^- .*: ([0-9.]+)x to ([0-9.]+)x its time$", detail, re.MULTILINE
+    ):
+        assert f"{least} to {most} times" in text
+    files = tables.split("\n## From files\n")[1].split("\n## ")[0]
+    peaks = re.findall(r"([0-9,]+) MB", files)
+    assert len(peaks) == 4 and all(f"| {peak} (" in detail for peak in peaks)
+
+
+SHOWN = (
+    "| 1e-06 | count | 1 |",
+    "| 1e-06 | count | 20 |",
+    "| 1e-06 | mean | 1 |",
+    "| 1e-06 | histogram | 20 |",
+    "| 10,000,000 | 1,000 |",
+)
+
+
+def test_the_page_that_compares_shows_measured_ratios():
+    detail = DETAIL.read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    shown = [line.strip("| ").split(" | ")[1:-1] for line in table.splitlines()[2:]]
+    lines = detail.split("\n### Units, with caps\n")[1].splitlines()
+    for place, start in enumerate(SHOWN):
+        row = next(line for line in lines if line.startswith(start))
+        ours, *peers = row.strip("| ").split(" | ")[3:]
+        ratios = [re.search(r"\((.*)\)", cell)[1] for cell in peers]
+        assert [cells[place] for cells in shown] == [re.sub(" [LGBC]$", "", ours), *ratios]
+    assert "In 210 comparisons" in text and "in 2, by less" in " ".join(text.split())
+    assert "- Standard errors: in 2 of 210 comparisons." in detail
+
+
+def test_the_page_names_machines_and_every_library():
+    text = DETAIL.read_text(encoding="utf-8")
     head = text.split("## Where a peer is better")[0]
     for name in ("In memory", "From files", "Accuracy at equal privacy", "Quantiles"):
         assert re.search(rf"^\| {name} \| 20\d\d-\d\d-\d\d.* \| \d+ GB \|", head, re.MULTILINE)
@@ -198,7 +246,7 @@ FORMS = (
 
 def rows_of(form):
     """The cells of a row about a question in another form, numbers without their ratios."""
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    text = DETAIL.read_text(encoding="utf-8")
     section = text.split("\n## The same question in another form")[1].split("\n## ")[0]
     (row,) = [line for line in section.splitlines() if line.startswith(f"| {form} | ")]
     return [cell.strip() for cell in row.strip("|").split(" | ")][1:]

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "how-it-works.md"
+PAGE = ROOT / "docs" / "reviewers" / "design.md"
 ROW = re.compile(r"^\| (\d+) \| `([\w.]+/?)` \| \S", re.MULTILINE)
 
 

@@ -6,15 +6,20 @@ alarm in fewer than one run in 100,000.
 
 import importlib.util
 import logging
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
+import pandas as pd
 import pytest
+
+import dpframe as dpf
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = ROOT / "examples" / "papers"
@@ -26,6 +31,7 @@ PROSE = {
     "postgres",
     "replays",
     "security",
+    "why",
 }  # no code
 MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what runs elsewhere
 MARKDOWN = ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
@@ -57,7 +63,7 @@ def test_errata_are_as_the_pages_say(tmp_path):
     done = run(PAPERS / "errata.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0.5872" in done.stdout
-    assert "0.5872" in (ROOT / "docs/many-counts-at-once.md").read_text(encoding="utf-8")
+    assert "0.5872" in (ROOT / "docs/proofs/gaussian.md").read_text(encoding="utf-8")
 
 
 def test_theorem_of_the_accuracy_note_comes_out_to_all_digits(tmp_path):
@@ -127,7 +133,7 @@ lebeda_2024.main()
     assert all("simulated" in line for line in failed)
 
 
-@pytest.mark.full
+@pytest.mark.audit
 def test_figures_of_balle_and_wang_hold(tmp_path):
     done = run(PAPERS / "balle_wang_2018.py", "--quick", "--output", "figures", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -316,11 +322,68 @@ def logs_as_they_were():
 def test_pages_run_as_written(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
+    if "read_excel(" in text:
+        pytest.importorskip("openpyxl")
     source, prose = blocks(text), Path(page).stem in PROSE or "docs/proofs/" in page
     assert source or prose or MADE.search(text)
     exec(compile(source, page, "exec"), {"__name__": "__main__"})  # noqa: S102
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+def test_links_of_the_readme_lead_to_files_and_a_package_index_shows_words():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(targets) > 20
+    assert all((ROOT / target.partition("#")[0]).exists() for target in targets)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for step in hook["substitutions"]:
+        text = re.sub(step["pattern"], step["replacement"], text)
+    assert "](" not in text
+    assert "your first release (`docs/start/first-release.md`)" in text
+
+
+def widths(printed):
+    """Return the widths of the intervals of `flights` in a printed table."""
+    lines = re.findall(r"^(\d+ +\d.*)$", printed, re.MULTILINE)
+    columns = [line.split() for line in lines]
+    return {int(row[4]) - int(row[3]) for row in columns}
+
+
+def test_intervals_that_the_readme_prints_are_as_wide_as_those_of_a_run():
+    empty = pd.DataFrame({"tailnum": [], "week": [], "hour": [], "dep_delay": []})
+    source = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    names = {"flights": empty, "dpf": dpf}
+    source = source[source.index("flights.dp.declare") : source.index("print")]
+    exec(compile(source, "README.md", "exec"), names)  # noqa: S102
+    bars = names["table"].dp.interval()
+    (printed,) = {*(bars["flights_high"] - bars["flights_low"])}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert widths(readme) == {printed}
+
+
+def at_most(page):
+    """Return epsilon, factor and percentages of each row of a table of bounds."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) \|(.* %) \|$", text, re.MULTILINE)
+    for epsilon, factor, percents in rows:
+        found = [float(percent.replace("%", "")) for percent in percents.split("|")]
+        yield float(epsilon), float(factor.replace(",", "")), found
+
+
+@pytest.mark.parametrize(("page", "rows"), [("how-to/epsilon.md", 7), ("start/reading.md", 5)])
+def test_tables_of_epsilon_print_bounds(page, rows):
+    table = list(at_most(page))
+    assert len(table) == rows
+    for epsilon, factor, percents in table:
+        grown = math.exp(epsilon)
+        beliefs = [100 * p * grown / (1 - p + p * grown) for p in (0.5, 0.1, 0.01)]
+        power = 100 * min(0.05 * grown, 1 - 0.95 / grown)
+        exact = beliefs if page == "how-to/epsilon.md" else [beliefs[0], power]
+        assert grown <= factor <= 1.01 * grown
+        for shown, bound in zip(percents, exact, strict=True):
+            assert bound <= shown < bound + 0.1
 
 
 @pytest.mark.full

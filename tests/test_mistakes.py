@@ -6,6 +6,7 @@ message has at most 50 words, and the traceback of plain Python at most 15 lines
 """
 
 import linecache
+import re
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -1198,3 +1199,18 @@ def test_a_mistake_in_a_plan_is_answered(row, tmp_path, capsys):
     code = main(["release", str(plan), "--set", "month=2024-03", "--quiet"])
     text = capsys.readouterr().err.replace(str(tmp_path), "").strip()
     assert not row.complaints(code, text), text
+
+
+def test_errors_that_the_page_of_troubleshooting_shows_are_raised(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "troubleshooting.md"
+    text = page.read_text(encoding="utf-8")
+    names = {}
+    exec(re.search(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1], names)  # noqa: S102
+    shown = re.findall(r"^```\n((?:(?!```).*\n)+)```\n\n> `(.*)`$", text, re.MULTILINE)
+    assert len(shown) == 12
+    for code, answer in shown:
+        with pytest.raises(DPFrameError) as raised:
+            exec(code, names)  # noqa: S102
+        assert f"{raised.type.__name__}: {raised.value}".startswith(answer)
+    assert len(names["df"].dp.ledger.entries) == 1  # errors cost nothing

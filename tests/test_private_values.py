@@ -163,7 +163,7 @@ def expected():
     return looks(honest())
 
 
-@pytest.mark.sampled(every=17, full=8)
+@pytest.mark.sampled(every=17, full=12)
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("name", VALUES)
 def test_one_hostile_value_shows_in_nothing_but_numbers(expected, name, column):
@@ -174,7 +174,7 @@ def test_one_hostile_value_shows_in_nothing_but_numbers(expected, name, column):
     assert looks(frame) == expected
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=2)
 @pytest.mark.parametrize("name", VALUES)
 def test_a_frame_of_hostile_values_shows_in_nothing_but_numbers(expected, name):
     frame = pd.DataFrame({column: objects([VALUES[name]] * N) for column in COLUMNS})

@@ -1,4 +1,4 @@
-"""The reference names everything public: names, methods of the accessor, keywords, extras."""
+"""The reference names everything public: calls with a line each, keywords, extras."""
 
 import inspect
 import re
@@ -6,27 +6,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from test_site import CATCH_ALLS, METHODS, parts
 
 import dpframe as dpf
-from dpframe.queries.reading import CapOptions
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-PROSE = re.sub(r"^```.*?^```", "", PAGE, flags=re.MULTILINE | re.DOTALL)
-SECTIONS = re.split(r"^## ", PROSE, flags=re.MULTILINE)
-CAPS = {*CapOptions.__annotations__}  # called `**caps` on the page
-CATCH_ALLS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-FUNCTIONS = sorted(
-    [name for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))]
-    + ["Budget", "Ledger", "round", "sum"]
-)
-METHODS = sorted(name for name in dir(dpf.DPAccessor) if not name.startswith("_"))
-
-
-def code(text):
-    """Return the words in code spans of a text."""
-    return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
+PAGE = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+TABLE = parts.filled(PAGE)
+CALLABLE = [name for name in METHODS if callable(getattr(dpf.DPAccessor, name))]
 
 
 def keywords(function):
@@ -35,61 +22,53 @@ def keywords(function):
     return {one.name for one in taken if one.kind not in CATCH_ALLS and one.name != "self"}
 
 
-def missing(function, called, page):
-    """Return the arguments of a function that no call of it on a page names."""
-    calls = re.findall(rf"`(?:dpf\.)?{called}\(([^`]*)", page)
-    named = set(re.findall(r"\w+", " ".join(calls)))
-    return sorted(keywords(function) - named - (CAPS if "caps" in named else set()))
+def named(signature):
+    """Return the keywords that a signature names, and those that it puts together."""
+    together = (set(group) for name, group in parts.SHARED.items() if name in signature)
+    return set(re.findall(r"(?<!\*)\b\w+", re.sub(r"=(\(.*?\)|[^,)]*)", "", signature))).union(
+        *together
+    )
 
 
-@pytest.mark.parametrize("name", dpf.__all__)
+@pytest.mark.parametrize("name", sorted({*dpf.__all__, "round", "sum"} - {"errors"}))
 def test_every_public_name_is_in_the_reference(name):
-    assert name in code(PROSE)
+    if name in ("EACH_ROW", "DPAccessor", "__version__"):
+        assert re.search(
+            rf"\b{name}\b", "".join(map(Path.read_text, (ROOT / "docs/reference").glob("*.md")))
+        )
+    else:
+        assert re.search(rf"^\| {{py:obj}}`{name} <dpframe.{name}>` \| \w.* \|$", TABLE, re.M)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_of_the_accessor_is_in_its_table(name):
-    (section,) = [section for section in SECTIONS if section.startswith("The accessor")]
-    assert re.search(rf"`\.dp\.{name}\b", section)
+def test_all_pages_of_the_reference_are_listed():
+    pages = {page.stem for page in (ROOT / "docs" / "reference").glob("*.md")} - {"index"}
+    assert set(re.findall(r"^(\w+)$", PAGE, re.M)) >= pages
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_calls_of_public_functions_name_all_their_arguments(name):
-    assert missing(getattr(dpf, name), name, PROSE) == []
+@pytest.mark.parametrize("name", CALLABLE)
+def test_short_signatures_name_all_keywords(name):
+    method = getattr(dpf.DPAccessor, name)
+    assert named(parts.short_signature(method)) == keywords(method)
 
 
-def test_keywords_of_a_method_are_those_of_its_function():
-    named = code(PROSE)
-    unnamed = {
-        (name, keyword)
-        for name in METHODS
-        if callable(method := getattr(dpf.DPAccessor, name))
-        for keyword in keywords(method) - named
+def test_shared_keywords_are_put_together():
+    shown = "(by=None, *, weights=None, **selection, **release)"
+    assert parts.short_signature(dpf.DPAccessor.count) == shown
+    assert keywords(dpf.DPAccessor.count) - named(shown.replace("**release", "")) == {
+        *parts.SHARED["**release"]
     }
-    assert unnamed == set()
+    assert parts.short_signature(dpf.DPAccessor.aggregate).endswith("**release, **named)")
+    table = parts.shared()
+    assert all(f"`{one}`" in table for group in parts.SHARED.values() for one in group)
 
 
 def test_every_extra_is_in_the_reference():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    unnamed = [extra for extra in extras if f"pip install '.[{extra}]'" not in PROSE]
+    unnamed = [extra for extra in extras if f"pip install '.[{extra}]'" not in PAGE]
     assert unnamed == []
 
 
 def test_the_version_is_that_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert dpf.__version__ == project["version"]
-
-
-def test_a_keyword_that_is_left_out_is_found():
-    assert (
-        missing(
-            dpf.interval,
-            "interval",
-            "`dpf.interval(released, level, simultaneous, sampling, join)`",
-        )
-        == []
-    )
-    page = "`interval(released, level, sampling, join)`, and `simultaneous` elsewhere"
-    assert missing(dpf.interval, "interval", page) == ["simultaneous"]
-    assert missing(dpf.verify, "verify", page) == ["frame", "ledger"]

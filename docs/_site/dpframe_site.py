@@ -5,7 +5,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
-from parts import filled
+from parts import filled, short_signature
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
@@ -26,6 +26,20 @@ def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put parts in their places, and lead links out of `docs` to the pages that include them."""
     linked = _OUTSIDE.sub(lambda found: f"](/{found[1].lower()}.md", source[0])
     source[0] = filled(linked)
+
+
+def _shorten(
+    _app: Sphinx,
+    what: str,
+    name: str,
+    value: Any,
+    _options: object,
+    signature: str,
+    answered: str | None,
+) -> tuple[str, str | None]:
+    """Put together the keywords that methods of the accessor share."""
+    is_method = what == "method" and name.startswith("dpframe.DPAccessor.")
+    return (short_signature(value) if is_method else signature), answered
 
 
 class CodeOrLink(SphinxRole):
@@ -84,4 +98,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("code_or_link", CodeOrLink())
     app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.connect("source-read", _fill)
+    app.connect("autodoc-process-signature", _shorten)
     return {"version": dpf.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

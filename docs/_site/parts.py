@@ -5,6 +5,7 @@ A page has a comment where a part stands: `<!-- made: commands -->`, or with arg
 """
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -16,6 +17,8 @@ from unittest import mock
 
 import dpframe as dpf
 from dpframe.jobs.commands import COMMANDS, main
+from dpframe.operations.release import ReleaseOptions, SpendOptions
+from dpframe.queries.reading import CountOptions
 
 Schema = Mapping[str, Any]
 
@@ -146,7 +149,64 @@ def _toctree(entries: Iterable[str], option: str) -> str:
     return "\n".join(["```{toctree}", option, "", *entries, "```"])
 
 
+SHARED = {  # keywords that many methods share, by what stands for them in signatures
+    "**selection": tuple(CountOptions.__annotations__),
+    "**release": tuple(ReleaseOptions.__annotations__),
+    "**spend": tuple(SpendOptions.__annotations__),
+}
+
+
+def short_signature(method: Callable[..., object]) -> str:
+    """Write the signature of a method with shared keywords put together, without types."""
+    taken = list(inspect.signature(method).parameters.values())[1:]
+    named, stands_for = {one.name for one in taken}, []
+    for name, group in SHARED.items():
+        if named.issuperset(group):
+            stands_for.append(name)
+            named.difference_update(group)
+    own = [one.replace(annotation=one.empty) for one in taken if one.name in named]
+    text = str(inspect.Signature(own))[1:-1]
+    rest, star, catch_all = text.rpartition("**")
+    shown = (
+        [rest.removesuffix(", "), *stands_for, star + catch_all] if star else [text, *stands_for]
+    )
+    return f"({', '.join(one for one in shown if one)})"
+
+
+def shared() -> str:
+    """List the keywords behind every name that stands for several."""
+    where = {"**selection": "count", "**release": "release", "**spend": "release"}
+    rows = (
+        f"| `{name}` | {', '.join(f'`{one}`' for one in group)} | "
+        f"{{py:func}}`dpf.{where[name]} <dpframe.{where[name]}>` |"
+        for name, group in SHARED.items()
+    )
+    return "\n".join(["| in a signature | stands for | described in |", "|---|---|---|", *rows])
+
+
+_LISTED = re.compile(r"^\.\. auto(?:function|class):: (\w+)", re.MULTILINE)
+
+
+def calls(*names: str) -> str:
+    """List what pages of the reference describe: one table, a line for each call."""
+    lines = ["| call | what it does |", "|---|---|"]
+    for name in names:
+        text = (DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8")
+        lines.append(f"| **[{text.partition(chr(10))[0][2:]}]({name}.md)** | |")
+        lines += [
+            f"| {{py:obj}}`{one} <dpframe.{one}>` | {_first_line(getattr(dpf, one))} |"
+            for one in _LISTED.findall(text)
+        ]
+    return "\n".join(lines)
+
+
+def _first_line(value: object) -> str:
+    return _cell((inspect.getdoc(value) or "").partition("\n\n")[0])
+
+
 PARTS: dict[str, Callable[..., str]] = {
+    "calls": calls,
+    "shared": shared,
     "cards": cards,
     "sections": sections,
     "listed": listed,

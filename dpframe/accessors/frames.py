@@ -181,9 +181,7 @@ class DPAccessor(PrivateAccessor):
 
     @property
     def best(self) -> dict[str, Any]:
-        """What a suggestion found best, by keyword of the query that it is for.
-
-        It is to be given to the query, or to its method.
+        """The best value that a suggestion found, by keyword: give it to the later query.
 
         Raises
         ------

@@ -330,7 +330,7 @@ class PrivateAccessor:
         return release(self._frame, query, **spend)
 
     def preview(self, query: Request, **options: Unpack[PreviewOptions]) -> pd.DataFrame:
-        """Show cost and error of a release without making it; see `dpframe.operations.preview`."""
+        """Show cost and error of a release without making it; see `dpframe.preview`."""
         return preview(self._frame, query, **options)
 
     def diagnose(

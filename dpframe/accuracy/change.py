@@ -46,12 +46,12 @@ def change(
     """Return the change of every cell from one release to another, with error and interval.
 
     The change is `y - x`, for x before and y now; in percent it is `100 (y / x - 1)`. The two
-    releases drew noise of their own. For counts and sums, the half-width is that of the sum of both
+    releases have independent noise. For counts and sums, the half-width is that of the sum of both
     noises; in percent, the interval holds every r for which `|Y - r X|` is at most the half-width
     for the noise of `y - r x`, as in `ratio`. For means, rates and variances, the distances from a
     value to the ends of its own interval are added as squares, times the half-width for the sum of
-    both first-order errors over what the squares of theirs add up to. Where an interval ends at
-    what is possible, distances are added as they are.
+    both first-order errors over the root of the sum of their squared half-widths. Where an interval
+    ends at what is possible, distances are added as they are.
 
     Parameters
     ----------
@@ -60,33 +60,32 @@ def change(
     before
         Another release with the same columns, levels, privacy unit, caps and bounds.
     level
-        Confidence level of the intervals, in (0, 1), each by itself.
+        Confidence level of each interval, in (0, 1).
     percent
-        Whether changes are in percent of the cells before. A cell before that is below its standard
-        error, or a count below 1, is taken for that in estimates; one that is kept within bounds is
-        taken for no more than the middle of them.
+        Whether changes are in percent of the cells before. In estimates, a cell before is at least
+        its standard error, and a count at least 1; a cell kept within bounds is at most the middle
+        of them.
     sampling
-        Whether the rows of both are random samples of their own, and the changes are those of the
-        populations, as for `interval`; standard errors are of both then. Nobody is to be in both.
+        Whether the rows of both are independent random samples, and the changes are those of the
+        populations, as for `interval`. Nobody may be in both.
 
     Returns
     -------
     DataFrame
-        One row per row of both releases, matched by their keys; where several columns were
-        released, one per row and column, with `column` as the last level. Its columns are
-        `estimate`, `std_error` (of first order in percent), `low` and `high`; times count in
-        seconds. Rows of one release alone have none, and a column `only_in` says "released" or
-        "before"; it is there if there are such rows.
+        One row per key that both releases have; for several columns one per key and column, with
+        `column` as the last level. Columns are `estimate`, `std_error` (of first order in percent),
+        `low` and `high`; times count in seconds. Rows of one release only have no numbers; a column
+        `only_in`, present if there are such rows, says "released" or "before".
 
     Raises
     ------
     CertificateError
         If a frame is not what was released.
     QueryError
-        If both are of one release, or they differ in columns, levels, privacy unit, caps or bounds,
-        or have no row in common; if cells were changed after the release, are of several releases
-        or were published for their size; or, in percent, are points in time; or sampling is True
-        for columns whose sampling error is not known, or rows of which one unit may have several.
+        If both are one release; if they differ in columns, levels, privacy unit, caps or bounds, or
+        have no row in common; if cells were changed since, come from several releases, or were
+        published for their size; in percent, if cells are points in time; with `sampling`, if the
+        sampling error is not known.
 
     References
     ----------

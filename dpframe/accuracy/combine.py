@@ -39,26 +39,26 @@ def combine(
     The estimate is `sum_c w_c x_c` over the cells c. Its variance is `sum_b v_b` over the measured
     blocks b, with `v_b = sum_i (sum_j w_ij L_b(i, j))^2` over rows i and columns j, where
     `L_b(i, j)` is what the noise of the block does to a cell; for a block that all rows share,
-    `v_b = (sum_ij w_ij L_b(i, j))^2`. Where cells were measured together, as those of margins and
-    ranges, it is what `dpframe.strategies.structure.Structure` says. For means it is that of their
-    first-order error. Different releases drew noise of their own, so their variances add up.
+    `v_b = (sum_ij w_ij L_b(i, j))^2`. For cells measured together, such as margins and ranges, it
+    is the variance by `dpframe.strategies.structure.Structure`; for means, that of the first-order
+    error. Variances of different releases add up.
 
     Parameters
     ----------
     released
-        A released frame, or several that `concat` put into one; or a dict of released frames, such
-        as those of two years, or margins that were released together.
+        A released frame, or one made by `concat`; or a dict of released frames, such as two years,
+        or margins that were released together.
     weights
-        A frame of weights by row and column; or, for a single released column, a series or a dict
-        by row; not another release. Cells that are not named have weight 0. For a dict, a dict of
-        these by table. Margins are named by their columns in any order; that of all rows, `()`, has
-        one row, 0.
+        A frame of weights by row and column, or, for a single released column, a series or a dict
+        by row. Other cells have weight 0. For a dict of frames, a dict of these by table. Name
+        margins by their columns in any order; the one of all rows, `()`, has one row, 0. A release
+        is no weight.
     level
         Confidence level of the interval, in (0, 1).
     sampling
-        Whether the rows of each release are a random sample of their own, and the combination is
-        that of the populations: `w_c^2` times the variance of a cell by `interval` is added for
-        every cell, to the standard error, too. Weights are then of one column of each release.
+        Whether the rows of each release are a random sample, and the combination is that of the
+        populations: for every cell, `w_c^2` times its sampling variance by `interval` is added.
+        Weights are then for one column of each release.
 
     Returns
     -------
@@ -70,10 +70,9 @@ def combine(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If weights name no cells, or some that there are not, if they are not finite numbers, or are
-        a release, if the combination is beyond the range of floats, or if it is not known how the
-        errors go together: of tables that share noise, but are no margins of one query, and of
-        sampled rows, those of several columns.
+        If weights name no cells, or unknown ones, are not finite, or are a release; if the
+        combination is beyond the range of floats; or if it is not known how errors go together:
+        tables that share noise but are no margins of one query, or several sampled columns.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.laws import Law
@@ -168,19 +168,19 @@ def independence(
     of the noise of a cell, the statistic is `X = sum_ij (t_ij - e_ij)^2 / (e_ij + v)`. The p-value
     is the part of 1,000 tables with an X as large: this one, and 999 made-up ones of n rows in
     cells of probability `r_i c_j / n^2`, with noise of the law in the certificate. The usual test
-    takes noise for association; this one does not. Nothing is charged.
+    takes noise for association; this one does not. It costs no privacy.
 
-    It takes the rows for a sample of independent ones. A small p-value says that the groupings are
-    associated where the sample was taken, not how strongly, nor why; a large one does not say that
-    they are independent. Made-up tables are the same in every run.
+    The rows are taken for an independent sample. A small p-value says that the groupings are
+    associated where the sample was taken, not how strongly, nor why. A large one does not show
+    independence. Made-up tables are the same in every run.
 
     Parameters
     ----------
     released
-        A released frame of counts by two columns or more. There is one test for each combination
-        of keys of the levels before the last two.
+        A released frame of counts by two columns or more: one test for each combination of keys of
+        the levels before the last two.
     column
-        The column of counts; not needed where one was released.
+        The column of counts; not needed if there is one.
     level
         Confidence level of the interval of Cramer's V.
 
@@ -188,15 +188,15 @@ def independence(
     -------
     DataFrame
         One row per table, with `statistic` X, `p_value`, and `cramers_v`, from 0 for independent
-        groupings to 1, with its interval `low` and `high`, for the error of noise and sample.
+        groupings to 1, with its interval `low` and `high` for noise and sample.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If it is no table of counts by two columns with two keys each, if cells are missing or their
-        noise is not independent, if a unit may count more than once, or the level is not in (0, 1).
+        If it is no table of counts by two columns with two keys each, cells are missing, their
+        noise is not independent, a unit may count more than once, or the level is not in (0, 1).
 
     References
     ----------
@@ -228,7 +228,11 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     check_apart(release, "independence", _ALONE)
     column = release.columns[place]
     if not isinstance(column, CountPart) or not column.counts_rows:
-        way = "Release dpf.count(by=[...]) by two columns, without weights."
+        if isinstance(column, CountPart):
+            rule = f"independence takes each row to count 1, and {quote(column.name)} is weighted"
+            way = "Release dpf.count(by=[...]) without weights."
+            raise QueryError(f"{rule}. {way}", parameter="released")
+        way = "Release dpf.count(by=[...]) by two columns."
         raise QueryError.about("column", "must be one of counts", column.name, way)
     if not release.privacy_unit.caps.single_row:
         rule = "independence takes rows for independent, and a unit may have several here"

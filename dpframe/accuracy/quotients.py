@@ -239,11 +239,10 @@ def ratio(
     """Return the quotient of two released columns in every row, with error and interval.
 
     The interval holds every r for which `|X - r Y|` is at most the half-width for the noise of
-    `x - r y`, with the covariance of the two columns: of two Laplace noises by the exact law of
-    their sum. It is kept within what is public of the quotient: a count of some rows is at most the
-    count of all, a sum at most so many times the upper bound. It covers at least as often as it
-    says in groups of any size, and is never missing: where Y may be 0, it says so by its width,
-    which may be infinite.
+    `x - r y`, with the covariance of the two columns; for two Laplace noises by the exact law of
+    their sum. It stays within public limits: a count of some rows is at most the count of all, a
+    sum at most so many times the upper bound. It covers at least as often as it says in groups of
+    any size, and is never missing: where Y may be 0, it may be infinite.
 
     Parameters
     ----------
@@ -252,26 +251,26 @@ def ratio(
     numerator, denominator
         Labels of two of its columns, counts or sums.
     level
-        Confidence level of the intervals, in (0, 1), each by itself.
+        Confidence level of each interval, in (0, 1).
     sampling
         Whether the rows are a random sample, and the quotient is that of the population: `y r (1 -
-        r)` is added to the variance of `x - r y`, to the standard error, too. Both are then counts,
-        and Y counts all rows that X does.
+        r)` is added to the variance of `x - r y`. Both are then counts, and Y counts all rows that
+        X does.
 
     Returns
     -------
     DataFrame
-        The released rows, with `estimate`, `std_error` (of first order, for an estimate that is
-        kept within what is possible), `low` and `high`. A denominator below 1, or below its
-        standard error for sums, is taken for that in estimates. Columns of times count in seconds.
+        The released rows, with `estimate`, `std_error` (of first order), `low` and `high`. In
+        estimates, a denominator is at least 1, or at least its standard error for sums. Times count
+        in seconds.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the labels are not those of two counts or sums, the level is not in (0, 1), or sampling
-        is True for other columns, or for rows of which one unit may have several.
+        If the labels are not those of two counts or sums, or the level is not in (0, 1). With
+        `sampling`, if they are no such counts, or a unit may have several rows.
 
     References
     ----------

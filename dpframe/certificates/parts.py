@@ -192,7 +192,7 @@ class LossPart(records.Record):
         The delta at which epsilon holds; 0 is pure differential privacy; null where none was given:
         mu then gives an epsilon for every delta.
     rho
-        Strength of Gaussian noise as zero-concentrated differential privacy.
+        Strength as zero-concentrated differential privacy.
     extra_delta
         Probability with which a group of one unit alone may be published, where groups were
         discovered; mu and rho hold beside it, and delta includes it. 0 in other releases.

@@ -67,7 +67,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
         "mechanism": (release.mechanism.name, entry.mechanism),
         "cost": (
             (loss.rho, said, loss.extra_delta),
-            (entry.loss.rho, float(kept), float(entry.loss.delta)),
+            (entry.spend.rho_of(entry.loss), float(kept), float(entry.loss.delta)),
         ),
     }
 
@@ -184,20 +184,19 @@ def refuse_test(certificate: Certificate) -> None:
 
 @with_keywords
 def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
-    """Check that a frame is what was released or made from it here, and return its certificate.
+    """Check that a frame is a release, or was made from one here; return its certificate.
 
     The digest is a SHA-256 over index, columns, their names, kinds and values, and the certificate
-    itself; beside the certificate, `attrs` must be empty. The reference says in full what counts,
-    under "What the digest covers". It shows a mistake, such as a filter, a
-    rounding or a sum with raw data. It is not a signature, and does not show that somebody rewrote
-    the digest as well. Steps taken by this library after the release name the digest of the table
-    before. Where columns were denoised and nothing else was done, it is computed again from those
-    that were released; `dpframe.replay` does other steps again.
+    itself; beside the certificate, `attrs` must be empty. "What the digest covers" in the reference
+    lists it all. It finds mistakes, such as a filter, a rounding or a sum with raw data. It is not
+    a signature: it does not show that somebody rewrote the digest as well. Steps of this library
+    name the digest of the table before. If denoising is the only step, it is computed again;
+    `dpframe.replay` repeats other steps.
 
     Parameters
     ----------
     frame
-        A released frame, or one that was made from it here; read back from a file or not.
+        A released frame, or one made from it here; read back from a file or not.
     ledger
         Check also that this ledger was charged for the release: under the same id, at the same
         time, for the same query, mechanism and cost.
@@ -211,8 +210,8 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     Raises
     ------
     CertificateError
-        If the frame carries no certificate, or was altered: frame or certificate differ from what
-        was released or post-processed; or if it is not in the ledger.
+        If the frame carries no certificate, frame or certificate were altered, or the release is
+        not in the ledger.
     UnreadableCertificateError
         If it carries one that this version cannot read.
 

@@ -356,11 +356,15 @@ class _Dataset(_Stream):
             self._scanned, self._cells = _csv_as_bytes(given, fragments)
             fragments = list(self._scanned.get_fragments())
         self._fragments = fragments
+        self._seen = _state_of(given)
         self._said = [ds.get_partition_keys(part.partition_expression) for part in fragments]
 
     def refresh(self) -> None:
-        """Look at the schema, and at the names of folders."""
+        """Look at the schema, at the names of folders, and whether files are as they were."""
         super().refresh()
+        if check_readable(partial(_state_of, self._given), self._given) != self._seen:
+            rule = "must hold the files that it was scanned with, which have changed since"
+            raise _refusal(self._given, rule, "Make the dataset and the scan anew.")
         self._folders = check_readable(self._said_of_all, self._given)
 
     def check(self, labels: Sequence[str]) -> None:
@@ -442,6 +446,20 @@ def _with_checksums(given: Any) -> Any:
         if getattr(asked, name, None) is not None:
             setattr(options, name, getattr(asked, name))
     return options
+
+
+def _state_of(given: Any) -> list[tuple[int | None, int | None]]:
+    """Return sizes of the files of which a dataset remembers something, and when they were written.
+
+    Not of several datasets as one, nor through file systems that are asked file by file.
+    """
+    form = getattr(given, "format", None)
+    if form is None or form.default_extname == "csv":
+        return []
+    filesystem = given.filesystem
+    asked = not filesystem.type_name.startswith("py::")
+    infos = filesystem.get_file_info(given.files) if asked else []
+    return [(info.size, info.mtime_ns) for info in infos]
 
 
 def _is_file(fragment: Any) -> bool:

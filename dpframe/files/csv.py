@@ -216,8 +216,7 @@ def sidecar_of(path: Place) -> Path:
 def write_csv(released: pd.DataFrame, path: Place) -> None:
     """Write a released frame to a CSV file, and its certificate to a file beside it.
 
-    The index comes first, then the columns, under one header. Numbers have as many digits as it
-    takes to read them back to the bit.
+    The index comes first, then the columns, under one header. Numbers read back to the bit.
 
     Parameters
     ----------
@@ -225,7 +224,8 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
         A released frame, denoised or not. Keys are texts, numbers, booleans, dates, times, periods,
         intervals or categories of these; labels are texts or numbers.
     path
-        The CSV file; the certificate goes to `sidecar_of(path)`. Files that are there are replaced.
+        The CSV file; the certificate goes to `sidecar_of(path)`. Existing files are replaced. If
+        the path is a link, the certificate goes beside the real file.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     OSError
         If a file cannot be written.
     QueryError
-        If the path is none, that of a compressed file, or in no folder that is there.
+        If the path is none, that of a compressed file, or in a missing folder.
 
     Examples
     --------

@@ -17,15 +17,14 @@ def schema(released: pd.DataFrame) -> Any:
     """Return a pandera schema that takes this release, and no table of another shape.
 
     A table fits if it has the released keys, each once and in any order, under the released names
-    and dtypes; and the released columns, in order, with their dtypes, without missing values where
-    none were suppressed, and with means within their bounds. Values are not compared:
-    `dpframe.verify` does that. A schema can be kept without the release, to check a table of the
-    same query that is released later.
+    and dtypes; and the released columns, in order, with their dtypes, without missing values if
+    none were suppressed, and with means within their bounds. It compares no values:
+    `dpframe.verify` does. Use it without the release, to check a later table of the same query.
 
-    A schema of one key with texts or numbers is kept whole in files, `schema.to_yaml()` of pandera;
-    of several keys, or others, pandera warns of the checks that it leaves out.
+    `schema.to_yaml()` of pandera keeps a schema of one key with texts or numbers whole; for others
+    pandera warns of the checks that it leaves out.
 
-    Texts may come in any dtype for texts, or as categories, and categories as what they are
+    Texts may come in any dtype for texts or as categories, and categories as what they are
     categories of, since files keep one or the other.
 
     Parameters

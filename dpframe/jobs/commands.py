@@ -35,6 +35,7 @@ from dpframe.jobs.released_files import (
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger
+from dpframe.operations.tables import PER_ROWS
 
 _LOGGER = logging.getLogger("dpframe")
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
@@ -328,8 +329,9 @@ def _words(job: Job, tried: Tried) -> str:
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
         "no interval shows; dpf.diagnose does, on the private data.",
     ]
-    if "1 / rows" in set(tried.table.get("per", ())):
-        lines.append("Means and rates: divide by the rows of a group, or give --rows N.")
+    for per in sorted(PER_ROWS.intersection(tried.table.get("per", ()))):
+        size = per.removeprefix("1 / ")
+        lines.append(f'Where per is "{per}": divide by the {size} of a group, or give --rows N.')
     return "\n".join(lines)
 
 

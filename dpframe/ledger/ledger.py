@@ -187,39 +187,39 @@ class Ledger:
     """A budget and what has been spent of it, in memory or in a file that processes share.
 
     `Ledger.create(path, budget=...)` makes a file, `Ledger(path)` opens it. `Ledger(budget=...)` is
-    kept in memory, and shared by threads alone. The file is an SQLite database: threads, processes
-    and notebooks that open it spend one budget. Each spend is one transaction, on disk before noise
-    is drawn, so that a process killed at any instant leaves it recorded or not at all.
+    in memory, for the threads of one process. The file is an SQLite database: all threads,
+    processes and notebooks that open it spend one budget. Each spend is one transaction, on disk
+    before noise is drawn, so a process killed at any instant leaves it recorded or not at all.
 
     A ledger protects one privacy unit under one neighboring relation: those of the first frame
-    declared with it, which later ones must match.
+    declared with it.
 
     Entries are chained: the hash of each covers the one before, and the first covers the budget.
-    The file is checked when it is opened, and what is new in it whenever it is read. That shows
-    accidents and edits. It does not show that somebody wrote the whole chain anew, or put back an
-    older copy: write `head` down elsewhere, and look it up in `to_frame()`. The file must be on a
-    disk of this computer, not on a network share.
+    The file is checked when it is opened, new entries whenever it is read. That shows accidents and
+    edits. It does not show a chain that was rewritten as a whole, or an older copy that was put
+    back: write `head` down elsewhere, and look it up in `to_frame()`. The file must be on a disk of
+    this computer, not on a network share.
 
     For several machines, `postgresql://host/database?ledger=visits` in place of a path names a
-    table in PostgreSQL, with the same promises; the extra `postgres` is needed.
+    table in PostgreSQL, with the same promises; it needs the extra `postgres`.
 
     Parameters
     ----------
     path
-        The file, or the URL of a database; it must be there. `None`: in memory.
+        The file, or the URL of a database; it must exist. `None`: in memory.
     budget
-        The total budget of everything charged to this ledger. Beside a path it may be left out, and
+        The total budget of everything charged to this ledger. With a path it may be left out, and
         must be that of the file.
     part
-        A column whose every value has this budget of its own, such as "week"; see `create`. Beside
-        a path as `budget`.
+        A column whose every value has this budget of its own, such as "week"; see `create`. With a
+        path, as `budget`.
 
     Raises
     ------
     DeclarationError
         If budget or part are not usable, or not those of the file.
     LedgerError
-        If there is no such file, if it cannot be used, if it is not a ledger, or if it was changed.
+        If the file is missing, cannot be used, is not a ledger, or was changed.
 
     Examples
     --------

@@ -46,15 +46,14 @@ class DeclareOptions(TypedDict, total=False):
 
 @with_keywords
 def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOptions]) -> None:
-    """Declare public facts about a frame; keywords override or narrow the schema.
+    """Declare public facts about a frame; keywords take the place of the schema's facts.
 
-    Facts must be chosen without looking at the data: bounds and keys read off the data leak it.
+    Choose facts without looking at the data: bounds and keys read off the data leak it.
 
     Parameters
     ----------
     frame
-        The private frame. The declaration is kept on this object: not on copies, filters or
-        merges of it.
+        The private frame. The declaration belongs to this object: not to copies, filters or merges.
     schema
         A pandera `DataFrameModel` or `DataFrameSchema`: checks become bounds and keys.
     bounds
@@ -62,15 +61,14 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     keys
         `{column: [groups]}`. A release by that column has exactly these rows, in this order.
     privacy_unit
-        Column that says whom a row belongs to; rows where it is missing are left out. A list of
-        several, `["aircraft", "week"]`: a unit is one combination of their values, one aircraft in
-        one week, and whoever is in k of them is protected as k units. `dpf.EACH_ROW`: every row is
-        a person of its own. `None`: the same, but releases warn, because it was not declared.
+        Column that says whom a row belongs to; rows without it are left out. A list of columns,
+        `["aircraft", "week"]`: a unit is one combination of their values, one aircraft in one week,
+        and whoever is in k of them is protected as k units. `dpf.EACH_ROW`: every row is a person
+        of its own. `None`: the same, but releases warn.
     unit
-        Name of the privacy unit; that of the column by default, as a text, so that the columns 1
-        and "1" name one unit; of several columns "aircraft in one week". Frames that share a ledger
-        must have one unit: name it where its column is called differently, or where columns of one
-        name say different things.
+        Name of the privacy unit; by default that of the column, as a text; for several columns
+        "aircraft in one week". Frames that share a ledger must have one unit: name it if their
+        columns have different names, or one name for different things.
     max_rows, max_groups, max_rows_per_group
         Caps on one unit in one query: rows in all, groups, rows per group. Rows beyond are
         dropped at random. With a `privacy_unit`, `max_rows` or `max_rows_per_group` is required.
@@ -78,21 +76,20 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         "add_remove": neighbors have one unit more or fewer. "replace": one unit is another one.
         Frames that share a ledger must have the same.
     missing
-        `{column: number}` that takes the place of a missing value; `{column: "drop"}`: a query of
-        the column leaves out rows without a usable value, from all of its outputs. Elsewhere
-        missing values contribute nothing.
+        `{column: number}`: takes the place of a missing value. `{column: "drop"}`: a query of the
+        column leaves out rows without a usable value, from all of its outputs. Otherwise missing
+        values contribute nothing.
     budget
-        The total budget of this frame; starts a ledger in memory. Declaring the frame again keeps
-        the ledger that it has.
+        The total budget; starts a ledger in memory. Declaring the frame again keeps its ledger.
     ledger
         A ledger to charge instead, for several frames about the same people. It protects the unit
-        and the relation of the first frame declared with it. Where it has a budget for every part
-        of the data, its column must be one of the `privacy_unit`, or every row a unit.
+        and the relation of the first frame declared with it. If it has a budget for every part of
+        the data, its column must be one of the `privacy_unit`, or every row a unit.
     name
-        What the ledger calls this frame: at most 200 printed characters.
+        Name of this frame in the ledger: at most 200 printed characters.
     validate
         Run the schema on the frame as pandera would. Its errors show private values: they are
-        for the curator alone.
+        for the curator only.
 
     Raises
     ------

@@ -192,37 +192,34 @@ def diagnose(
 ) -> Any:
     """Show what a release would leave out and change: exact numbers, not for publication.
 
-    It goes the way of a release, up to where noise would be added, and counts the rows that are
-    left out at every step. Nothing is charged, no noise is added, and no promise is kept: whoever
-    may not see the private frame may not see this. Caps and bounds that are chosen by it are
-    chosen by the data.
+    It follows a release up to where noise would be added, and counts the rows left out at every
+    step. It charges nothing and adds no noise: whoever may not see the private frame may not see
+    this. Caps and bounds chosen by it are chosen by the data.
 
     Parameters
     ----------
     frame
-        The private frame, declared. Files of Parquet and collections of Dask are read into memory,
-        in the columns needed.
+        The private frame, declared. For Parquet files and Dask collections, the needed columns are
+        read into memory.
     queries
         A query such as `dpf.count(by="zone")`, or a dict of them by name. `None`: everything that
         is declared, each grouping column by itself.
     groups
         Whether to show groups in place of steps: one row per declared group, with `rows` and
-        `units` before caps, what is `counted` (units, for a query of units), what caps have left
-        out (`lost`), and which part of the group that is (`share_lost`). For margins, a dict of
-        such frames, by columns.
+        `units` before caps, `counted` (units, for a query of units), `lost` to caps, and
+        `share_lost`, its part of the group. For margins, a dict of such frames, by columns.
     part
-        The part of the data that alone is looked at, where the ledger has a budget for every part;
-        others are left out by the step `where`. `None`: all parts.
+        The part of the data to look at, if the ledger has a budget for every part; the step `where`
+        leaves out others. `None`: all parts.
 
     Returns
     -------
     DataFrame or dict of DataFrame
         One row per step, indexed by `part` and `step`. `rows`: how many the step leaves out or
-        changes; `share`: of all rows, or of those counted, where values are looked at; `left` and
-        `units_left`: rows and units still there after it; `hint`. A dict for a dict. Caps drop rows
-        at random: it is one such choice, as a release makes another. The frame, and most of what
-        pandas makes of it, is marked in `attrs`, and refused by everything that takes a released or
-        a private frame.
+        changes; `share`: of all rows, or of those counted, for values; `left` and `units_left`:
+        rows and units still there after it; `hint`. A dict for a dict. Caps drop rows at random: it
+        is one such choice. The frame, and most of what pandas makes of it, is marked in `attrs`,
+        and refused by everything that takes a released or a private frame.
 
     Raises
     ------

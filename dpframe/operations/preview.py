@@ -157,7 +157,7 @@ class PreviewOptions(SpendOptions, total=False):
 def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -> pd.DataFrame:
     """Show cost and error of a release without making it; reads no data and spends nothing.
 
-    Say how much to spend to see the errors, or how large the errors may be to see what to spend.
+    Give an amount to see the errors, or the errors that you want to see what they cost.
 
     Parameters
     ----------
@@ -168,41 +168,41 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     compare
         Whether to show one row per mechanism that "auto" would compare.
     std_error, half_width
-        Instead of an amount: the largest standard error, or half-width of a 95 % interval, of an
-        output. One number for all outputs, or a dict of them by column (by query and column, in a
-        tuple, for a dict of queries), of margins also by table and column. `delta` may be given
-        beside it.
+        Instead of an amount: the largest standard error, or half-width of a 95 % interval. One
+        number for all outputs, or a dict by column (by query and column, in a tuple, for a dict of
+        queries; for margins also by table and column). `delta` may be given beside it.
     rows
-        Number of rows of a cell for which errors of means are shown. It is needed to say how large
-        the error of a mean may be, and to see means in tables with one row per mechanism.
+        Number of rows of a cell for which to show the errors of means. Needed to limit the error of
+        a mean, and to see means in tables with one row per mechanism.
     part, privacy_unit
         As in `release`.
 
     Returns
     -------
     DataFrame
-        One row per output column, of margins per table and column. `mechanism`; `sigma`, the scale
-        of the noise in the units of the column; `std_error` and `half_width_95` of one cell, to be
-        divided by the number of rows in the cell where `per` says "1 / rows" (means, for the worst
-        they can be); the cost of the whole release as `mu`, `epsilon` and `delta`; `fits`, whether
-        the budget allows it; with a budget, `remaining_epsilon` and `remaining_mu`, the largest
-        release of pure and of Gaussian noise that fits afterwards. With `compare`, one row per
-        mechanism, the one chosen first: `relative_error`, the root mean square of all errors
-        relative to the chosen one's, and the standard errors of the outputs. With `std_error` or
-        `half_width`, one row per mechanism, with the least spend that reaches them, the cheapest
-        first: `epsilon`, `delta` and `mu` of the release, `fits`, what remains, and the errors of
-        the outputs. The name of the columns says which errors these are, "std_error" or
-        "half_width_95"; means are among them where `rows` is given. Selected quantiles have
-        one row each, with `rank_error_95` in place of errors of noise: at most so many rows lie
-        between it and the bin selected, with a probability of 95 % or more. What `discover`,
-        `suggest_caps` and `suggest_bounds` look for has a table of its own, which these describe.
+        With an amount, one row per output column (for margins per table and column):
+
+        - `mechanism`, and `sigma`, the scale of the noise in the units of the column;
+        - `std_error` and `half_width_95` of one cell. If `per` says "1 / rows" (means, at their
+          worst), divide them by the number of rows in the cell;
+        - `mu`, `epsilon`, `delta`: the cost of the whole release; `fits`: whether the budget allows
+          it; `remaining_epsilon`, `remaining_mu`: the largest pure and Gaussian release that fits
+          afterwards.
+
+        With `compare`, one row per mechanism, the chosen one first: `relative_error`, the root mean
+        square of all errors relative to the chosen one's, and the standard errors of the outputs.
+        With `std_error` or `half_width`, one row per mechanism, the cheapest first: the least
+        `epsilon`, `delta` and `mu` that reach it, `fits`, what remains, and the errors of the
+        outputs. The name of the columns says which errors these are. Selected quantiles have one
+        row each, with `rank_error_95`: at most so many rows lie between the quantile and the
+        selected bin, with a probability of 95 % or more. Searches by `discover`, `suggest_caps` and
+        `suggest_bounds` have tables of their own, described there.
 
     Notes
     -----
     The least spend is sought among epsilons from 2**-60 to 2**60, at the delta given or that of the
-    budget; among mus where there is no delta. Gaussian noise spends its delta however small the
-    epsilon is, so that its error has a largest value: where that is below what is wanted, the row
-    shows it.
+    budget; among mus if there is no delta. Gaussian noise spends its delta however small epsilon
+    is, so its error has a largest value: if that is below the one wanted, the row shows it.
 
     Raises
     ------

@@ -266,8 +266,8 @@ def release(
 def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -> Any:
     """Release a query, or several planned and charged together.
 
-    The amount is given in exactly one way. Gaussian noise is calibrated by the analytic Gaussian
-    mechanism (Balle and Wang 2018, Theorem 8) and Laplace noise to the L1 sensitivity; both are
+    Give the amount in exactly one way. Gaussian noise is calibrated by the analytic Gaussian
+    mechanism (Balle and Wang 2018, Theorem 8), Laplace noise to the L1 sensitivity. Both are
     integers, drawn exactly, and added to exact integers.
 
     Parameters
@@ -275,42 +275,41 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     frame
         The private frame.
     queries
-        A query such as `dpf.count(by="zone")`, or a dict of them by name; or what is looked for, by
+        A query such as `dpf.count(by="zone")`, or a dict of them by name; or a search by
         `dpf.discover`, `dpf.suggest_caps` or `dpf.suggest_bounds`.
     epsilon, delta
-        The release is (epsilon, delta)-DP. `delta` defaults to that of the budget, and to 0 without
-        one. Gaussian noise spends the delta, however small epsilon is.
+        The release is (epsilon, delta)-DP. `delta` defaults to the budget's, and to 0 without a
+        budget. Gaussian noise spends the delta, however small epsilon is.
     mu
         The release is mu-GDP.
     rho
         The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
-        `epsilon tanh(epsilon / 2) = rho`.
+        `epsilon tanh(epsilon / 2) = rho`. Laplace noise costs less: its epsilon is up to 15 %
+        larger at 0.5.
     share
         Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It
         costs `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
-        Laplace noise. With "auto" it may cost less in `units` without groups and in what is looked
-        for, if it is at most an eighth of what is left: so that later noise of the other kind fits.
+        Laplace noise. With "auto", `units` without groups and searches may cost less, if the share
+        is at most an eighth of what is left, so that later noise of the other kind fits.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`; for quantiles also "select".
     denoise
         Add a denoised column beside each count and sum, and with "auto" beside each mean, at no
-        privacy cost: "auto" or the name of a method, see `dpframe.denoised`.
+        privacy cost: "auto" or a method of `dpframe.denoise`.
     graph
         Which groups are neighbors, for `denoise`.
     part
-        The part of the data that alone is read and spent of, 47 or "2024-03" for instance, where
-        the ledger has a budget for every part; `None`: all parts, of which each is spent.
+        The part of the data to read and spend from, such as 47 or "2024-03", if the ledger has a
+        budget for every part; `None`: all parts, each of which spends.
     name
-        Name of this release in the ledger, "2024-03" for instance: a second one of that name is
-        refused before anything is charged, so that a job that runs again spends nothing. It has at
-        most 200 characters, no spaces at its ends and nothing that is not printed; case matters,
-        the encoding of accents does not.
+        Name of this release in the ledger, such as "2024-03". A second release of that name is
+        refused before anything is charged, so a job that runs again spends nothing. At most 200
+        printed characters, no spaces at the ends; case matters, the encoding of accents does not.
     note
-        What else to keep with it in the ledger: one line of at most 2,000 printed characters.
+        Kept with it in the ledger: one line of at most 2,000 printed characters.
     privacy_unit
-        `dpf.EACH_ROW` says that every row is a person of its own, for a frame that is declared
-        without a unit or not at all.
+        `dpf.EACH_ROW`: every row is a person of its own, for a frame without a declared unit.
 
     Returns
     -------
@@ -323,14 +322,14 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     AlreadyReleasedError
         If the ledger has a release of this name.
     BudgetExceededError
-        If the spend does not fit in what is left of the budget.
+        If the amount does not fit in what is left of the budget.
     CalibrationError
-        If the spend is not usable, or no noise can honor it.
+        If the amount is not usable, or no noise can honor it.
     DeclarationError, QueryError, UnknownColumnError
         If the queries do not fit what is declared, or the frame was released.
     ReleaseError
-        If reading the frame fails after the amount was charged, for want of memory or because a
-        file changed: the amount stays charged.
+        If reading the frame fails after the charge, for instance because memory runs out or a file
+        changed. The amount stays charged.
 
     Warns
     -----

@@ -17,11 +17,13 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
 from dpframe.privacy.laws import Law
 from dpframe.privacy.noise_floats import MAX_SCALE
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
 from dpframe.strategies.weighted import WeightedDesign
 
+_ORDINARY = 2**20, 2.0**39  # with factors and scales up to these, no product is near the limit
 _WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows
 
 
@@ -65,11 +67,11 @@ def scale_designs(
     moved = Fraction(math.fsum(moves[at] for at in times.elements()))
     if moved == 0:
         return balanced
-    largest = Fraction(max(widest(design, own) for design, own in each.values()))
-    if moved / allowed * largest**norm > Fraction(MAX_SCALE) ** norm:
+    least = moved / allowed
+    if _is_too_wide(least, max(widest(design, own) for design, own in each.values()), norm):
         raise _too_wide()
     # floats say where to start, and fractions judge
-    start = float(moved / allowed) ** (1 / norm)
+    start = float(least) ** (1 / norm)
     factor = round_up(start, lambda factor: loss(factor) <= allowed)
     scaled = [(design, tuple(factor * scale for scale in own)) for design, own in pairs]
     # products are rounded: the last digit may be above the limit, which draws would refuse
@@ -82,6 +84,13 @@ def _fractions(factor: float, scales: Sequence[float]) -> list[Fraction]:
     """Return the scales times a factor; of equal ones, the same object."""
     found = {scale: Fraction(factor * scale) for scale in set(scales)}
     return [found[scale] for scale in scales]
+
+
+def _is_too_wide(least: Fraction, largest: float, norm: Norm) -> bool:
+    """Whether a scale is above the limit, times a factor to the power `norm`."""
+    if least <= _ORDINARY[0] and largest <= _ORDINARY[1]:  # no large powers of fractions
+        return False
+    return least * Fraction(largest) ** norm > Fraction(MAX_SCALE) ** norm
 
 
 def _too_wide() -> CalibrationError:
@@ -163,7 +172,7 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    kinds = [work.kind for work in workloads]
+    kinds = [work.kind for work in workloads] if len(workloads) > 1 else [None]
     each = dict(zip(kinds, workloads, strict=True))
     own = {kind: _fitting(how.planners(work), work, how.law) for kind, work in each.items()}
     if not any(own.values()):
@@ -197,8 +206,7 @@ def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fracti
 def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> float:
     """Predict the relative variance of a design that may move so far; infinite if it cannot."""
     moved = Fraction(design.movement(design.scales, law)) / part
-    largest = Fraction(widest(design, design.scales))
-    if moved * largest**law.norm > Fraction(MAX_SCALE) ** law.norm:
+    if _is_too_wide(moved, widest(design, design.scales), law.norm):
         return math.inf
     factor = float(moved) ** (1 / law.norm)
     scales = tuple(min(factor * scale, MAX_SCALE) for scale in design.scales)

@@ -10,7 +10,7 @@ Laplace noise.
 """
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -20,15 +20,23 @@ from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, of_query
 from dpframe.ledger.ledger import Ledger
-from dpframe.plan.calibrated import calibrate_designs
+from dpframe.plan.calibrated import Calibrated, calibrate_designs
 from dpframe.plan.measurement import Measurement, TablePlan, join, join_across
 from dpframe.plan.tables import Table, tables_of
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
-from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
-from dpframe.privacy.laws import Allowance
+from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact, rho_of_laplace
+from dpframe.privacy.calibration import (
+    classical_mu,
+    gaussian_mu,
+    laplace_of_rho,
+    pure_of_mu,
+    pure_of_rho,
+)
+from dpframe.privacy.laws import LAPLACE, Allowance
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism
+from dpframe.strategies.base import Workload
+from dpframe.strategies.noise import narrowest
 
 _LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
@@ -340,7 +348,10 @@ def _plan_joint(
         allowed = _allowed_movement(how, spend, allowance)
         if allowed == 0:
             return _nothing_allowed(name, allowance)
-        made = calibrate_designs(how, [table.workload for table in joint.values()], allowed)
+        works = [table.workload for table in joint.values()]
+        made = calibrate_designs(how, works, allowed)
+        if spend.kind == "rho" and how.law is LAPLACE and made is not None:
+            allowed, made = _by_its_law(how, works, spend.amount, allowed, made)
     except CalibrationError as error:  # another mechanism may still do
         return Refusal(error)
     if made is None:
@@ -353,6 +364,29 @@ def _plan_joint(
     noisy = any(scale for one in measured.values() for scale in one.scales)
     loss = how.law.charge(allowed if noisy else Fraction(0))
     return Plan(_apart(tables, measured), name, spend, loss)
+
+
+def _by_its_law(
+    how: Mechanism,
+    works: Sequence[Workload],
+    rho: Fraction,
+    allowed: Fraction,
+    made: tuple[Calibrated, ...],
+) -> tuple[Fraction, tuple[Calibrated, ...]]:
+    """Allow Laplace noise the epsilon at which its own law costs a rho, which is a larger one."""
+
+    def least_scale(made: tuple[Calibrated, ...]) -> float:
+        return min(narrowest(one.design, one.scales) for one in made)
+
+    steps = float(allowed) * least_scale(made)
+    if not 1 < steps < math.inf:
+        return allowed, made
+    larger = Fraction(laplace_of_rho(rho, steps))
+    again = calibrate_designs(how, works, larger)
+    if again is None:
+        return allowed, made
+    step = math.nextafter(1 / least_scale(again), math.inf)
+    return (larger, again) if rho_of_laplace(larger, step) <= rho else (allowed, made)
 
 
 def _apart(

@@ -173,7 +173,7 @@ def _release(
         neighboring=declaration.neighboring,
         privacy_loss=parts.LossPart(
             **cost(plan, declaration),
-            rho=plan.loss.rho,
+            rho=plan.spend.rho_of(plan.loss),
             extra_delta=float(plan.loss.delta),
             joint=isinstance(plan, Plan) and len(plan.tables) > 1,
         ),

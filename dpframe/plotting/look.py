@@ -137,8 +137,10 @@ def tune(axis: Any, **parameters: Any) -> None:
         locator.set_params(**parameters)
 
 
-def check_figsize(figsize: object) -> None:
-    """Check the size of a figure: matplotlib would show what is none."""
+def check_figure(figsize: object, title: object) -> None:
+    """Check the size and the title of a figure: matplotlib would show what is none."""
+    if title is not None and not isinstance(title, str):
+        raise QueryError.about("title", "must be a text", title)
     sizes = figsize if isinstance(figsize, tuple | list) else ()
     numbers = [one for one in sizes if isinstance(one, int | float | np.number)]
     known = len(sizes) == len(numbers) == 2 and all(0 < one < math.inf for one in numbers)  # noqa: PLR2004

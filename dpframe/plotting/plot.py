@@ -17,7 +17,7 @@ from dpframe.plotting import cells, positions
 from dpframe.plotting.figure import Figure, Panel, Series, draw_figure, is_crowded
 from dpframe.plotting.look import (
     PLAIN,
-    check_figsize,
+    check_figure,
     given_panels,
     inches,
     listed_axes,
@@ -259,7 +259,7 @@ def plot(
     flags = {"percent": percent, "sampling": sampling, "subplots": subplots, "legend": legend}
     for name, flag in flags.items():
         check_flag(name, flag)
-    check_figsize(figsize)
+    check_figure(figsize, title)
     alone = column is None and per is None and not percent
     if isinstance(released, Mapping):
         if per is not None or percent:

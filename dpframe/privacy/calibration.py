@@ -17,6 +17,7 @@ from dpframe.privacy.amounts import (
     check_epsilon,
     exact,
     float_below,
+    rho_of_laplace,
     rho_of_pure,
     round_up,
 )
@@ -318,6 +319,35 @@ def pure_of_rho(rho: Fraction) -> float:
         epsilon = math.nextafter(epsilon * (1 - margin), 0.0)
         margin *= 2
     return epsilon
+
+
+def laplace_of_rho(rho: Fraction, steps: float) -> float:
+    """Find an epsilon for which discrete Laplace noise costs a rho, rounded down.
+
+    It solves `rho_of_laplace(epsilon, epsilon / steps) = rho`, and is no less than `pure_of_rho`.
+
+    Parameters
+    ----------
+    rho
+        Zero-concentrated parameter, > 0.
+    steps
+        How many steps of the noise of the least scale cost epsilon, at least 1.
+
+    Examples
+    --------
+    >>> half = Fraction(1, 2)
+    >>> round(laplace_of_rho(half, 1), 6), round(laplace_of_rho(half, 50), 6)
+    (1.043627, 1.198195)
+    """
+    low = pure_of_rho(rho)
+    high = 2 * low  # costs more, however fine the steps are
+    while low < high * (1 - _MARGIN):
+        middle = (low + high) / 2
+        if rho_of_laplace(Fraction(middle), middle / steps * (1 + _MARGIN)) <= rho:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @lru_cache(maxsize=4096)

@@ -946,7 +946,7 @@ class _Staircase(_Laplace):
         return staircase.deviation(scale)
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
-        return 2 * float(staircase.at_least(scale, a + 1))
+        return staircase.beyond(scale, a)
 
 
 GAUSSIAN = _Gaussian(

@@ -96,10 +96,10 @@ def _sampled(options: SampledOptions) -> bool:
 def cov(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions]) -> Covariance:
     """Describe the covariance of two columns of numbers per group.
 
-    It is that of the population, `sum (x - m_x) (y - m_y) / n`, over the n rows where both columns
-    have a value. Values are clipped to their bounds, and then rounded to 1 / 65,536 of the width.
-    Alone, or with `corr` and `slope` of the same columns and `count` in one `aggregate`, it costs
-    what one count costs.
+    It is the population covariance, `sum (x - m_x) (y - m_y) / n`, over the n rows where both
+    columns have a value. Values are clipped to their bounds, then rounded to 1 / 65,536 of the
+    width. Alone, or with `corr` and `slope` of the same columns and `count` in one `aggregate`, it
+    costs what one count costs.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptio
     x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `cov`.
     sampling
-        Whether fourth moments are measured, too, so that `interval(sampling=True)` can say how far
-        off the correlation of a population may be, of which the rows are a sample. The errors of
-        the noise are then about a quarter larger.
+        Whether to measure fourth moments, too, for `interval(sampling=True)`: how far off the
+        correlation of the sampled population may be. Errors of the noise are then about a quarter
+        larger.
 
     Raises
     ------

@@ -366,10 +366,10 @@ def ranges(
 ) -> Ranges:
     """Describe the number of rows in ranges of a bounded column, by group.
 
-    What is released is one number per group and bin, as of `histogram`, measured so that sums over
-    adjacent bins are accurate: with B bins, the variance of a sum grows as `log(B)^2` or `log(B)^3`
-    and not as the number of bins in it. Numbers are not rounded, so that they add up. Quantiles and
-    ranges are read off the release at no further cost; see `quantiles` and `between`.
+    The release has one number per group and bin, as `histogram`, measured so that sums over
+    adjacent bins are accurate: with B bins, the variance of a sum grows as `log(B)^2` or
+    `log(B)^3`, not as the number of bins in it. Numbers are not rounded, so they add up. `quantile`
+    and `between` read quantiles and ranges off the release at no further cost.
 
     Parameters
     ----------
@@ -377,16 +377,15 @@ def ranges(
         Column whose values fall into the bins. Values beyond the first and the last edge count in
         the first and the last bin; rows where it is missing are left out.
     bins
-        How many bins of equal width there are between the bounds of the column, 1,024 by default.
-        Where it is declared to hold integers, and no more than that, there is one for each: k is in
+        How many bins of equal width lie between the bounds of the column, 1,024 by default. A
+        column that is declared to hold integers, and no more than that, has one for each: k is in
         `(k - 1, k]`. Or increasing finite edges, of bins closed on the right, or a
-        `pandas.IntervalIndex` without gaps, that reach from bound to bound where bounds are
-        declared.
+        `pandas.IntervalIndex` without gaps; they reach from bound to bound if bounds are declared.
     by, where, keys, max_rows, max_groups, max_rows_per_group
-        As in `count`. Bins are no groups for the caps: they say how many rows of a unit count in
-        each group of `by`, whatever their values.
+        As in `count`. Bins are no groups for the caps: caps limit the rows of a unit in each group
+        of `by`, whatever their values.
     bounds
-        `(lower, upper)`, where they are not declared, or in their place.
+        `(lower, upper)`, if not declared, or in place of declared ones.
 
     Raises
     ------
@@ -396,8 +395,8 @@ def ranges(
     Notes
     -----
     Bins are the leaves of a tree. With Gaussian noise, contrasts of integers of the children of
-    every node are measured, which is cheaper than their counts; with Laplace noise the counts of
-    some levels, which are reconciled by least squares (Hay, Rastogi, Miklau and Suciu 2010).
+    every node are measured, which cost less than their counts; with Laplace noise the counts of
+    some levels, reconciled by least squares (Hay, Rastogi, Miklau and Suciu 2010).
 
     Examples
     --------

@@ -41,15 +41,14 @@ def count(by: By = None, **options: Unpack[WeightOptions]) -> Count:
     where
         Row-wise condition, for instance `"fare > 0 and zone in ['A', 'B']"`.
     keys
-        The groups, where they are not declared: a dict from column to list, a list for a single
-        column, or a frame whose rows are the combinations wanted.
+        The groups, if not declared: a dict from column to list, a list for a single column, or a
+        frame whose rows are the combinations.
     weights
         Column of survey weights w, with declared bounds (0, W): a row counts for w in place of 1,
         and the count is the weighted total, the sum of w. Weights are clipped to their bounds; a
         missing one counts for nothing. Noise is W times that of a count.
     max_rows, max_groups, max_rows_per_group
-        They take the place of the caps of the same
-        name that are declared with a privacy unit. Noise is made for the caps that hold.
+        Caps on one unit, in place of the declared ones of the same name. Noise follows the caps.
 
     Raises
     ------
@@ -91,12 +90,12 @@ def rate(condition: str, by: By = None, **options: Unpack[WeightOptions]) -> Rat
 
     With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
     C)`, in [0, 1]. A row in which a column of the condition is missing counts in neither. A row
-    moves one of the two by 1, so that both are measured at the price of one count.
+    moves one of the two by 1, so both together cost one count.
 
     Parameters
     ----------
     condition
-        What is to hold, as a row-wise condition, for instance `"dep_delay > 15"`.
+        A row-wise condition, for instance `"dep_delay > 15"`.
     weights
         As in `count`: A and C are the weighted totals of these rows.
     by, where, keys, max_rows, max_groups, max_rows_per_group
@@ -140,12 +139,11 @@ class UnitCount(Query):
 def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
     """Describe the number of distinct privacy units per group.
 
-    With `x_i` the set of groups that unit i has a row in, a group c gets the number of units with
-    `c in x_i`. However many rows a unit has there, it counts once, and no row is dropped by
-    `max_rows` or `max_rows_per_group`. It counts in at most `g` groups, the smallest of
-    `max_groups`, `max_rows` and the number of groups, as far as these are given: of more, in a
-    uniformly random choice. One unit more or fewer moves at most g counts by 1, one replaced at
-    most `min(2 g, number of groups)`. Without a privacy unit, every row is one.
+    A unit counts once in a group, however many rows it has there; `max_rows` and
+    `max_rows_per_group` drop no row. It counts in at most `g` groups, the smallest of `max_groups`,
+    `max_rows` and the number of groups; if it has more, in a uniformly random choice. One unit more
+    or fewer moves at most g counts by 1, one replaced at most `min(2 g, number of groups)`. Without
+    a privacy unit, every row is one.
 
     Parameters
     ----------

@@ -92,9 +92,9 @@ def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
     """Describe a search for the groups that may be published, where they are not known beforehand.
 
     Units are counted by label, each for at most k of its labels, chosen at random. Integer noise Y
-    is added, and a label with n units is published, with `n + Y`, if `n + Y >= T`. T is the
-    smallest integer with `P(Y <= T - 2)^k >= 1 - d`, d the extra delta: with that probability, all
-    labels that one unit alone has stay hidden.
+    is added. A label with n units is published, with `n + Y`, if `n + Y >= T`. T is the smallest
+    integer with `P(Y <= T - 2)^k >= 1 - d`, d the extra delta: with that probability, all labels
+    that one unit alone has stay hidden. Labels that are not found may be in the data.
 
     With `counts=False` the labels alone are published, and more of them are found: a label that a
     unit keeps with `m - 1` others has the weight `1 / m^(1/p)`, with p = 2 for Gaussian and 1 for
@@ -102,42 +102,39 @@ def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
     Labels found in a round are left out of the next one. T is then the smallest number for which
     every unit's own labels, whatever m is, stay hidden with the probability of the round.
 
-    It is released on its own, by `release` or by the method of the same name. That returns one row
-    per label that was found, sorted; the column `units` holds the noisy numbers of units. Its index
-    can be given as `keys=`. Labels that are not in it may be in the data. A delta in the call is
-    for noise and threshold together: the release is (epsilon, delta)-DP. The mechanism is
-    "laplace", "gaussian", or "auto": the one with the least T, then the least noise, among those
-    that the budget allows; without counts, the one that finds the smallest groups of units with k
-    labels in the last round.
+    Release it on its own, by `release` or by the method of the same name. The release has one row
+    per label found, sorted; `units` holds the noisy numbers of units. Give its index as `keys=`. A
+    delta in the call is for noise and threshold together. The mechanism is "laplace", "gaussian",
+    or "auto": the one with the least T, then the least noise, that the budget allows; without
+    counts, the one that finds the smallest groups of units with k labels in the last round.
 
-    `preview` returns one row per mechanism, the one that would be used first. `threshold`; `sigma`,
-    the scale of the noise, and `std_error`, its standard deviation; `found_5`, `found_50` and
-    `found_95`, the smallest numbers of units with which a label is found with a probability of 5,
-    50 and 95 %; the cost as `mu`, `epsilon`, `delta` and `extra_delta`; `fits`, whether the budget
-    allows it. Without counts, noise and thresholds are those of the last round, in units with one
-    label, and `found_5_full` to `found_95_full` are numbers of units that keep k labels.
+    `preview` has one row per mechanism, the one to be used first: `threshold`; `sigma`, the scale
+    of the noise, and `std_error`; `found_5`, `found_50` and `found_95`, the smallest numbers of
+    units with which a label is found with a probability of 5, 50 and 95 %; the cost as `mu`,
+    `epsilon`, `delta` and `extra_delta`; `fits`. Without counts, noise and thresholds are those of
+    the last round, for units with one label; `found_5_full` to `found_95_full` are for units that
+    keep k labels.
 
     Parameters
     ----------
     by
-        Column or list of columns with the labels; of several, a label is one of each.
+        Column or list of columns with the labels; for several, a label is one of each.
     dtype
-        What labels are: "string", "int64", "bool", "date" or "datetime" (without a time zone), or a
-        dict of these by column. Values that equal none of the kind are left out.
+        Kind of the labels: "string", "int64", "bool", "date" or "datetime" (without a time zone),
+        or a dict by column. Other values are left out.
     max_length
-        Texts with more characters are left out, and so are those that UTF-8 cannot hold, or with
-        NUL.
+        Longer texts are left out, and so are texts with NUL or that UTF-8 cannot hold.
     where
         Which rows are looked at, as in `count`.
     max_groups
         For how many labels a unit counts, k, in place of the declared cap. One of them is needed
-        where a privacy unit is declared. A unit has no more labels than its `max_rows`, either.
+        with a declared privacy unit. A unit has no more labels than its `max_rows`, either.
     discovery
-        Largest extra delta. By default all that is left of the budget's `discovery`; where delta
-        is in the call, the part of it that finds the smallest groups.
+        Largest extra delta. By default all that is left of the budget's `discovery`; with delta in
+        the call, the part of it that finds the smallest groups.
     counts
-        Whether the noisy numbers of units are published, too. Without them, the result is a frame
-        of no columns, and k is at most 1,000.
+        Whether to publish the noisy numbers of units, too. Without them, the result is a frame of
+        no columns, and k is at most 1,000.
 
     Raises
     ------

@@ -162,40 +162,40 @@ def margins(
 ) -> Margins:
     """Describe tables by several sets of columns that agree with each other.
 
-    They are measured together, so that the cells of a table add up to those of all tables by fewer
-    of its columns, and errors are smaller than those of tables that are released one by one. With
-    Gaussian noise, all cells of all tables have the same standard error: with `n_i` the number of
-    groups of column i, `1 / mu` times the root of the sum over all sets S of columns that are part
-    of a table of `prod_{i in S} (n_i - 1) / (n_i + 1)`. With pure noise, separate tables are
-    measured and reconciled by least squares.
+    They are measured together: the cells of a table add up to those of all tables by fewer of its
+    columns, and errors are smaller than those of tables released one by one. With Gaussian noise,
+    all cells of all tables have the same standard error: with `n_i` the number of groups of column
+    i, `1 / mu` times the root of the sum over all sets S of columns that are part of a table of
+    `prod_{i in S} (n_i - 1) / (n_i + 1)`. With pure noise, separate tables are measured and
+    reconciled by least squares.
 
-    A row is in one cell of every table, or in none at all: one whose key is not declared, in any of
-    the columns, is left out of all tables.
+    A row is in one cell of every table. A row whose key is not declared, in any of the columns, is
+    left out of all tables.
 
     Parameters
     ----------
     columns
-        Columns of which all sets of at most `ways` make a table, the empty one too: all rows. Or a
-        list of such sets, each a list of columns, or a tuple where `ways` is not given; the columns
-        of a table are in the order in which `columns` names them first.
+        Columns: all sets of at most `ways` make a table, also the empty one, all rows. Or a list of
+        such sets, each a list of columns, or a tuple if `ways` is not given; the columns of a table
+        are in the order in which `columns` names them first.
     ways
-        How many columns a table has at most; 2 unless it is given. Not for lists of sets. With it,
-        a tuple is the label of one column.
+        How many columns a table has at most, 2 by default. Not for lists of sets. With it, a tuple
+        is the label of one column.
     where
         As in `count`.
     keys
-        The groups, where they are not declared: a dict from column to list.
+        The groups, if not declared: a dict from column to list.
     bins
         A dict from column to bins, as in `histogram`, for columns of numbers.
     other
-        The key of rows that have none of the other keys, missing ones too: one for all columns with
-        keys, or a dict by column. It comes last, and must not equal one of the keys.
+        The key of rows that have none of the other keys, also missing ones: one for all columns
+        with keys, or a dict by column. It comes last, and must not equal one of the keys.
     weights
-        How important the error of a cell is, by table, 1 where it is not given:
+        How important the error of a cell is, by table, 1 by default:
         `{("sex", "age"): 4, "region": 2, (): 10}`. The weighted sum of the variances is then the
-        least there is, and errors differ between tables.
+        least possible, and errors differ between tables.
     max_rows
-        Rows of a unit that are kept, the same for all tables, in place of what is declared.
+        Rows of a unit that are kept, the same for all tables, in place of the declared cap.
     **queries
         Output columns, as in `aggregate`: counts, sums, means and rates, all with the same survey
         weights or all without. Without any, `count=count()`.

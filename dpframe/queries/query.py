@@ -136,7 +136,7 @@ class ReadOff:
 
 @dataclass(frozen=True, eq=False)
 class Query(ABC):
-    """What every query is: groups, a condition, keys and caps given in the call, and outputs."""
+    """A query: groups, a condition, keys and caps given in the call, and outputs."""
 
     counts_units: ClassVar[bool] = False
     """Whether a unit counts once in a group, however many rows it has there."""

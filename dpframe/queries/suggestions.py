@@ -61,35 +61,33 @@ class CapSearchOptions(TypedDict, total=False):
 def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearch:
     """Describe a search for the cap with which a query errs least: how many rows units have.
 
-    Every unit falls in exactly one bin, whatever it has: adding or removing one moves one number by
-    1, replacing it two. So the histogram costs little, and no cap is needed for it. For each
-    candidate c, the mean absolute error of a group is predicted as ``E|L + Y| = L + s exp(-L /
-    s)``: K L is what the cap cuts off; K is the number of groups; Y is the noise that the query
-    needs with that cap, as Laplace noise with ``E|Y| = s``. L is not certain: 300 histograms are
-    drawn that may be behind the noisy one, and each has its L.
+    Every unit falls in exactly one bin: adding or removing one moves one number by 1, replacing it
+    two. So the histogram costs little, and needs no cap. For each candidate c, the mean absolute
+    error of a group is predicted as ``E|L + Y| = L + s exp(-L / s)``: K L is what the cap cuts off;
+    K is the number of groups; Y is the noise that the query needs with that cap, as Laplace noise
+    with ``E|Y| = s``. L is uncertain: each of 300 histograms that may be behind the noisy one gives
+    an L.
 
-    It is released on its own, by `release` or by the method of the same name. That returns one row
-    per candidate. `units`: how many need this cap and not the one before, with noise and
-    certificate as in every release; the last row also holds all that need more. Computed from it:
-    `lost` (the median of all L), `noise` and `error`, mean absolute errors of a group with that
-    cap, in the units of the output; of several outputs, in rows; and `error_high`, which the error
-    is below in 95 % of the histograms, however a cap cuts off groups. Where it is far above
-    `error`, the look cannot tell a tail from noise. `error` is the geometric mean of the least
-    errors of all histograms, times how many times the least error of its histogram a cap has, on
-    average. `.dp.best` is the cap with the least `error`. `preview` returns `std_error`, that of
-    the number of units, and `noise`.
+    Release it on its own, by `release` or by the method of the same name. The release has one row
+    per candidate. `units`, released with noise: how many units need this cap and not the one
+    before; the last row also holds all that need more. Computed from it, as mean absolute errors of
+    a group in the units of the output (in rows for several outputs): `lost`, the median of all L;
+    `noise`; `error`; and `error_high`, which the error is below in 95 % of the histograms, however
+    a cap cuts off groups. If it is far above `error`, the look cannot tell a tail from noise.
+    `error` is the geometric mean of the least errors of all histograms, times the average ratio of
+    the cap's error to the least one. `.dp.best` is the cap with the least `error`. `preview` shows
+    `std_error` of the number of units, and `noise`.
 
     Parameters
     ----------
     by
-        Groups of a count, in place of `query=dpf.count(by=by)`.
+        Groups of a count, short for `query=dpf.count(by=by)`.
     query
-        The query that is to be released later: a count, sums, a histogram, units, or an aggregate
-        of counts and sums. Rows that its condition or its groups leave out do not count.
+        The query to be released later: a count, sums, a histogram, units, or an aggregate of counts
+        and sums. Rows that its condition or its groups leave out do not count.
     cap
-        The cap that is looked for: "max_rows", "max_groups" or "max_rows_per_group". By default the
-        one that is declared or in the query, if there is one, and else "max_rows"; "max_groups" for
-        units. Caps of other names stay as they are.
+        "max_rows", "max_groups" or "max_rows_per_group". By default the only one that is declared
+        or in the query, and else "max_rows"; "max_groups" for units. Other caps stay as they are.
     largest
         The largest candidate: 2**20 by default, or for "max_groups" the number of groups.
     planned
@@ -103,14 +101,13 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
 
     Notes
     -----
-    Tails are taken to go on as they do before, and to end some time; what is drawn is the same for
-    the same noisy numbers. In a bin, a size x is taken to be as frequent as 1 / x, and for
-    `error_high` to be the largest. All groups are taken to lose the same. A row that is lost of a
-    sum counts with the mean of `|x|` over the bounds. For "max_groups", units are counted by the
-    groups that they have rows in;
-    a group that is lost of a unit is taken to be `sqrt(c)` rows, with c the cap on rows in it, or
-    1. For "max_rows_per_group", they are counted by the rows in their fullest group; what other
-    groups lose is not seen, so that L is a lower bound.
+    Tails are taken to go on as before, and to end some time; draws are the same for the same noisy
+    numbers. In a bin, a size x is taken to be as frequent as 1 / x, and for `error_high` to be the
+    largest. All groups are taken to lose the same. A lost row of a sum counts with the mean of
+    `|x|` over the bounds. For "max_groups", units are counted by their number of groups; a lost
+    group is taken to be `sqrt(c)` rows, with c the cap on rows in it, or 1. For
+    "max_rows_per_group", they are counted by the rows in their fullest group; L is then a lower
+    bound, since other groups are not seen.
 
     Examples
     --------
@@ -121,12 +118,9 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     >>> found = rides.dp.suggest_caps(largest=64, epsilon=0.1)
     >>> found.dp.best, list(found.columns)
     ({'max_rows': 4}, ['units', 'lost', 'noise', 'error', 'error_high'])
-    >>> rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1).round(2)
-              std_error  noise
-    max_rows
-    1             14.14   1.07
-    2             14.14   2.20
-    3             14.14   3.32
+    >>> shown = rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1)
+    >>> shown["noise"].round(2).to_dict()
+    {1: 1.07, 2: 2.2, 3: 3.32}
     """
     query, cap, largest = options["query"], options["cap"], options["largest"]
     if query is not None and by is not None:
@@ -219,18 +213,17 @@ def suggest_bounds(
 ) -> BoundSearch:
     """Describe a search for the bounds with which a sum or a mean errs least: how large values are.
 
-    The values of a column are counted in public bins, as `histogram` does: under the caps that are
-    declared, with no bounds at all. For each pair of ends of bins as bounds, the mean absolute
-    error of a group is predicted as ``L + s exp(-L / s)``: L is what the bounds clip, read off the
-    histogram; s is the mean size of the noise that the query needs with these bounds.
+    The values of a column are counted in public bins, as `histogram` does, under the declared caps.
+    For each pair of ends of bins as bounds, the mean absolute error of a group is predicted as ``L
+    + s exp(-L / s)``: L is what the bounds clip, read off the histogram; s is the mean size of the
+    noise that the query needs with these bounds.
 
-    It is released on its own, by `release` or by the method of the same name. That returns one row
-    per bin. `count`: the number of values in it, with noise and certificate as in every release.
-    Computed from it: `as_low` and `as_high`, the predicted errors with the left end of the bin as
-    the lower bound, and with its right end as the upper one, each beside the best other one;
-    infinite where that is no bound. `.dp.best` is the pair with the least error. `preview` returns
-    `std_error`, that of the number of values, and `as_low` and `as_high` for the noise alone; of a
-    mean, in a group of one row.
+    Release it on its own, by `release` or by the method of the same name. The release has one row
+    per bin. `count`, released with noise: the number of values in it. Computed from it: `as_low`
+    and `as_high`, the predicted errors with the left end of the bin as the lower bound, and with
+    its right end as the upper one, each beside the best other one; infinite if that is no bound.
+    `.dp.best` is the pair with the least error. `preview` shows `std_error` of the number of
+    values, and `as_low` and `as_high` for the noise alone; for a mean, in a group of one row.
 
     Parameters
     ----------
@@ -244,8 +237,8 @@ def suggest_bounds(
         Sizes of the smallest and largest bounds beside 0, made to powers of two: 1/1024 (1 for a
         column that a schema declares to hold integers) and 2**32 by default.
     within, bins
-        Two numbers, and how many bins of equal widths between them, 64 by default, to use in place
-        of powers of two: to refine what was found before. It is a release of its own.
+        Two numbers, and how many bins of equal widths lie between them, 64 by default, in place of
+        powers of two: to refine an earlier result. It is a release of its own.
     planned
         How much the later query is to spend, as in `suggest_caps`.
 
@@ -258,8 +251,8 @@ def suggest_bounds(
     -----
     Values that are missing or no numbers are in no bin. On each side of zero, bins that noise alone
     can explain count as empty. Between powers of two, a size x is taken to be as frequent as 1 / x;
-    beyond the largest, to be 1.44 times that. All that is clipped counts as an error, though what
-    is clipped above and below cancels in part; groups are taken to be clipped alike.
+    beyond the largest, to be 1.44 times that. All that is clipped counts as an error, though parts
+    clipped above and below cancel; groups are taken to be clipped alike.
 
     Examples
     --------

@@ -209,7 +209,7 @@ def _of_columns(
 def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
     """Describe the sum of one or several columns per group.
 
-    Values are clipped to their bounds; missing ones contribute nothing unless a replacement is
+    Values are clipped to their bounds. Missing ones contribute nothing unless a replacement is
     declared.
 
     Parameters
@@ -221,20 +221,18 @@ def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
     weights
         Column of survey weights w, as in `count`: the sum is that of w x.
     bounds
-        `(lower, upper)` for all the columns, or a dict from column to bounds, where they are not
-        declared.
+        `(lower, upper)` for all the columns, or a dict by column, if not declared.
     max_true
-        How many of the columns, all boolean, are true in a row at most. Of more, a uniformly random
-        choice is kept.
+        How many of the columns, all boolean, are true in a row at most. If more are, a uniformly
+        random choice is kept.
     n
-        The number of rows per group, where it is public: a number, or a series on the groups;
-        or a pair of it and its variance, where it is an estimate that was published before.
+        The public number of rows per group: a number, or a series on the groups; or, if it is an
+        earlier published estimate, a pair of it and its variance.
     n_weight
         Importance of an accurate number of rows, relative to that of a column. Correlated noise
         releases it as column `n` in any case.
     objective
-        "total": the sum of the columns' relative variances is as small as can be; "worst": the
-        largest of them is.
+        "total": the least sum of the columns' relative variances; "worst": the least maximum.
     max_rows, max_groups, max_rows_per_group
         As in `count`.
 
@@ -275,14 +273,13 @@ def mean(columns: Columns, by: By = None, **options: Unpack[MeanOptions]) -> Mea
     columns
         Column or list of columns to average.
     sampling
-        Whether the sum of squares is measured, too, so that `interval(sampling=True)` can say how
-        far off the mean of a population may be, of which the rows are a sample. With Laplace noise
-        it costs next to nothing for one column; with Gaussian noise, errors are about 1/8 larger.
-        Not with weights.
+        Whether to measure the sum of squares, too, for `interval(sampling=True)`: how far off the
+        mean of the sampled population may be. With Laplace noise it costs next to nothing for one
+        column; with Gaussian noise, errors are about 1/8 larger. Not with weights.
     weights
         Column of survey weights w, as in `count`. The mean is `(l A + u B) / (A + B)`, where a row
         with x in [l, u] adds `a = w (u - x) / (u - l)` to A and `b = w (x - l) / (u - l)` to B:
-        both are >= 0 and add up to w, so that they cost what the weighted total alone costs.
+        both are >= 0 and add up to w, so they cost what the weighted total alone costs.
     by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
         As in `sum`.
 

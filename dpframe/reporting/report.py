@@ -52,16 +52,20 @@ def report(
 ) -> str:
     """Write one page that says what is published, what is promised, and what a person must confirm.
 
-    It shows whether each table is what was released, and in the ledger; who is protected; what the
-    guarantee means in odds and in error rates of the best test; each table with intervals, and a
-    mark where noise may be as large as the number; what is clipped, capped or left out; the ledger
-    over time; a list of what only a person can confirm; and the certificates, for machines. Of a
-    table that is not what its certificate says, no number is shown.
+    It shows
 
-    What is believed after a release is bounded by ``p / (p + (1 - p) exp(-x))``, where p was
-    believed before and x bounds the privacy loss but for a chance of 1 in 1,000; the true positive
-    rate of a test, by ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su 2022), where a
-    is its false positive rate, and by ``exp(epsilon) a + delta``.
+    - whether each table is what was released, and in the ledger;
+    - who is protected, and what the guarantee means in odds and error rates of the best test;
+    - each table with intervals, and a mark where noise may be as large as the number;
+    - what is clipped, capped or left out;
+    - the ledger over time, what only a person can confirm, and the certificates for machines.
+
+    It shows no number of a table that is not what its certificate says.
+
+    What somebody believes after a release is at most ``p / (p + (1 - p) exp(-x))``, where p was
+    believed before, and the privacy loss is above x with a chance of at most 1 in 1,000. The true
+    positive rate of a test is at most ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su
+    2022), with a its false positive rate, and at most ``exp(epsilon) a + delta``.
 
     Parameters
     ----------
@@ -70,16 +74,16 @@ def report(
     ledger
         The ledger they were charged to: each must be in it, and all of it is shown.
     title
-        What stands above the page.
+        Title of the page.
     path
-        Where to write it; what is there is replaced. `None`: it is only returned.
+        Where to write it; an existing file is replaced. `None`: it is only returned.
     level
-        Confidence level of the intervals, in (0, 1), but for those that are columns of a table.
+        Confidence level of the intervals, in (0, 1), except those that are columns of a table.
     percent
-        Whether counts and sums are shown as percentages of their totals, too.
+        Whether to show counts and sums as percentages of their totals, too.
     changes
-        Whether each table is shown beside the one before it, too, with the changes between them, as
-        `change` makes them. Where two cannot be compared, the page says why.
+        Whether to show each table beside the one before it, with the changes by `change`. If two
+        cannot be compared, the page says why.
 
     Returns
     -------
@@ -96,7 +100,7 @@ def report(
     CertificateError
         If a frame carries no certificate that can be read.
     QueryError
-        If there is no frame, or an argument is not what it should be.
+        If there is no frame, or an argument is not usable.
     DPFrameError
         If Jinja2 is not installed.
     LedgerError

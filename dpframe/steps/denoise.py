@@ -47,18 +47,18 @@ def denoise(
 ) -> pd.DataFrame:
     """Add a denoised column `<column>_denoised` beside every released column.
 
-    It is computed from what was released and from the known law of its noise alone, so it costs no
-    privacy (Balle and Wang 2018, section 4). It is no longer unbiased, and has no standard error;
-    the released columns keep theirs.
+    It is computed from the release and the known law of its noise, so it costs no privacy (Balle
+    and Wang 2018, section 4). It is no longer unbiased, and has no standard error; the released
+    columns keep theirs.
 
     Parameters
     ----------
     released
         A released frame.
     method
-        "auto": the method with the smallest estimated risk among those that apply, or none where
-        none is clearly expected to help, and for means `dpframe.denoising.means.shrunken_means`; or
-        a name in `dpframe.denoising.methods.METHODS`:
+        "auto": the applicable method with the smallest estimated risk, or none if none clearly
+        helps, and for means `dpframe.denoising.means.shrunken_means`; or a name in
+        `dpframe.denoising.methods.METHODS`:
         "empirical_bayes", "james_stein", "gaussian_prior", "soft_threshold", "tree_wavelets",
         "trend_filter", and the projections "nonnegative", "simplex", "l1_ball", "monotone",
         "consistent" and "whole".
@@ -78,8 +78,8 @@ def denoise(
     Returns
     -------
     DataFrame
-        The released columns, then the denoised ones. The certificate lists the step, and
-        its `denoising` what was tried.
+        The released columns, then the denoised ones. The certificate lists the step, and its
+        `denoising` what was tried.
 
     Raises
     ------

@@ -138,6 +138,7 @@ def _along(index: pd.Index, level: int) -> np.ndarray:
 Across: TypeAlias = Literal["rows", "columns"]
 
 _SAME = 1e-9
+_DENOISED = "counts, sums, and means and rates without weights"
 _BY_ROW = "parents"  # the only option with a value for each row
 _KEYWORDS = ("method", "columns", "graph", "across")
 
@@ -282,11 +283,14 @@ def _positions(
     means = tuple(position for position in chosen if released[position].is_mean)
     apart = [names[at] for at in chosen if not (released[at].is_mean or released[at].is_total)]
     if apart:
-        rule = f"variances and standard deviations are not denoised, and columns names {apart[0]!r}"
-        raise QueryError(f"{rule}. Leave it out.", parameter="columns", label=apart[0])
+        rule = f"must name {_DENOISED}"
+        raise QueryError.about("columns", rule, apart[0], "Leave it out.")
+    if method == "auto" and not chosen:
+        raise QueryError.about("method", f"is for {_DENOISED}, and there are none", method)
     if not chosen or (means and method != "auto"):
         rule = "is for counts and sums, and there are none in columns, or means beside them"
-        raise QueryError.about("method", rule, method, 'Means are denoised by "auto" alone.')
+        way_out = 'Means without weights are denoised by "auto" alone.'
+        raise QueryError.about("method", rule, method, way_out)
     labels = [*levels, *names, *(label_of(names[position]) for position in chosen)]
     taken = [name for name in labels if labels.count(name) > 1]
     if taken:

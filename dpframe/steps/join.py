@@ -25,13 +25,13 @@ def interval(
     sampling: bool = False,
     join: bool = False,
 ) -> pd.DataFrame:
-    """Return confidence intervals for the noise in every released cell, or sampled rows, too.
+    """Return confidence intervals for the noise in every released cell, or for sampled rows, too.
 
-    They speak of the noise alone: clipping to bounds and caps on rows change what is measured, and
-    no error bar can know by how much. Denoised columns have none. Those of rates hold in groups of
-    any size: they are all rates that a test does not reject. Those of groups that were found are
-    given that their counts were published: 1 or more, and wider near the threshold. Those of
-    quantiles that were read off a distribution stand beside them; they are returned as they are.
+    Intervals are about the noise only: they do not know what bounds and caps changed. Denoised
+    columns have none. Intervals of rates hold in groups of any size: they are all rates that a test
+    does not reject. For groups that were found, intervals assume that the count was published: they
+    are 1 or more, and wider near the threshold. Intervals of quantiles stand beside them already,
+    and are returned as they are.
 
     Parameters
     ----------
@@ -40,17 +40,14 @@ def interval(
     level
         Probability that the interval of a cell holds the value before noise, in (0, 1).
     simultaneous
-        Whether it is to be the probability that all intervals of the frame hold at once: those of
-        d cells are then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with
-        Laplace noise.
+        Whether all intervals of the frame hold at once with this probability: those of d cells are
+        then given at `level^(1 / d)` (Sidak 1967), or `1 - (1 - level) / d` with Laplace noise.
     sampling
-        Whether the rows are a random sample of a population, and the intervals are for that, as the
-        formula below says. Each row is taken for a draw of its own: a unit may have one row in a
-        group at most, by the caps that are declared or given in the call.
+        Whether the rows are a random sample, and the intervals are for its population. Each row is
+        an independent draw: by its caps, a unit may have at most one row in a group.
     join
-        Whether they are added to the table as columns, which keeps its certificate. In later steps
-        they go with their numbers: they are rounded to the outside, missing where a cell is
-        suppressed, and renamed. Of a rounded table, they are those of the rounded numbers.
+        Whether to add them to the table as columns; it keeps its certificate. Later steps treat
+        them with their numbers: rounded to the outside, suppressed and renamed together.
 
     Returns
     -------
@@ -63,22 +60,20 @@ def interval(
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the level is not in (0, 1), a flag is neither True nor False, or sampling is True for
-        columns whose sampling error is not known (means, correlations and slopes released without
-        `sampling=True`, sums, variances, covariances, quantiles), for groups that were found, or
-        where a unit may have several rows in a group. With `join`, if a label is taken, or the
-        table was unstacked.
+        If the level is not in (0, 1), or a flag is neither True nor False. With `sampling`, if the
+        sampling error is not known: means, correlations and slopes released without
+        `sampling=True`, sums, variances, covariances, quantiles, groups that were found, several
+        rows of a unit in a group. With `join`, if a label is taken, or the table was unstacked.
 
     Notes
     -----
-    With `sampling`, an interval holds every number m that a test does not reject: for a count X,
-    the expected number of rows m with `|X - m| <= f sqrt(s^2 + m)`; for a rate or a mean of N rows
-    with T their sum, `|T - m N| <= f sqrt(s^2 + v)`, where v is `N m (1 - m)` for a rate and the
-    noisy sum of `(x - m)^2` for a mean. Here s is the deviation of the noise, and f lies between
-    its half-width in deviations and the normal quantile, nearer to the larger error. For a rate
-    without noise it is the interval of Wilson (1927), whose coverage goes up and down with N; for a
-    mean it is nearly that of Student. Of a correlation and a slope, v is the noisy sum of what each
-    row does to it, squared, were it m. It always holds the interval for the noise.
+    With `sampling`, an interval holds every m that a test does not reject. For a count X, the
+    expected number of rows m: `|X - m| <= f sqrt(s^2 + m)`. For a rate or a mean of N rows with sum
+    T: `|T - m N| <= f sqrt(s^2 + v)`, where v is `N m (1 - m)` for a rate and the noisy sum of `(x
+    - m)^2` for a mean. s is the deviation of the noise; f lies between its half-width in deviations
+    and the normal quantile, nearer to the larger error. Without noise, a rate has the interval of
+    Wilson (1927), and a mean nearly that of Student. For a correlation and a slope, v is the noisy
+    sum of each row's squared influence. The interval always holds the one for the noise.
 
     Examples
     --------
@@ -121,45 +116,44 @@ def percent(
 ) -> pd.DataFrame:
     """Return every row's percentage of the total of a released column, with error and interval.
 
-    The total is the sum over the rows of the table, or of a group of them, whose noise goes into
-    both: the combination `(1 - s) X_i - s sum_(j != i) X_j` is tested for every share s, as `ratio`
-    does.
+    The total is the sum over the rows of the table or of a group. For every share s, a test looks
+    at the combination `(1 - s) X_i - s sum_(j != i) X_j`, as `ratio` does.
 
     Parameters
     ----------
     released
         A released frame.
     column
-        The column, a count or a sum; `None`: the only one there is.
+        A count or a sum; `None`: the only column.
     level
-        Confidence level of the intervals, in (0, 1), each by itself.
+        Confidence level of each interval, in (0, 1).
     by
-        A level of the index, or a list of them: percentages are of the total of the rows with the
-        same keys there. `None`: of all rows.
+        A level of the index, or a list of them: percentages of the total of the rows with the same
+        keys there. `None`: of all rows.
     sampling
         Whether the rows are a random sample, and the percentages are those of the population: with
-        n the total, `n s (1 - s)` is added to the variance, for counts alone. A unit may have one
+        n the total, `n s (1 - s)` is added to the variance. For counts only; a unit may have one
         row in all.
     join
-        Whether they are added to the table as columns, which keeps its certificate. In later steps
-        they go with their column; `round` takes them by their own name, and rounds their intervals
-        to the outside.
+        Whether to add them to the table as columns; it keeps its certificate. Later steps treat
+        them with their column; `round` takes them by their own name, and rounds their intervals to
+        the outside.
 
     Returns
     -------
     DataFrame
-        The released rows, with `estimate`, `std_error`, `low` and `high`, in percent. A total below
-        1, or below its standard error for sums, is taken for that in estimates. With `join`, the
-        table, then `<column>_percent`, `<column>_percent_low` and `<column>_percent_high`.
+        The released rows, with `estimate`, `std_error`, `low` and `high`, in percent. In estimates,
+        a total is at least 1, or at least its standard error for sums. With `join`, the table, then
+        `<column>_percent`, `<column>_percent_low` and `<column>_percent_high`.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If there is no such column, or it is no count or sum, the level is not in (0, 1), or `by`
-        names no levels, or all of them, or sampling is True for another column than a count, or
-        where a unit may have several rows. With `join`, if a label is taken.
+        If the column is no count or sum, the level is not in (0, 1), or `by` names no levels, or
+        all. With `sampling`, if the column is no count, or a unit may have several rows. With
+        `join`, if a label is taken.
 
     Examples
     --------

@@ -53,18 +53,18 @@ def quantile(
 ) -> Any:
     """Describe quantiles of one bounded column per group, or read them off a released distribution.
 
-    The q quantile is where a part q of the rows is below. Given a column, this describes a query.
-    By default the quantiles are read off the number of rows in ranges, with intervals for the
-    noise. Given a release of `ranges`, this reads them off that, and costs no privacy.
+    The q quantile is where a part q of the rows is below. With a column, this describes a query: by
+    default quantiles are read off the number of rows in ranges, with intervals for the noise. With
+    a release of `ranges`, this reads them off that, and costs no privacy.
 
     With c_e the number of rows below edge e and N all rows, the quantile q is where c, made
     increasing by least squares, crosses q N, straight inside a bin. Its interval reaches from the
     edge before the first one where ``c_e - q N >= -z s_e``, to the edge after the last one where
-    ``c_e - q N <= z s_e``, with s_e the standard error and z the quantile of the law of the noise:
-    only if the edge next to the quantile is rejected, the interval misses it, whatever the other
-    edges are. So it holds with the level or more, in groups of any size.
+    ``c_e - q N <= z s_e``, with s_e the standard error and z the quantile of the law of the noise.
+    It misses the quantile only if the edge next to it is rejected, so it holds with the level or
+    more, in groups of any size.
 
-    With `mechanism="select"` it is selected exactly among bins between the bounds, by
+    With `mechanism="select"` a quantile is selected exactly among bins between the bounds, by
     permute-and-flip (McKenna and Sheldon 2020): the bin with the largest `u + G`, u being minus its
     distance from the quantile in rows and G geometric noise. Several quantiles are selected in
     rounds, the middle one first, each in the rows on its side of those before (Kaplan, Schnapp and
@@ -75,41 +75,41 @@ def quantile(
     ----------
     column
         Column with bounds. Values outside of them count in the first and last bin, missing ones
-        nowhere. Or a release of `ranges`, with `q`, `level` and `simultaneous` alone.
+        nowhere. Or a release of `ranges`, with only `q`, `level` and `simultaneous`.
     q
-        A quantile, or several in increasing order, above 0 and below 1: 0.5 is the median. To be
-        selected, up to nine with at most six decimals.
+        A quantile, or several in increasing order, above 0 and below 1: 0.5 is the median. With
+        "select", up to nine with at most six decimals.
     by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`.
     bounds
-        `(lower, upper)`, where they are not declared.
+        `(lower, upper)`, if not declared.
     bins
-        As in `ranges`. To be selected among: how many bins of equal width lie between the bounds,
-        16,384, or one for each integer of a column of integers if these are fewer; or edges. The
-        value released is the middle of a bin.
+        As in `ranges`. With "select": how many bins of equal width lie between the bounds, 16,384,
+        or one for each integer of a column of integers if these are fewer; or edges. The value
+        released is the middle of a bin.
     candidates
-        With `mechanism="select"`, in place of `bins`: the public values that may be released, in
-        increasing order, such as prices or `range(0, 500_001, 1000)`. A row counts at the one
-        nearest to its value, the lower of two.
+        With "select", in place of `bins`: the public values that may be released, in increasing
+        order, such as prices or `range(0, 500_001, 1000)`. A row counts at the nearest one, the
+        lower of two.
     level
         Probability that the interval of a quantile holds that of the rows before noise, each
         clipped to the bounds, in (0, 1).
     simultaneous
-        Whether it is to be the probability that all of them hold at once.
+        Whether all intervals hold at once with this probability.
 
     Returns
     -------
     Query or DataFrame
-        Of a release, one row per group and quantile, with a certificate: the value under the label
-        of the column, and its interval under `<column>_low` and `<column>_high`. Values of a column
-        of integers with a bin for each are whole.
+        For a release, one row per group and quantile, with a certificate: the value under the label
+        of the column, and its interval under `<column>_low` and `<column>_high`. Values are whole
+        for a column of integers with a bin for each.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If it is no release of ranges, rows of it were left out, or an argument is not usable.
+        If it is no release of ranges, rows were left out since, or an argument is not usable.
 
     References
     ----------
@@ -177,27 +177,26 @@ def between(
     released
         A release of `ranges`.
     low, high
-        Rows count with values above `low` and up to `high`, as in the bins, which are closed on the
-        right (of bins closed on the left: from `low` on and below `high`). An end inside a bin
-        takes its part of the rows there, as if they were spread evenly. Where every bin holds one
-        whole number, ends are whole, and both count. `None`: all values on that side.
+        Values above `low` and up to `high` count, as in bins closed on the right; for bins closed
+        on the left, values from `low` on and below `high`. An end inside a bin takes its part of
+        the rows there, as if they were spread evenly. If every bin holds one whole number, ends are
+        whole, and both count. `None`: all values on that side.
     level
         Confidence level of the interval, in (0, 1).
 
     Returns
     -------
     DataFrame
-        One row per group, with columns `estimate`, `std_error`, `low` and `high`; the standard
-        error is that of the sum, from the covariance of all bins. The interval reaches from the
-        lower end of that for all bins inside the range to the upper end of that for all bins that
-        it touches, so that it does not depend on how rows are spread inside a bin.
+        One row per group, with columns `estimate`, `std_error`, `low` and `high`. The interval
+        reaches from the lower end for all bins inside the range to the upper end for all bins that
+        it touches, so it does not depend on how rows are spread inside a bin.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If it is no release of ranges, rows of it were left out, or an end is beyond the bins.
+        If it is no release of ranges, rows were left out since, or an end is beyond the bins.
 
     Examples
     --------

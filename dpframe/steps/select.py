@@ -29,9 +29,9 @@ def select(
 ) -> pd.DataFrame:
     """Keep some rows and columns of a release, and its certificate.
 
-    Rows may be chosen by what was released: that is post-processing. Intervals hold for each row
-    that was released, and less often than they say among those that were chosen for their values;
-    `interval(simultaneous=True)` holds for whatever is chosen.
+    You may choose rows by released values: that is post-processing. But intervals hold for each
+    released row, and less often among rows chosen for their values;
+    `interval(simultaneous=True)` holds for any choice.
 
     Parameters
     ----------
@@ -40,19 +40,19 @@ def select(
     where
         A condition on columns and levels of the index, such as `"count >= 100 and zone != 'A'"`.
     keys
-        The keys to keep: a list, of tuples where there are several levels; or a dict by level. Rows
-        stay in order.
+        The keys to keep: a list, of tuples for several levels; or a dict by level. Rows stay in
+        order.
     columns
-        The columns to keep, in order; a denoised one, an interval or a percentage beside that which
-        it was computed from. All that are computed come after all that were released.
+        The columns to keep, in order; a computed one (denoised, interval, percentage) beside the
+        one it was computed from. Computed columns come after released ones.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If the condition is not one, names what there is not, or compares it with what is of another
-        kind than all of its values, or there are no such keys or columns.
+        If the condition is not one, names something unknown, or compares it with another kind of
+        value; or if there are no such keys or columns.
 
     Warns
     -----

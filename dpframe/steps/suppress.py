@@ -31,17 +31,16 @@ def suppress(
 ) -> pd.DataFrame:
     """Make cells of a release missing that say too little, and keep its certificate.
 
-    This is for readers, who take a number for what it says: nobody's privacy needs it. Columns of
-    whole numbers become `Int64`, which has missing values. What was computed, such as denoised
-    values and percentages, goes with what it was computed from. Intervals and errors of suppressed
-    cells are missing, too.
+    This is for readers; nobody's privacy needs it. Columns of whole numbers become `Int64`, which
+    has missing values. Computed values, such as denoised ones and percentages, intervals and errors
+    go with the cell.
 
     Parameters
     ----------
     released
         A released frame.
     below
-        Suppress what is smaller.
+        Suppress smaller values.
     relative_error
         Suppress where the standard error is a larger part of the value than this: 0.3 for 30 %.
     by

@@ -20,12 +20,13 @@ Rows without any of the keys of a column have a cell of their own, which is not 
 that is better, a sum of 1 for rows with a key and -1 for others, and no sign in the other sums.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from dpframe.strategies.contrasts import place
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.layout import lift_totals, weights
 from dpframe.strategies.linear import ROUNDED, Block, Reading, corners, round_whole
-from dpframe.strategies.margins import Lattice, Layer, subsets
+from dpframe.strategies.margins import Lattice, Layer, lattice_of, subsets
 
 MOST_SUMS = 2_500
 """More sums than this are not planned: one box of so many is never best."""
@@ -119,7 +120,8 @@ def _square(n: int) -> np.ndarray:
 
 def _beside(matrix: np.ndarray) -> np.ndarray:
     """Add a key of which the other sums know nothing, and a sum of all keys against it."""
-    found = np.pad(matrix, ((0, 1), (0, 1)))
+    found = np.zeros([n + 1 for n in matrix.shape], np.int64)
+    found[:-1, :-1] = matrix
     found[[0, -1]] = 1
     found[-1, -1] = -1
     return found
@@ -149,9 +151,14 @@ class Characters:
     lattice: Lattice
 
     @cached_property
+    def _sizes(self) -> dict[Layer, int]:
+        """How many sums every layer has."""
+        return {layer: math.prod(self.lattice.shape_of(layer)) for layer in self.lattice.layers}
+
+    @cached_property
     def number(self) -> int:
         """How many sums there are."""
-        return sum(math.prod(self.lattice.shape_of(layer)) for layer in self.lattice.layers)
+        return sum(self._sizes.values())
 
     @cached_property
     def _signs(self) -> list[Signs]:
@@ -160,12 +167,10 @@ class Characters:
     @cached_property
     def _places(self) -> dict[Layer, np.ndarray]:
         """The positions of the sums of every layer."""
-        shapes = {layer: self.lattice.shape_of(layer) for layer in self.lattice.layers}
-        ends = np.cumsum([math.prod(shape) for shape in shapes.values()]).tolist()
-        pairs = zip(shapes.items(), ends, strict=True)
+        ends = itertools.accumulate(self._sizes.values())
         return {
-            layer: np.arange(end - math.prod(shape), end).reshape(shape)
-            for (layer, shape), end in pairs
+            layer: np.arange(end - size, end).reshape(self.lattice.shape_of(layer))
+            for (layer, size), end in zip(self._sizes.items(), ends, strict=True)
         }
 
     def add_up(self, totals: np.ndarray) -> np.ndarray:
@@ -184,16 +189,8 @@ class Characters:
 
     @cached_property
     def ranges(self) -> list[tuple[int, int]]:
-        """The least and the largest that a row adds to each sum."""
-        by_axis = [
-            (signs.matrix[1:].min(axis=1), signs.matrix[1:].max(axis=1)) for signs in self._signs
-        ]
-        one = np.ones(1, np.int64)
-        found: list[tuple[int, int]] = []
-        for layer in self.lattice.layers:
-            low, high = reduce(_products, (by_axis[axis] for axis in layer), (one, one))
-            found += zip(low.tolist(), high.tolist(), strict=True)
-        return found
+        """The least and the largest that a row adds to each sum: signs have both 1 and -1."""
+        return [(-1, 1) if layer else (1, 1) for layer, n in self._sizes.items() for _ in range(n)]
 
     @cached_property
     def positions(self) -> list[np.ndarray]:
@@ -254,15 +251,6 @@ def _step(weights: np.ndarray) -> int:
         return int(_SMALL_STEPS[small[0]])
     parts = (Fraction(float(one)).limit_denominator(_FINEST) for one in different)
     return math.lcm(*(part.denominator for part in parts))
-
-
-_Ends: TypeAlias = tuple[np.ndarray, np.ndarray]
-
-
-def _products(some: _Ends, others: _Ends) -> _Ends:
-    """Return the ends of all products of numbers from two lists of intervals."""
-    every = [np.multiply.outer(a, b).ravel() for a in some for b in others]
-    return np.min(every, axis=0), np.max(every, axis=0)
 
 
 def _of_dimension(dimension: Dimension) -> Signs:
@@ -476,7 +464,7 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
 
 @lru_cache(16)
 def _characters_of(domain: Domain) -> Characters:
-    return Characters(Lattice(domain))
+    return Characters(lattice_of(domain))
 
 
 def worth_joining(domains: Sequence[Domain]) -> list[int]:

@@ -459,9 +459,22 @@ def move_alone(
 
     Where it is joined, over all cells, the cell that is moved the farthest counts.
     """
-    how = norm, workload.reach, workload.neighboring, joined
-    parts = (_footprint(workload.sources[block.source], [block], [0]) for block in blocks)
-    return tuple(_block_movement(part, *how) for part in parts)
+    how = norm, workload.reach, workload.neighboring
+    return move_in(workload.sources, blocks, *how, joined=joined)
+
+
+def move_in(
+    sources: Sequence[Source],
+    blocks: Sequence[Block],
+    norm: Norm,
+    reach: Reach,
+    neighboring: Neighboring,
+    *,
+    joined: bool = False,
+) -> tuple[float, ...]:
+    """Return the same for neighbors of which a unit fills so much."""
+    parts = (_footprint(sources[block.source], [block], [0]) for block in blocks)
+    return tuple(_block_movement(part, norm, reach, neighboring, joined) for part in parts)
 
 
 @lru_cache  # many blocks have the same corners, in all designs that are compared

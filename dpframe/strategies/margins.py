@@ -118,7 +118,7 @@ class Lattice:
 
     def shape(self, table: Layer) -> tuple[int, ...]:
         """Return the sizes of the axes of a table."""
-        return tuple(self.domain.dimensions[axis].size for axis in table)
+        return tuple(map(self._sizes.__getitem__, table))
 
     def shape_of(self, layer: Layer) -> tuple[int, ...]:
         """Return how many contrasts there are along the axes of a layer."""
@@ -126,7 +126,21 @@ class Lattice:
 
     def spread(self, table: Layer, layer: Layer) -> float:
         """Return what a contrast of a layer adds to a cell, beside its own coefficient."""
-        return 1 / self.domain.size_of([axis for axis in table if axis not in layer])
+        return self._spreads[table, layer]
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.domain.sizes
+
+    @cached_property
+    def _spreads(self) -> dict[tuple[Layer, Layer], float]:
+        """Spreads of all layers of all tables, which are asked for again and again."""
+        size = self._sizes
+        return {
+            (table, layer): 1 / math.prod([size[axis] for axis in table if axis not in layer])
+            for table in dict.fromkeys(self.tables)
+            for layer in subsets(table)
+        }
 
     def variance(self, table: Layer, squares: Mapping[Layer, float]) -> float:
         """Return the variance of a cell, from `tau^2` of the layers."""
@@ -140,7 +154,7 @@ class Lattice:
             table: [
                 (
                     layer,
-                    math.prod(1 - 1 / n for n in self.shape(layer)),
+                    math.prod([1 - 1 / n for n in self.shape(layer)]),
                     self.spread(table, layer) ** 2,
                 )
                 for layer in subsets(table)
@@ -205,6 +219,12 @@ class Lattice:
 
     def _apart(self, axes: Sequence[int]) -> Layer:
         return tuple(axis for axis in axes if self.domain.dimensions[axis].size > 1)
+
+
+@lru_cache(16)  # all designs that are compared ask for the same
+def lattice_of(domain: Domain) -> Lattice:
+    """Return the tables of a domain, and their layers."""
+    return Lattice(domain)
 
 
 def subsets(table: Layer) -> Iterator[Layer]:
@@ -309,7 +329,7 @@ class ContrastLayers(Layers):
 @lru_cache(16)
 def contrast_layers(domain: Domain) -> ContrastLayers:
     """Choose the noise of the layers."""
-    lattice = Lattice(domain)
+    lattice = lattice_of(domain)
     precisions = _weight_layers(lattice) if domain.weights else _equal(lattice)
     return ContrastLayers(lattice, precisions)
 
@@ -425,7 +445,7 @@ def _taus(layers: TableLayers, scale: float) -> dict[Layer, float]:
 @lru_cache(16)
 def table_layers(domain: Domain, law: Law) -> TableLayers:
     """Choose the noise of the tables."""
-    lattice = Lattice(domain)
+    lattice = lattice_of(domain)
     weights = np.array(domain.weights or [1.0] * len(lattice.tables))
     shares = np.maximum(_best_shares(lattice, weights), _LEAST_SHARE / len(weights))
     return TableLayers(lattice, law, tuple(float(share) for share in shares))

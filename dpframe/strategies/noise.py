@@ -1,5 +1,6 @@
 """What a law of noise does to the blocks of a design: draws and deviations, group by group."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,13 @@ def widest(design: Design, scales: Sequence[float]) -> float:
     """Return the largest scale of all integers that are measured, at these scales of blocks."""
     factor = 1.0 if design.layers is None else float(design.layers.profile.max(initial=0.0))
     return max(scales) * factor
+
+
+def narrowest(design: Design, scales: Sequence[float]) -> float:
+    """Return the smallest scale above 0 of all integers that are measured; infinite if none is."""
+    factors = [1.0] if design.layers is None else design.layers.profile
+    least = min((factor for factor in factors if factor), default=math.inf)
+    return min((scale for scale in scales if scale), default=math.inf) * float(least)
 
 
 def deviations_of(

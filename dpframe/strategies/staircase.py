@@ -9,7 +9,7 @@ that move. The one with the smaller product of period and cells is taken.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpframe.privacy.laws import Law
 from dpframe.privacy.sensitivity import Scale
@@ -17,7 +17,7 @@ from dpframe.privacy.staircase import MOST_MOVED
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import separate
-from dpframe.strategies.linear import Block, LinearDesign, move_alone
+from dpframe.strategies.linear import Block, LinearDesign, move_in
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def design_beside(workload: Workload, law: Law) -> StaircaseDesign | None:
 def _steps(workload: Workload, blocks: Sequence[Block]) -> list[tuple[int, int] | None]:
     """Return the best period of every block and the stairs crossed; `None`: it does not move."""
     reach, both = workload.reach, workload.neighboring == "replace"
-    cell = replace(workload, reach=Reach(1, reach.rows, 0, 1, reach.always))
-    alone = move_alone(replace(cell, neighboring="add_remove"), blocks, 1)
-    farthest = move_alone(cell, blocks, 1, joined=True) if both else alone
+    cell = Reach(1, reach.rows, 0, 1, reach.always)
+    alone = move_in(workload.sources, blocks, 1, cell, "add_remove")
+    farthest = move_in(workload.sources, blocks, 1, cell, "replace", joined=True) if both else alone
     return [
         _best_step(reach, math.ceil(one), math.ceil(far), both=both) if far else None
         for one, far in zip(alone, farthest, strict=True)

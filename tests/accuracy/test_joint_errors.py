@@ -59,7 +59,7 @@ def test_a_sum_of_cells_has_the_error_of_the_margin_that_it_is(people, mechanism
         assert combined["std_error"] == pytest.approx(own, rel=2e-3)
 
 
-@pytest.mark.sampled(every=2, full=3)
+@pytest.mark.audit
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_realized_errors_of_combinations_are_those_that_are_stated(people, mechanism):
     weights = {

@@ -28,27 +28,29 @@ RELATIONS = {"add_remove": "add/remove", "replace": "replace"}
 INTRODUCTION = """\
 # Audit: what releases really lose
 
-The [promise](privacy-promise.md) is proved. Here it is tested from outside: releases are made
-through `df.dp` as any user makes them, and from the published numbers alone a lower bound on the
-privacy that was lost is computed. A bound above the claim would refute it. A bound near the claim
-shows that the noise is not larger than needed, and that the audit is sharp enough to find noise
-that is too small. All figures on this page are measured, and the page is written, by `python
-tests/audit/report.py`; its figures differ a little from run to run.
+The [promise](privacy-promise.md) is proved. This audit tests it from outside. It makes releases
+through `df.dp` like any user, and computes a lower bound on the privacy lost from the published
+numbers alone.
+
+- A bound above the claim would refute the claim.
+- A bound near the claim shows that the noise is no larger than needed, and that the audit would
+  find noise that is too small.
+
+`python tests/audit/report.py` measures all figures and writes this page. Figures differ a little
+from run to run.
 
 ## How
 
-**Games.** A game is two neighboring frames D and D', chosen so that the measured totals are as
-far apart as the declaration allows: values far beyond their bounds, units that fill their caps,
-rows that move to another group. Many releases are made from either. They are the same query with
-the same amount; only D and D' differ.
+**Games.** A game is two neighboring frames D and D', as far apart as the declaration allows:
+values far beyond their bounds, units that fill their caps, rows that move to another group. Many
+releases are made from each, with the same query and amount.
 
 **Copies.** Most games are played thousands of times in one release, in groups and with units of
-their own. Whoever sees the groups of one copy sees a part of the release, so what is claimed for
-the release holds for each copy; and as each copy has its own rows and its own noise, copies are
-independent. Games named *all rows* and *bins of units* do without that argument: they have one
-copy in a release, and make each release anew.
+their own. One copy is a part of the release, so the claim holds for it, too. Copies have their own
+rows and noise, so they are independent. The games *all rows* and *bins of units* make a new release
+for every copy.
 
-Such a game, in brief:
+A game in brief:
 
 ```python
 import numpy as np
@@ -65,54 +67,52 @@ def released(rows):
 
 
 p, q = (released(3) > 3).mean(), (released(2) > 3).mean()
-print(np.log(p / q))  # near 1, which is what is claimed
+print(np.log(p / q))  # near 1, the claim
 ```
 
-**Statistics.** Three numbers are made of the outputs of a copy: their projection on the direction
-of the likelihood ratio of Gaussian noise, the log-likelihood ratio of Laplace noise, and the
-lowest bit that is set. Direction, medians and scales are learned from the first quarter of the
-copies, which also chooses the statistic, the threshold t and the event: score > t or score <= t.
+**Statistics.** Each copy gives three numbers: the projection on the direction of the Gaussian
+likelihood ratio, the Laplace log-likelihood ratio, and the lowest bit that is set. The first
+quarter of the copies chooses the statistic, the threshold t, and the event: score > t or
+score <= t.
 
-**Bounds.** The other three quarters count how often the event happens under D and under D'.
-One-sided Clopper-Pearson bounds of confidence 1 - {alpha:g} each give p from below where the
-event is likely, and q from above where it is not. Then
+**Bounds.** The other copies count the event under D and under D'. One-sided Clopper-Pearson bounds
+of confidence 1 - {alpha:g} give p from below, where the event is likely, and q from above, where it
+is not. Then
 
-- epsilon is at least ln((p - delta) / q), whatever the mechanism is: the column *events alone*;
-- mu is at least Phi^-1(p) - Phi^-1(q), since mu-GDP, which is what Gaussian releases claim,
-  allows no event more. At the claimed delta this is an epsilon, by the same curve that calibrates
-  the noise (Nasr et al., "Tight auditing of differentially private machine learning", 2023). With
-  a delta of 1e-6, events alone cannot come near the claim: those that show it happen once in a
-  million releases.
+- epsilon is at least ln((p - delta) / q), for any mechanism: the column *events alone*;
+- mu is at least Phi^-1(p) - Phi^-1(q), which Gaussian releases claim to keep. At the claimed delta
+  this is an epsilon (Nasr et al., "Tight auditing of differentially private machine learning",
+  2023). With a delta of 1e-6 events alone cannot come near the claim: those that show it happen
+  once in a million releases.
 
-The *certified epsilon* is the larger of the two for Gaussian noise, and that of events alone for
-Laplace noise. **If a claim is true, its line is above it with a probability of at most
-{false_alarm:g}**, and any of the {games} lines with at most {together:.1g}.
+The *certified epsilon* is the larger of the two for Gaussian noise, and *events alone* for Laplace
+noise. **A line whose claim is true is above it with a probability of at most {false_alarm:g}**, any
+of the {games} lines with at most {together:.1g}.
 """
 
 FOUND = """
 ## What was found
 
 Largest share of a claim that was certified: {most:.1%}. Smallest share among the lines without a
-star: {least:.1%}; the tests ask for {asked:.0%}. *n* is the number of copies drawn from either
-frame.
+star: {least:.1%}; the tests ask for {asked:.0%}. *n* is the number of copies of each frame.
 
 {table}
 
-\\* The game cannot show all of the claim. Classical noise is larger than its claim needs; caps
-that choose at random mix several laws; means and bins of units hide a number of rows or units that
-is measured beside them; and with Laplace noise on several outputs, the events that show the whole
-claim are those where the noise of every output happens to point one way.
+\\* The game cannot show all of the claim: classical noise is larger than its claim needs, random
+caps mix several laws, and means and bins of units hide a number that is measured beside them. With
+Laplace noise on several outputs, only rare events show the whole claim: those where the noise of
+every output points one way.
 
 ## Broken on purpose
 
-Each variant changes one thing in the real code, and is audited by the same games. It is caught
-when the certified epsilon is above the one that its own certificate, or budget, claims.
+Each variant changes one thing in the real code. The same games audit it. It is caught when the
+certified epsilon exceeds the claim of its certificate, or budget.
 
 {variants}
 
-Where *events alone* is as high as the number of copies allows, about 8 to 10, something could be
-seen that noise of the right law never shows. Run with Python {python}, numpy {numpy}, pandas
-{pandas}, dpframe {dpframe}.
+Where *events alone* reaches about 8 to 10, the most that the number of copies allows, noise of the
+right law would never show what was seen. Run with Python {python}, numpy {numpy}, pandas {pandas},
+dpframe {dpframe}.
 """
 
 

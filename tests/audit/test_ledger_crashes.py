@@ -175,7 +175,7 @@ ACTS = [spend, release, spend_of_parts]
 on_server = [pytest.mark.server, pytest.mark.audit]
 
 
-@pytest.mark.sampled(every=7)
+@pytest.mark.sampled(every=7, full=5)
 @pytest.mark.parametrize(
     ("kills", "way", "act"),
     [
@@ -233,7 +233,7 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path, kills):
     assert created > 0
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=3, full=4)
 @pytest.mark.parametrize(
     ("processes", "shares", "way"),
     [

@@ -1,6 +1,6 @@
 """Time a capped release of a Dask collection on a cluster of one process and of two.
 
-    python tests/benchmarks/bench_dask.py --rows 16000000 --partitions 16
+    python tests/benchmarks/bench_dask.py --rows 32000000 --partitions 32
 
 Both clusters run in turn, several times; medians, and the median of the ratios of a round, are
 printed beside the goal. On a machine that does other work, or has one core, the ratio of all the
@@ -65,9 +65,9 @@ def seconds(client: distributed.Client, rows: int, partitions: int) -> tuple[flo
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=16_000_000)
-    parser.add_argument("--partitions", type=int, default=16)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=32_000_000)
+    parser.add_argument("--partitions", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     load = os.getloadavg()[0]
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Measure the error of every denoiser, and write the parts of `docs/denoising-measured.md`.
+"""Measure every denoiser, and write the parts of `docs/reviewers/denoising-measured.md`.
 
 Run with `python tests/benchmarks/bench_denoising.py`, and `--data DIR` for Manhattan beside the
 synthetic city (`examples/papers/city.py` says which files DIR holds). `--part counts` and `--part
@@ -22,6 +22,7 @@ from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
 from dpframe.steps.denoise_checks import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]
+MEASURED = ROOT / "docs" / "reviewers" / "denoising-measured.md"
 sys.path.insert(0, str(ROOT / "examples"))
 
 from denoised_tables import counts_section, means_section, measure_counts, measure_means  # noqa: E402  # a script, no package
@@ -46,7 +47,7 @@ CLOSE, SAFE = 1.10, 1.02
 TITLES = {"maps": "Maps", "counts": "Real tables of counts", "means": "Real tables of means"}
 INTRODUCTION = """# Denoisers, measured
 
-Made by `tests/benchmarks/bench_denoising.py`; [Denoising](denoising.md) says what the methods are.\
+Written by `tests/benchmarks/bench_denoising.py`. [Denoising](../denoising.md) has the methods.\
 """
 
 
@@ -190,7 +191,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--laws", nargs="+", default=[GAUSSIAN.name], choices=LAWS)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "denoising-measured.md")
+    parser.add_argument("--output", type=Path, default=MEASURED)
     parser.add_argument("--part", default="maps", choices=TITLES)
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()

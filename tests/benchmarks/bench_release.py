@@ -131,13 +131,16 @@ def kinds_of_plans() -> dict[str, Callable[[], object]]:
         "six": {name: dpf.count(by=name) for name in names[:6]},
         "yes, no": {name: dpf.count(by=name) for name in answers},
         "conditions": dpf.aggregate("b6", **conditions),
+        "sum": dpf.sum("x"),
+        "stairs": dpf.sum("x"),  # from epsilon 1.5 on, staircase noise is compared, too
     }
-    epsilons = (0.5 + k / 2**30 for k in itertools.count())
+    later = (k / 2**30 for k in itertools.count())
 
-    def preview(query: object) -> Callable[[], object]:
-        return lambda: frame.dp.preview(query, epsilon=next(epsilons), delta=1e-6)
+    def preview(name: str) -> Callable[[], object]:
+        least = 2.0 if name == "stairs" else 0.5
+        return lambda: frame.dp.preview(queries[name], epsilon=least + next(later), delta=1e-6)
 
-    return {name: preview(query) for name, query in queries.items()}
+    return {name: preview(name) for name in queries}
 
 
 def forget() -> None:

@@ -1,4 +1,4 @@
-"""Measure dpframe beside its peers, and write `docs/benchmarks.md` with its picture.
+"""Measure dpframe beside its peers, and write `benchmarks-detail.md` in `docs/reviewers`.
 
 Run with `python tests/benchmarks/compare.py`; `--quick` does everything on small data. Each library
 has its own environment, made on first use. Libraries take turns in each setting. Results are kept
@@ -26,6 +26,7 @@ from peers import environments, machines, page
 from peers.forms_dpframe import APART, LEAST, WIDTHS
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reviewers" / "benchmarks-detail.md"
 PEERS = Path(__file__).resolve().parent / "peers"
 LIBRARIES = ("pandas", "dpframe", "opendp", "pipeline_dp", "diffprivlib", "smartnoise", "tumult")
 MEMORY = {library: ("key",) for library in LIBRARIES} | {
@@ -276,7 +277,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--environments", type=Path, default=cache / "environments")
     parser.add_argument("--scratch", type=Path, default=cache / "scratch")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md")
+    parser.add_argument("--output", type=Path, default=PAGE)
     parser.add_argument("--sizes", type=whole, nargs="*", default=[10**6, 10**7])
     parser.add_argument("--file-sizes", type=whole, nargs="+", default=[10**7, 10**8])
     parser.add_argument("--keys", type=whole, nargs="+", default=[10, 1_000, 100_000])

@@ -33,8 +33,8 @@ AXES = {
         decades(3, 8),
         10**5,
         {"pandas": PANDAS, "row": "each row its own unit", "unit": "units, with caps"},
-        "A count and a clipped sum by 100 integer keys. Units have ten rows on average, and five "
-        "groups of two rows each are kept of them.",
+        "A count and a clipped sum by 100 integer keys. Units have ten rows on average; five "
+        "groups of two rows each are kept.",
     ),
     "files": Axis(
         "Rows in files",
@@ -43,8 +43,8 @@ AXES = {
         decades(3, 8),
         10**5,
         {"pandas": "pandas, all in memory", "row": "each row its own unit", "unit": "units, caps"},
-        "The same from ten Parquet files, with row groups of at most 131,072 rows; reading is "
-        "timed. pandas reads the two columns that it needs, and all of their rows at once.",
+        "The same from ten Parquet files, with row groups of at most 131,072 rows, reading "
+        "included. pandas reads its two columns at once.",
     ),
     "keys": Axis(
         "Keys",
@@ -58,9 +58,8 @@ AXES = {
             "later": "later release",
             "texts": "later release, texts",
         },
-        "A count and a clipped sum of 1,000,000 rows, each its own unit, by more and more keys. "
-        "All keys have noise, so that there are more numbers to draw and to release than rows in "
-        "the end. Keys are checked and made ready once for each declaration.",
+        "A count and a clipped sum of 1,000,000 rows, each its own unit. Every key gets noise, "
+        "even without rows. Each declaration prepares its keys once.",
         {"texts": 10**6},
     ),
     "units": Axis(
@@ -70,9 +69,8 @@ AXES = {
         decades(3, 7),
         10**5,
         {"pandas": "pandas, no caps", "integers": "units are integers", "texts": "units are texts"},
-        "A count and a clipped sum of 10,000,000 rows by 100 integer keys, five groups of two rows "
-        "each of a unit. The rows stay as many; they belong to more and more units, from 10,000 "
-        "rows each to one.",
+        "A count and a clipped sum of 10,000,000 rows by 100 integer keys, with five groups of two "
+        "rows per unit. Units have from 10,000 rows down to one.",
     ),
     "queries": Axis(
         "Queries in one release",
@@ -85,9 +83,8 @@ AXES = {
             "outputs": "of one table",
             "tables": "tables of their own",
         },
-        "Counts of 100,000 rows, each with a condition of its own: as outputs of one `aggregate` "
-        "without groups, and as tables of 10 groups each, in one `release` of a dict. pandas "
-        "counts without groups.",
+        "Counts of 100,000 rows, each with its own condition: as outputs of one `aggregate` "
+        "without groups, or as tables of 10 groups in one `release`. pandas counts without groups.",
     ),
     "entries": Axis(
         "Entries of the ledger",
@@ -96,8 +93,8 @@ AXES = {
         decades(0, 4),
         100,
         {"memory": "ledger in memory", "file": "ledger in a file", "open": "open a file, read it"},
-        "One more count of 1,000 rows in 10 groups, charged to a ledger that has so many entries "
-        "already; and opening such a file and asking what is left. Each entry is a release.",
+        "One more count of 1,000 rows in 10 groups, charged to a ledger with so many entries; and "
+        "opening such a file and asking what is left. Each entry is a release.",
     ),
 }
 """The axes by name."""

@@ -15,14 +15,14 @@ FLAT, LINEAR = 0.1, 1.15  # slopes up to these are called flat, and not above pr
 OPENING = """\
 # How cost grows
 
-Time and memory of releases over rows, keys, units, queries and entries of the ledger, each from
-small to the largest that a machine holds. Made by `python tests/benchmarks/slopes.py` in the
-environment for development. How dpframe does beside other libraries is on the page of
-[benchmarks](benchmarks.md).
+Time and memory of releases, from small data to the largest that a machine holds.
+`python tests/benchmarks/slopes.py` writes this page. [Benchmarks](benchmarks.md) compares dpframe
+with other libraries.
 """
 
 METHOD = """
-What is released is what one would ask for, at an epsilon of 1 and a delta of 1e-6:
+
+The release measured, at an epsilon of 1 and a delta of 1e-6:
 
 ```python
 import numpy as np
@@ -49,16 +49,19 @@ ask = {"n": dpf.count(), "total": dpf.sum("value"), "epsilon": 1, "delta": 1e-6}
 assert len(frame.dp.aggregate("key", **ask)) == 100
 ```
 
-- Each size of each line is measured in a process of its own. Time is the median of seven runs if
-  the first takes up to 0.3 seconds, of three if it takes up to five, and else that one run.
-  Declaring is timed; imports, making the data and a first release of ten rows are not.
-- Memory is the highest moment above the start, when the data are there already. Memory that is
-  free inside the process is given back before; below 1 MB it is not told from chance.
+- Each number comes from a process of its own. Times are medians of seven runs up to 0.3 seconds, of
+  three up to five seconds, and else one run. They include declaring; they leave out imports, making
+  the data and a first release of ten rows.
+- Memory is the peak above the start, with the data loaded. Less than 1 MB is within chance.
 - Plain pandas clips and groups, without noise, units and caps.
-- A slope is that of the logarithm of time (or memory) against the logarithm of size, by least
-  squares over the upper half of the sizes. 1 is proportional, 0 is flat, 2 is quadratic. Small
-  sizes have a price of their own that does not grow, which is why they are left out.
-- In the pictures, the dotted line is in proportion to size.
+- Slopes are those of log time, or log memory, against log size, by least squares over the upper
+  half of the sizes: 0 is flat, 1 is proportional, 2 is quadratic.
+- Dotted lines in the pictures are proportional to size.
+"""
+
+SUMMARY = """\
+What ten times the size takes, by the slopes below. "(more)" marks time that grows faster than the
+size:
 """
 
 
@@ -151,30 +154,30 @@ def factor(value: float) -> str:
     return f"{significant(10**value)} times"
 
 
-def sentence(axis: Axis, line: str, times: Points, used: Points) -> str:
-    """Say in words what the slopes mean."""
-    steepness, memory = slope(times), memory_slope(used)
-    if steepness is None:
+def growth(value: float | None) -> str:
+    """Say what ten times as much takes."""
+    if value is None:
         return ""
-    if abs(steepness) <= FLAT:
-        text = f"time does not depend on the {axis.noun}"
-    elif steepness < 0:
-        text = f"ten times as many {axis.noun} take less time, {factor(steepness)}"
-    else:
-        text = f"ten times as many {axis.noun} take {factor(steepness)} as long"
-    if steepness > LINEAR:
-        text = f"{text}, **more than in proportion**"
-    if memory is not None and abs(memory) <= FLAT:
-        text = f"{text}; memory stays as it is"
-    elif memory is not None:
-        text = f"{text}, and {factor(memory)} the memory"
-    return f"- {axis.lines[line]}: {text}."
+    return "the same" if abs(value) <= FLAT else factor(value)
+
+
+def summary(results: Sequence[Result]) -> list[str]:
+    """Write one row for each line of each axis: what ten times the size takes."""
+    rows = []
+    for name, axis in AXES.items():
+        for line, title in axis.lines.items():
+            times, used = points_of(results, name, line)
+            if slope(times) is not None:
+                time = growth(slope(times)) + (" (more)" if (slope(times) or 0) > LINEAR else "")
+                rows.append([axis.title, title, time, growth(memory_slope(used))])
+    head = ["ten times as many", "in", "time", "memory"]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 def longest(results: Sequence[Result], name: str, axis: Axis) -> list[str]:
     """Say which sizes take longer than there is time for."""
     lines = [
-        f"- {axis.lines[line]}: more than {most:,} {axis.noun} take long and are left out."
+        f"- {axis.lines[line]}: more than {most:,} {axis.noun} take too long."
         for line, most in axis.most.items()
     ]
     return lines + [
@@ -186,21 +189,20 @@ def longest(results: Sequence[Result], name: str, axis: Axis) -> list[str]:
 
 
 def section(results: Sequence[Result], name: str) -> list[str]:
-    """Write words, picture, table and what they mean."""
+    """Write words, picture and table."""
     axis = AXES[name]
     lines = [f"## {axis.title}", "", axis.words, ""]
     lines += [f"![Time and memory over {axis.noun}](images/scaling-{name}.png)", ""]
     lines += [*table(results, name, axis), ""]
-    for line in axis.lines:
-        lines += filter(None, [sentence(axis, line, *points_of(results, name, line))])
-    return [*lines, *longest(results, name, axis), ""]
+    left_out = longest(results, name, axis)
+    return [*lines, *left_out, *([""] if left_out else [])]
 
 
 def page(results: Sequence[Result]) -> str:
     """Return the page of what was measured."""
     made = sorted({r["machine"] for r in results})
     measured = [f"Measured {made[0]}.", *(f"Parts were measured {one}." for one in made[1:])]
-    lines = [OPENING, *measured, METHOD]
+    lines = [OPENING, *measured, "", SUMMARY, *summary(results), METHOD]
     for name in AXES:
         if any(r["axis"] == name for r in results):
             lines += section(results, name)

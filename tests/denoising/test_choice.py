@@ -1,6 +1,9 @@
 """The automatic choice, and what every method is told of the noise."""
 
 import math
+import re
+import statistics
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +180,28 @@ def test_zeros_that_rounding_makes_count_half():
     assert denoise_array(values, "nonnegative", Facts(GAUSSIAN, 2.0), {}).risk == pytest.approx(
         1 + 4 * (2 * 2 / 4 - 1)
     )
+
+
+def test_the_page_says_what_the_tables_of_measurements_show():
+    docs = Path(__file__).parents[2] / "docs"
+    page = " ".join((docs / "denoising.md").read_text(encoding="utf-8").split())
+    sections = (docs / "reviewers" / "denoising-measured.md").read_text(encoding="utf-8")
+
+    def rows_of(title):
+        section = sections.split(f"\n## {title}\n")[1].split("\n## ")[0]
+        return [line.strip("| ").split(" | ") for line in section.splitlines() if "| " in line][1:]
+
+    counts = [[float(cell) for cell in row[4:8]] for row in rows_of("Real tables of counts")]
+    near = statistics.mean(auto <= 1.1 * best for _, auto, _, best in counts)
+    assert len(counts) == 80 and "in 82 % of 80 settings" in page
+    assert near == pytest.approx(0.82, abs=0.02)  # the table is rounded
+    assert all(auto <= nothing for nothing, auto, *_ in counts)
+    means = [row for row in rows_of("Real tables of means") if "(chosen on)" not in row[0]]
+    ratios = [[[float(x.strip("()")) for x in cell.split()] for cell in row[2:]] for row in means]
+    assert len(means) == 16 and "On 16 real tables" in page
+    assert max(real for row in ratios for real, _ in row) == 1.05 and "worst lost 5 %" in page
+    half = statistics.median(row[2][0] for row in ratios)
+    assert half == pytest.approx(0.68, abs=0.01) and "saved 32 % of the squared error" in page
+    close = [0.7 <= expected / real <= 1.4 for row in ratios for real, expected in row]
+    assert f"in {100 * statistics.mean(close):.0f} % of settings" in page
+    assert re.search(r"flights, delay by plane \|.* 0\.22 \(0\.07\)", sections)

@@ -1,5 +1,6 @@
 """A scan reads any source of Arrow batches anew, the same rows each time, or refuses it."""
 
+import os
 import pickle
 
 import duckdb
@@ -196,6 +197,24 @@ def test_a_column_that_a_file_lacks_is_refused_by_preview(tmp_path):
         scan.dp.preview(dpf.sum("fare", bounds=(0, 9)), epsilon=1)
 
 
+@pytest.mark.parametrize("form", ["parquet", "feather", "orc"])
+@pytest.mark.parametrize("change", ["other rows", "same size", "no file"])
+def test_files_that_changed_since_a_scan_are_refused_before_the_charge(form, change, tmp_path):
+    scan = dpf.scan(SOURCES[form](tmp_path))
+    scan.dp.declare(keys={"zone": ["A"]}, budget=dpf.Budget(1))
+    scan.dp.count(by="zone", share="1/2")
+    (path, *_) = sorted(one for one in tmp_path.rglob("*") if one.is_file())
+    if change == "no file":
+        path.unlink()
+    elif change == "other rows":
+        path.write_bytes(path.read_bytes() * 2)
+    else:
+        os.utime(path, ns=(1, 1))
+    with raises(DeclarationError, "Make the dataset and the scan anew"):
+        scan.dp.count(by="zone", share="1/2")
+    assert len(scan.dp.ledger.entries) == 1
+
+
 def test_types_of_files_that_a_dataset_would_change_are_refused(tmp_path):
     feather.write_feather(pa.table({"a": [1], "b": ["x"]}), tmp_path / "1")
     schema = pa.schema([("a", pa.float64()), ("b", pa.large_string())])
@@ -339,7 +358,9 @@ def test_pages_that_were_damaged_are_not_read(tmp_path):
     scan.dp.declare(bounds={"x": (0, 2**41)}, budget=dpf.Budget(1))
     whole = path.read_bytes()
     at = whole.index((2**40 + 50).to_bytes(8, "little"))
+    written = path.stat().st_mtime_ns
     path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+    os.utime(path, ns=(written, written))  # as if a disk had done it
     with pytest.raises(ReleaseError, match="a file could not be read"):
         scan.dp.sum("x", share=1)
     assert given.to_table().num_rows == 100  # the dataset itself is read as it was asked for

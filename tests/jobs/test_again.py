@@ -169,10 +169,20 @@ def test_errors_of_means_are_explained(tmp_path, capsys):
     plan = str(planned(tmp_path))
     assert main(["preview", plan, *MARCH]) == SOUND
     out = capsys.readouterr().out
-    assert "Means and rates: divide by the rows of a group, or give --rows N." in out
+    assert '"1 / rows": divide by the rows of a group, or give --rows N.' in out
     assert "no interval shows; dpf.diagnose does" in out
     assert main(["preview", plan, *MARCH, "--rows", "100"]) == SOUND
     assert "divide by the rows" not in capsys.readouterr().out
+
+
+def test_errors_of_weighted_shares_are_explained(tmp_path, capsys):
+    share = '{ kind = "rate", condition = "fare > 10", weights = "fare" }'
+    changes = [
+        ('{ kind = "mean", columns = "fare" }', share),
+        ('{ kind = "count" }', '{ kind = "count", weights = "fare" }'),
+    ]
+    assert main(["preview", str(planned(tmp_path, *changes)), *MARCH]) == SOUND
+    assert "divide by the weighted total of a group" in capsys.readouterr().out
 
 
 def started_while_another_writes(tmp_path, monkeypatch, seconds):

@@ -112,7 +112,7 @@ def apart(test):
 def strides(every: int):
     """Split a test of all places into cases: the default lane runs one, the gate two."""
     case = pytest.mark.parametrize("stride", range(every))
-    return lambda test: pytest.mark.sampled(every=every, full=every // 2)(case(test))
+    return lambda test: pytest.mark.sampled(every=every, full=3 * every // 2)(case(test))
 
 
 @strides(STRIDES)

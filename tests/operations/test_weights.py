@@ -202,15 +202,17 @@ def test_certificates_intervals_plots_and_files_know_the_weights(tmp_path):
 def test_what_weights_cannot_do_is_refused_with_the_way_out():
     frame = people()
     total = frame.dp.count(["region", "sex"], weights="w", epsilon=1)
+    mean = frame.dp.mean("age", weights="w", epsilon=1)
     for call, telling in (
         (lambda: dpf.mean("age", weights="w", sampling=True), "Leave out"),
         (lambda: total.dp.interval(sampling=True), "weighted sample"),
-        (total.dp.independence, "without weights"),
+        (total.dp.independence, "each row to count 1, and 'count' is weighted"),
         (lambda: dpf.sum("age", weights="w", n=3), "cannot go with n="),
         (lambda: dpf.margins(["sex"], weights="w"), "count=dpf.count(weights=...)"),
         (lambda: dpf.aggregate(a=dpf.count(), b=dpf.count(weights="w")), "must be the same"),
         (lambda: dpf.count(weights=["w"]), "one column"),
-        (lambda: frame.dp.mean("age", weights="w", denoise="auto", epsilon=1), "denoised"),
+        (lambda: frame.dp.mean("age", weights="w", denoise="auto", epsilon=1), "without weights"),
+        (lambda: mean.dp.denoise(columns="age"), "columns must name counts, sums, and means"),
     ):
         with pytest.raises(QueryError, match=telling.replace("(", r"\(").replace(")", r"\)")):
             call()

@@ -206,7 +206,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.sampled(every=5)
+@pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("kind", ["auto", "bar", "line", "points"])
 @pytest.mark.parametrize("place", ["key", "series", "panel"])
 def test_labels_are_not_taken_for_formulas(kind, place):

@@ -8,6 +8,7 @@ options for each dtype, other ones for the next; all of them are tested with `-m
 import itertools
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from unittest import mock
 
 import numpy as np
@@ -16,11 +17,10 @@ import pytest
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
-from dpframe.declaration.facts import Declaration, keep_declaration
+from dpframe.declaration.facts import Declaration
 from dpframe.engines import engine_for, scans, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.batches import plain_array, plain_type
-from dpframe.engines.declared import declaration_of
 from dpframe.engines.pandas import totals_of
 from dpframe.plan.plan import plan_release
 from dpframe.privacy import noise
@@ -134,8 +134,9 @@ def sizes(scale, where):
     return {kind: sizes_of(query, kind, candidate_caps(kind, 6)) for kind, query in asked.items()}
 
 
-def declared(frame, kind, scale, facts):
-    caps, relation, missing = facts
+def facts_of(kind, scale, caps, others):
+    """What is declared of a frame."""
+    relation, missing = others
     keys = list(dict.fromkeys([*kind.keys, 1, "A", NOON, ZONED, 2.5]))
     unit = ("u",) if relation == "add_remove" else ("u", "d")
     facts = Declaration(
@@ -144,17 +145,19 @@ def declared(frame, kind, scale, facts):
     columns = {**facts.columns}
     for name in "bcd":
         columns[name] = replace(columns[name], integer=True)
-    keep_declaration(frame, replace(facts, columns=columns))
-    return frame
+    return replace(facts, columns=columns)
 
 
-def tasks_of(frame, asked):
-    """What releases of the queries ask of an engine."""
+@cache  # the same for all engines: plans take longer than totals of few rows
+def tasks_of(name, scale, where, caps, place):
+    """What releases of all queries ask of an engine, by name; one of `OTHERS` is at a place."""
+    asked = queries(scale, where) | ({} if caps is NO_CAPS else sizes(scale, where))
+    facts = facts_of(BY_NAME[name], scale, caps, OTHERS[place])
     spend = Spend.of(epsilon=1, delta=1e-6)
-    facts = declaration_of(frame)
     plans = [plan_release(facts, {None: query}, spend) for query in asked.values()]
     measured = [part for plan in plans for part in plan.measurements]
-    return [part.table.task(sorted(part.design.needs)) for part in measured]
+    tasks = [part.table.task(sorted(part.design.needs)) for part in measured]
+    return with_spread(dict(zip(asked, tasks, strict=True)), scale)
 
 
 def spread(task, scale):
@@ -178,15 +181,15 @@ def spread(task, scale):
     }
 
 
-def with_spread(tasks, asked, scale):
-    """Add tasks that no query asks for by itself, and name them all."""
-    base = dict(zip(asked, tasks, strict=True))["several"]
+def with_spread(tasks, scale):
+    """Add tasks that no query asks for by itself."""
+    base = tasks["several"]
     inner = {"ranges": len(EDGES[scale]) - 1, "one range": len(EDGES[scale]) - 1}
     more = {
         name: replace(base, cells=cells, inner=inner.get(name, 1))
         for name, cells in spread(base, scale).items()
     }
-    return [*asked, *more], [*tasks, *more.values()]
+    return tasks | more
 
 
 def some_options(kind, everything):
@@ -212,23 +215,18 @@ def compare(frame, other, everything, threads=None):
     """Compare the totals of two forms of the same frame."""
     kind = BY_NAME[frame.attrs["kind"]]
     for scale, where, caps, others in some_options(kind, everything):
-        facts = caps, *others
-        asked = queries(scale, where) | ({} if caps is NO_CAPS else sizes(scale, where))
-        tasks = tasks_of(declared(frame, kind, scale, facts), asked)
-        names, tasks = with_spread(tasks, asked, scale)
+        named = tasks_of(kind.name, scale, where, caps, OTHERS.index(others))
+        tasks = [*named.values()]
         with same_choices(1 << 16):
             expected = totals_of([frame], tasks, 1)
         with same_choices(3):
             if threads is None:
-                _, same = with_spread(
-                    tasks_of(declared(other, kind, scale, facts), asked), asked, scale
-                )
-                found = engine_for(other).totals(other, same)
+                found = engine_for(other).totals(other, tasks)
             else:
                 found = totals_of([other], tasks, threads)
-        check_margins(frame, tasks[names.index("margins")])
-        for name, one, two in zip(names, expected, found, strict=True):
-            note = f"{name}: {scale}, {where}, {facts}"
+        check_margins(frame, named["margins"])
+        for name, one, two in zip(named, expected, found, strict=True):
+            note = f"{name}: {scale}, {where}, {caps}, {others}"
             np.testing.assert_array_equal(two, one, err_msg=note)
 
 
@@ -258,7 +256,7 @@ def frame(request):
     return found
 
 
-@pytest.mark.sampled(every=11, full=4)
+@pytest.mark.sampled(every=11, full=9)
 def test_threads_and_small_blocks(frame, everything):
     compare(frame, frame, everything, threads=3)
 
@@ -271,7 +269,7 @@ def part(place):
     return PARTS[place]
 
 
-@pytest.mark.sampled(every=11, full=4, offset=1)  # kinds that threads leave out
+@pytest.mark.sampled(every=11, full=9, offset=1)  # kinds that threads leave out
 def test_dask(frame, everything):
     if frame.attrs["kind"].startswith(NOT_IN_DASK):
         pytest.skip("Dask cannot hold such columns")
@@ -303,7 +301,7 @@ def check_times(frame, table):
             plain.cast(pa.timestamp("ms", plain.type.tz))  # as Parquet keeps them
 
 
-@pytest.mark.sampled(every=11, full=4, offset=2)
+@pytest.mark.sampled(every=11, full=9, offset=2)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:

@@ -366,7 +366,7 @@ def check_movement(plan, one, other):
     assert cost_of(plan, steps) <= allowed(plan)
 
 
-@pytest.mark.sampled(every=20, full=5)  # replays of every call have hostile cells, too
+@pytest.mark.sampled(every=20, full=9)  # replays of every call have hostile cells, too
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

@@ -144,7 +144,7 @@ def test_they_are_left_as_they_are_by_denoisers():
     query = dpf.aggregate("zone", n=dpf.count(), v=dpf.var("fare"))
     made = frame.dp.release(query, epsilon=1, denoise="auto")
     assert list(made.columns) == ["n", "v", "n_denoised"]
-    with raises(QueryError, "deviations"):
+    with raises(QueryError, "counts, sums, and means and rates"):
         dpf.denoise(frame.dp.release(query, epsilon=1), columns=["v"])
     with raises(QueryError, "there are none"):
         frame.dp.var("fare", "zone", epsilon=1, denoise="auto")

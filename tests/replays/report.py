@@ -29,11 +29,12 @@ PAGE = ROOT / "docs" / "reviewers" / "replays.md"
 INTRODUCTION = """\
 # Replays: every public call, made again on a neighbor
 
-A release is made and recorded: the exact integers, the noise, the charge, and all that comes out.
-Then it is made again on a neighbor, a frame in which one privacy unit is missing or replaced, and
-gets *the same noisy numbers*. Whatever still differs is a leak. `dpframe.testing` does this for
-any pipeline; here it is done for every public call. The page is written by one command, which
-replays the whole audit:
+The library makes a release and records the exact integers, the noise, the charge, and all that
+comes out. It makes the release again on a neighbor, a frame in which one privacy unit is missing or
+replaced, with *the same noisy numbers*. Whatever still differs is a leak.
+
+`dpframe.testing` does this for any pipeline. Here it is done for every public call. One command
+replays the whole audit and writes this page:
 
 ```
 python tests/replays/report.py
@@ -41,29 +42,35 @@ python tests/replays/report.py
 
 ## What is replayed
 
-{cases:,} cases: {calls} calls, with Parquet files that fit in memory or are split, scans of readers
-and of Polars, frames of pandas and Dask; units added or replaced; every row a unit, or units with
-one of four sets of caps; every mechanism. The library refuses some of them in `preview`, such as
-selection of a count; they are counted. Each case has six to eight pairs of neighbors. The unit that
-differs is a plain one, one that fills all cells beyond its caps, one with hostile cells (NaN,
-infinities, missing or undeclared keys, numbers beyond 64 bits, odd identifiers), rows of nobody, or
-all there is.
+{cases:,} cases:
+
+- {calls} calls, with every mechanism;
+- frames of pandas and Dask, Parquet files that fit in memory or are split, scans of readers and of
+  Polars;
+- units added or replaced; every row a unit, or units with one of four sets of caps.
+
+The library refuses some cases in `preview`, such as selection of a count. They are counted.
+
+Each case has six to eight pairs of neighbors. The unit that differs is a plain one, one that fills
+all cells beyond its caps, one with hostile cells (NaN, infinities, missing or undeclared keys,
+numbers beyond 64 bits, odd identifiers), rows of nobody, or all rows.
 
 ## Rules
 
-- **invariance**: nothing but the integers that noise hides differs, to the last bit: results,
-  certificates, entries of the ledger, warnings, logs, output, errors.
-- **charge**: each release is charged once, and what the neighbor moves, in the norm of the law,
-  is at most the charge.
-- **additivity**: what is measured of a frame is the sum of what is measured of its parts, units
-  apart. It needs no worst case, so that slack hides nothing.
-- **noise**: with names in place of numbers, each integer that comes out has a fresh draw of the
-  law and scale claimed.
-- **chance**: a label that one unit alone has is published, in 50 digits, no more often than the
-  charged delta says.
+| rule | says |
+|---|---|
+| **invariance** | only the integers that noise hides differ; all else is equal to the last bit |
+| **charge** | each release is charged once, and at least what the neighbor moves |
+| **additivity** | what is measured of a frame is the sum of what is measured of its parts |
+| **noise** | each integer that comes out has a fresh draw of the law and scale claimed |
+| **chance** | a label of one unit alone is published no more often than the charged delta says |
 
-Replays see no time and no memory, and not the law of the sampler: [the proof of the
-sampler](../proofs/index.md) and [the statistical audit](../audit.md) are about that.
+*All else* is results, certificates, entries of the ledger, warnings, logs, output and errors. Parts
+of a frame keep units apart; additivity needs no worst case, so slack hides nothing. *Noise* is
+traced with names in place of numbers, and *chance* is computed to 50 digits.
+
+Replays see neither time nor memory, nor the law of the sampler: see [the proof of the
+sampler](../proofs/sampler.md) and [the statistical audit](../audit.md).
 """
 
 WATCHED = """\

@@ -215,7 +215,7 @@ def narrow_noise(patch):
 def a_threshold_for_one_more(patch):
     extra = threshold.extra_delta
     patch.setattr(
-        threshold, "extra_delta", lambda law, scale, least, k: extra(law, scale, least + 1, k)
+        threshold, "extra_delta", lambda law, scale, least, *k: extra(law, scale, least + 1, *k)
     )
 
 

@@ -49,6 +49,8 @@ def test_cells_are_read_off_sums_of_signs(keys, missing):
     assert own.matrix.dtype == np.int64
     assert (own.matrix[0] == 1).all()
     assert np.abs(own.matrix).max() == 1
+    assert (own.matrix[1:].min(axis=1) == -1).all()  # so that all products of signs have both
+    assert (own.matrix[1:].max(axis=1) == 1).all()
     size = keys + missing
     assert np.allclose(own.inverse @ own.matrix, np.eye(size)[:keys], atol=1e-12)
     # whole numbers of 1 / step, which rounding relies on, exactly

@@ -17,26 +17,36 @@ from support.adversary import (
 SECTION = """
 ## Spending that depends on answers
 
-Here a dynamic program plays an adversary who looks at each answer before choosing the next amount
-and mechanism, against the decisions of the [ledger](privacy-promise.md#how-spending-is-added-up):
-the pots, prices and limits that releases are charged by. It sees its privacy loss so far, and at
-each state stops, takes a step, or jumps with all that is left. What it reaches is the delta of
-everything together at the budget's epsilon, **in parts of the budget's delta: above 1 would refute
-the promise**. Grids are off by less than 0.3 %, upwards.
+A dynamic program plays an adversary who looks at each answer before choosing the next amount and
+mechanism. It plays against the real decisions of the
+[ledger](privacy-promise.md#how-spending-is-added-up): pots, prices and limits. It knows its privacy
+loss so far, and stops, takes a step, or jumps with all that is left.
+
+The table shows the delta that it reaches, for everything together at the budget's epsilon, **in
+parts of the budget's delta: above 1 would refute the promise**. Grids are off by less than 0.3 %,
+upwards.
 
 {table}
 
-*40 steps*: Gaussian steps of 1/40 of the budget and jumps. *Both kinds*: Gaussian steps of 1/12 and
-1/3 of mu^2, Laplace steps of 1/16 and 1/4 of epsilon, jumps. *After a small one*: the same with the
-pots that a small first charge of pure noise settles. With 120 steps it is 0.87 at the first
-budget and 0.88 at the last, on a coarser grid. A first release that takes the whole budget at once
-reaches 1.00.
+| column | the adversary plays |
+|---|---|
+| *40 steps* | Gaussian steps of 1/40 of the budget, and jumps |
+| *both kinds* | Gaussian steps of 1/12 and 1/3 of mu^2, Laplace ones of 1/16 and 1/4, jumps |
+| *after a small one* | the same, with the pots that a small first charge of pure noise settles |
 
-The other columns are rules that look right and are not, against 40 steps: any split of the losses
-that fits counts, chosen in hindsight; extra deltas are taken on the fly off what Gaussian losses
-leave; each pot has all of delta; a pot skips a loss that does not fit and goes on. *More for many*
-is played with both kinds, after a small one: the order for many small releases has all of delta,
-beside the other pots.
+With 120 steps it is 0.87 at the first budget and 0.88 at the last, on a coarser grid. A first
+release that takes the whole budget at once reaches 1.00.
+
+The other columns are rules that look right and are not, against 40 steps (*more for many*: both
+kinds, after a small one):
+
+| column | the broken rule |
+|---|---|
+| *any split* | any split of the losses that fits counts, chosen in hindsight |
+| *delta on the fly* | extra deltas are taken from what Gaussian losses leave |
+| *all of delta each* | each pot has all of delta |
+| *reviving pots* | a pot skips a loss that does not fit, and goes on |
+| *more for many* | the order for many small releases has all of delta, as well |
 """
 
 HEADER = (

@@ -391,7 +391,7 @@ def other_work(busy: Sequence[float | str | None]) -> str:
 def write(records: Sequence[Record], path: Path) -> None:
     """Write page and picture."""
     results = Results(records)
-    image = path.parent / "images" / f"{path.stem}.png"
+    image = path.parents[1] / "images" / "benchmarks.png"
     lines = [*words.OPENING, "", *setting_of(results)]
     lines += [
         "",
@@ -403,7 +403,7 @@ def write(records: Sequence[Record], path: Path) -> None:
     lines += ["", "## What was measured", *words.METHOD]
     if results.of(part="memory"):
         draw(records, TITLES, image)
-        lines += ["", f"![Time per row against groups](images/{image.name})"]
+        lines += ["", f"![Time per row against groups](../images/{image.name})"]
         lines += ["", "## In memory", "", *words.IN_MEMORY]
         for task, title in TASKS.items():
             lines += ["", f"### {title[0].upper()}{title[1:]}", *in_memory(results, task)]
