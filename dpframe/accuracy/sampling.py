@@ -50,7 +50,6 @@ def check_sampled(
         why = "is for groups that were known, and these were published for their size"
         way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
         raise QueryError.about("sampling", why, True, way_out)
-    _check_independent(release, across=across)
     for column in columns:
         if column.weights is not None:
             rule = f"is not known of {quote(column.name)}, whose rows count for their weights"
@@ -65,6 +64,7 @@ def check_sampled(
         rule = f"takes what was not measured for {column.kind} {quote(column.name)}"
         choose = "Leave sampling out, or choose other columns with dpf.select(..., columns=[...])."
         raise QueryError.about("sampling", rule, True, f"{way_out} {choose}")
+    _check_independent(release, across=across)
 
 
 _KNOWN = "It is known of counts, rates, means, correlations and slopes."

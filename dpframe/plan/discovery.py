@@ -116,15 +116,18 @@ def plan_discovery(
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
     about = declaration, spend, sparing or allowance, most
-    found = {
-        name: _threshold(MECHANISMS[name].law, *about, most=extra, asked=asked, sets=sets)
-        for name in names
-    }
-    plans = [
-        DiscoveryPlan(wanted, replace(task, weights=one.weights), caps, one, name, spend, one.loss)
-        for name, one in found.items()
-        if one is not None
-    ]
+    plans, refused = [], []
+    for name in names:
+        try:
+            one = _threshold(MECHANISMS[name].law, *about, most=extra, asked=asked, sets=sets)
+        except CalibrationError as error:  # the noise of another law may be narrow enough
+            refused.append(error)
+            continue
+        if one is not None:
+            own = replace(task, weights=one.weights)
+            plans.append(DiscoveryPlan(wanted, own, caps, one, name, spend, one.loss))
+    if refused and not plans:
+        raise refused[0]
     if not plans:
         rule = "epsilon and delta must both be > 0 to find labels"
         why = f"{rule}: the one that the noise needs is 0. Give both;"

@@ -256,8 +256,9 @@ def threshold_of(
     if weights:
         counts *= weights[0] ** law.norm
     if counts / allowed > Fraction(_MOST_SCALE) ** law.norm:
-        way_out = "Spend more, or declare a smaller max_groups."
-        raise CalibrationError(f"the noise needed has a scale above 2**50 units. {way_out}")
+        most, way_out = ("2**30", "") if weights else ("2**50", ", or declare a smaller max_groups")
+        why = f"the noise needed has a scale above {most} units"
+        raise CalibrationError(f"{why}. Spend more{way_out}.")
     if delta < 2 * labels * Fraction(_LEAST_TAIL):
         rule = "the extra delta of finding labels must be at least 2**-999 for each label of a unit"
         way_out = "Give a tenth of delta, for instance."

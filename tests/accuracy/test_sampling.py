@@ -234,6 +234,9 @@ def test_several_rows_of_a_unit_are_no_sample_of_independent_ones():
     frame = visits(privacy_unit="patient", max_rows=2)
     with raises(QueryError, "patient", parameter="sampling", value=True):
         frame.dp.count("ward", epsilon=1).dp.interval(sampling=True)
+    spread = frame.dp.var("cost", "ward", bounds=(0, 10), epsilon=1)
+    with raises(QueryError, "not measured for var", parameter="sampling", value=True):
+        spread.dp.interval(sampling=True)  # with one row of each unit, it is not known either
     once = frame.dp.count("ward", max_rows_per_group=1, epsilon=1)
     assert (once.dp.interval(sampling=True)["count_high"] > once["count"]).all()
     with raises(QueryError, "max_rows=1", parameter="sampling", value=True):

@@ -312,7 +312,12 @@ WRONG = [
     ({"discovery": 0}, CalibrationError, "discovery must be > 0"),
     ({"discovery": 1e-5}, CalibrationError, "discovery must be at most delta"),
     ({"discovery": 1}, CalibrationError, "must be > 0 and below 1"),
-    ({"epsilon": 1e-300}, CalibrationError, "2**50"),
+    ({"epsilon": 1e-300, "mechanism": "laplace"}, CalibrationError, "a smaller max_groups"),
+    (
+        {"epsilon": 1e-9, "mechanism": "laplace", "counts": False},
+        CalibrationError,
+        "above 2**30 units. Spend more.",
+    ),
     ({"note": "n"}, DeclarationError, "kept in a ledger"),
 ]
 
@@ -323,6 +328,15 @@ def test_what_is_wrong_is_refused(change, error, match):
     asked = {"by": "zone", **ROWS, **change}
     with raises(error, match):
         frame.dp.discover(**asked)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_what_is_too_small_for_laplace_noise_buys_gaussian_noise(counts):
+    asked = {**ROWS, "epsilon": 1e-300}
+    frame = of_sizes(A=3)
+    shown = frame.dp.preview(dpf.discover("zone", counts=counts), **asked)
+    assert list(shown.index) == ["gaussian"]
+    dpf.verify(frame.dp.discover("zone", **asked, counts=counts))
 
 
 def test_released_frames_and_derived_ones_are_refused():
