@@ -131,7 +131,7 @@ def test_a_certificate_is_shown_with_its_numbers():
     error = f"{certificate.columns[0].std_error:.6g}"
     assert tables(made)[1][1:] == [
         ["n", "count", "", "", error],
-        ["fare", "mean of fare", "fare > 1", "0.5 to 30", "one for each row"],
+        ["fare", "mean of fare", "fare > 1", "0.5 to 30", "one for each group"],
     ]
 
 

@@ -314,11 +314,17 @@ class DPAccessor(PrivateAccessor):
         return unstack.unstack(self._frame, level, column=column)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
-        """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`."""
+        """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`.
+
+        Existing files are replaced.
+        """
         write_csv(self._frame, path)
 
     def write_parquet(self, path: str | PathLike[str]) -> None:
-        """Write the release to a Parquet file; see `dpframe.write_parquet`."""
+        """Write the release to a Parquet file; see `dpframe.write_parquet`.
+
+        An existing file is replaced.
+        """
         write_parquet(self._frame, path)
 
     def plot(

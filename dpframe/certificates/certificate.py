@@ -155,6 +155,7 @@ class Release(records.Record, repr=False):
         lines = [
             *[f"  {TEST}"] * self.testing,
             f"  query         {self.query.words}",
+            *(f"  rows          {line}" for line in words.rows_lines(self.query)),
             f"  privacy unit  {', '.join(words.unit_in_lines(self.privacy_unit))}",
             f"  neighbors     {self.neighboring}",
             f"  mechanism     {words.about_mechanism(self.mechanism)}",
@@ -176,6 +177,7 @@ class Release(records.Record, repr=False):
         rows: list[tuple[str, object]] = [
             *[("TEST", TEST)] * self.testing,
             ("query", self.query.words),
+            *(("rows", line) for line in words.rows_lines(self.query)),
             ("privacy unit", words.unit_in_lines(self.privacy_unit)),
             ("neighbors", self.neighboring),
             ("mechanism", words.about_mechanism(self.mechanism)),

@@ -22,6 +22,13 @@ def unit_in_lines(unit: parts.UnitPart) -> list[str]:
     return unit_lines(unit.columns, vars(unit.caps))
 
 
+def rows_lines(query: parts.QueryPart) -> list[str]:
+    """Say which rows were looked at, if the query does not: missing values may be dropped."""
+    where = query.where
+    said = where is None or query.words.endswith(f" where {where}")
+    return [] if said else [f"those with {where}"]
+
+
 def about_loss(loss: parts.LossPart) -> str:
     """Say what a release costs."""
     epsilon = loss.epsilon
@@ -132,7 +139,7 @@ def _error(column: ReleasedColumn, unit: str = "") -> str:
     if isinstance(column, QuantilePart):
         return "not known"
     error = column.std_error if isinstance(column, TotalPart) else None
-    return "one for each row" if error is None else f"{error:.6g}{unit}"
+    return "one for each group" if error is None else f"{error:.6g}{unit}"
 
 
 def about_kind(column: ReleasedColumn) -> str:

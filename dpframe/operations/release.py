@@ -287,10 +287,11 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
         `epsilon tanh(epsilon / 2) = rho`. Laplace noise costs less: its epsilon is up to 15 %
         larger at 0.5.
     share
-        Part of the declared budget, in (0, 1]; shares of one kind of noise may add up to 1. It
-        costs `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
-        Laplace noise. With "auto", `units` without groups and searches may cost less, if the share
-        is at most an eighth of what is left, so that later noise of the other kind fits.
+        Part of the budget, in (0, 1]; shares of one kind of noise may add up to 1. It costs
+        `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
+        Laplace noise. After a release with `epsilon=`, it is thus a part of what is left. With
+        "auto", `units` without groups and searches may cost less, if the share is at most an eighth
+        of what is left, so that later noise of the other kind fits.
     mechanism
         "auto" (least predicted error at that spend), or the name of a mechanism in
         `dpframe.strategies.MECHANISMS`; for quantiles also "select".

@@ -105,6 +105,11 @@ MISTAKES = {
             r"\.(max|min|quantile|median|mean|std|sum|count|nunique)\(",
             "rows are changed by a number taken from all; use a fixed one",
         ),
+        _of(
+            r"\.([lr]?strip|upper|lower|casefold|title|capitalize|zfill|normalize)\(|\.str\.",
+            "if these are ids, two may become one; clean ids before the check, and pass it the "
+            "cleaned column",
+        ),
     ),
     "charge": (
         _of(
@@ -131,8 +136,8 @@ GENERAL = {
     "facts": "Bounds, keys, caps and queries must be written down, and not be read off the frame.",
     "additivity": (
         "What a unit adds depends on others. Usual causes: rank, qcut, head after sorting, sample, "
-        "drop_duplicates, category codes, group means, ffill, merges. Prepare rows one by one, or "
-        "grouped by the unit."
+        "drop_duplicates, category codes, group means, ffill, merges, cleaned ids. Prepare rows one "
+        "by one, or grouped by the unit."
     ),
     "charge": (
         "Declare whom a row belongs to, privacy_unit=, with the column as it came, and caps; do "

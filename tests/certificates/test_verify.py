@@ -266,7 +266,7 @@ def test_a_certificate_reads_as_words():
         "Laplace noise",
         "(0.5, 0)-DP",
         "bounds [0, 30]",
-        "one for each row",
+        "one for each group",
         "0.25 of the budget, epsilon=2 at delta=1e-06; 0.25 used by then",
         made.dp.certificate.digest,
     ):

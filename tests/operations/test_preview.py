@@ -249,8 +249,12 @@ def test_rows_without_a_value_cost_no_count_of_their_own_where_they_are_dropped(
     assert fares.dp.diagnose(asked)["all"].loc["rows", "left"]["counted"] == 4
     assert fares.dp.diagnose(asked)["fares"].loc["rows", "left"]["counted"] == 3
     made = fares.dp.release(asked, epsilon=1)
-    assert made["fares"].dp.certificate.release.query.where == "fare == fare"
-    assert made["all"].dp.certificate.release.query.where is None
+    dropped, all_rows = (made[name].dp.certificate for name in ("fares", "all"))
+    assert dropped.release.query.where == "fare == fare"
+    assert all_rows.release.query.where is None
+    assert "rows          those with fare == fare\n" in repr(dropped)
+    assert "those with fare == fare" in dropped._repr_html_()
+    assert "those with" not in repr(all_rows) + all_rows._repr_html_()
 
 
 def test_tables_are_named_by_words_where_a_preview_is_shown(monkeypatch):

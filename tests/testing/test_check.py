@@ -76,6 +76,19 @@ def test_a_fault_names_unit_rule_draw_and_line():
     assert [one for one in words if one not in str(found)] == []
 
 
+def test_ids_that_become_one_are_named():
+    written = [f" R{one}" if at % 3 == 0 else f"r{one}" for at, one in enumerate(SMALL["rider"])]
+
+    def cleaned(frame):
+        rider = frame["rider"].str.strip().str.lower()
+        return released(frame.assign(rider=rider))
+
+    found = fault(cleaned, SMALL.assign(rider=written))
+    assert found.rule == "additivity" and "two may become one" in str(found)
+    clean = SMALL.assign(rider=[one.strip().lower() for one in written])
+    assert dpt.check(cleaned, clean, unit="rider", units=4).measured
+
+
 def test_what_no_line_shows_has_general_advice():
     table = {"fare": SMALL["fare"].mean()}
     shift = getattr(pd.Series, "".join(["su", "b"]))
