@@ -5,11 +5,13 @@ contains a value taken from a private frame: `quote` alone shows what was given.
 """
 
 import datetime
+import json
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any, Self
 
 import numpy as np
@@ -336,3 +338,13 @@ def _shown_items(value: Any, depth: int) -> str:
         if len(text) <= _MOST_LETTERS:
             return _CONTAINERS[type(value)].format(text) if value else repr(value)
     return f"{a_type(value)} of {len(value):,}"
+
+
+def pip_install(extra: str) -> str:
+    """Say how to install an extra: by name, or in the folder that dpframe was installed from."""
+    try:
+        origin = distribution("dpframe").read_text("direct_url.json")
+    except PackageNotFoundError:  # a source tree that is not installed
+        origin = '{"dir_info": {}}'
+    from_folder = origin is not None and "dir_info" in json.loads(origin)
+    return f"pip install '{'.' if from_folder else 'dpframe'}[{extra}]'"

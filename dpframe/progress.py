@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, pip_install
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ def check_progress(shown: bool | None) -> None:
             import tqdm  # noqa: F401  # optional
         except ImportError:
             raise DPFrameError(
-                "progress=True needs tqdm: pip install dpframe[progress].", parameter="progress"
+                f"progress=True needs tqdm: {pip_install('progress')}.", parameter="progress"
             ) from None
 
 

@@ -29,6 +29,7 @@ PROSE = {
     "glossary",
     "index",
     "postgres",
+    "releasing",
     "replays",
     "security",
     "why",

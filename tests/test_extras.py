@@ -8,6 +8,8 @@ from pathlib import Path
 
 from support.planning import SMALL_PLAN
 
+from dpframe.errors import pip_install
+
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = ["pyarrow", "fastparquet", "matplotlib", "dask", "tqdm", "dp_accounting", "yaml", "jinja2"]
 HIDDEN += ["sqlalchemy", "psycopg"]
@@ -23,7 +25,7 @@ sys.meta_path.insert(0, Hidden())
 import pandas as pd
 import dpframe as dpf
 from dpframe.jobs.commands import main
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, pip_install
 
 trips = pd.DataFrame({"zone": ["A", "B", "A"], "fare": [9.5, 20.0, 7.0]})
 trips.dp.declare(
@@ -99,7 +101,7 @@ try:
     {call}
 except (DPFrameError, ImportError) as error:
     assert isinstance(error, DPFrameError) or {name!r} == "dask", type(error)
-    assert "pip install 'dpframe[{extra}]'" in str(error), str(error)
+    assert pip_install({extra!r}) in str(error), str(error)
 else:
     raise AssertionError({name!r})
 """
@@ -123,7 +125,7 @@ def test_commands_name_the_extra(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) == len(COMMANDS)
-    assert [line for line in lines if "pip install 'dpframe[parquet]'" not in line] == []
+    assert [line for line in lines if pip_install("parquet") not in line] == []
 
 
 def test_extras_that_are_named_are_there():

@@ -31,7 +31,7 @@ from dpframe.engines.sources import (
     repeated_column,
 )
 from dpframe.engines.threads import begun_ahead
-from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type
+from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
 from dpframe.queries.where import Condition
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -245,7 +245,7 @@ class ParquetFiles:
 
     def __init__(self, path: Paths, filesystem: Any = None) -> None:
         if pa is None:
-            raise DPFrameError("Parquet files need pyarrow: pip install 'dpframe[parquet]'.")
+            raise DPFrameError(f"Parquet files need pyarrow: {pip_install('parquet')}.")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
         self._files: list[File] = []

@@ -18,7 +18,14 @@ from dpframe.columns import filters
 from dpframe.columns.arrow import compute, pa
 from dpframe.engines.batches import common_type, fitted_tables, is_kept, plain_array, plain_type
 from dpframe.engines.threads import handed_over
-from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
+from dpframe.errors import (
+    STOPS,
+    DeclarationError,
+    DPFrameError,
+    UnknownColumnError,
+    a_type,
+    pip_install,
+)
 from dpframe.queries.where import Condition
 
 _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
@@ -67,7 +74,7 @@ def source_of(given: Any) -> RowSource:
         If pyarrow is not installed.
     """
     if pa is None:
-        raise DPFrameError("dpf.scan needs pyarrow: pip install 'dpframe[parquet]'.")
+        raise DPFrameError(f"dpf.scan needs pyarrow: {pip_install('parquet')}.")
     import pyarrow.dataset as ds  # slow to import, and not always needed
 
     _refuse_others(given)

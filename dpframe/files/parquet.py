@@ -9,7 +9,7 @@ import pandas as pd
 from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
 from dpframe.certificates.verify import verify
-from dpframe.errors import CertificateError, DPFrameError
+from dpframe.errors import CertificateError, DPFrameError, pip_install
 from dpframe.privacy import seam
 
 
@@ -62,7 +62,7 @@ def _bytes_of(released: pd.DataFrame) -> bytes:
         data: bytes = _share_certificate(released).to_parquet(engine="pyarrow")
         verify(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
     except ImportError:
-        rule = "writing Parquet files needs pyarrow: pip install 'dpframe[parquet]'"
+        rule = f"writing Parquet files needs pyarrow: {pip_install('parquet')}"
         raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
     except (ValueError, TypeError, NotImplementedError, CertificateError):
         rule = "a key or a label of this release does not read back from Parquet as it is"

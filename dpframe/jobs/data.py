@@ -17,7 +17,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
-from dpframe.errors import DPFrameError, PlanFileError, TemporaryError, a_type
+from dpframe.errors import DPFrameError, PlanFileError, TemporaryError, a_type, pip_install
 from dpframe.forks import cached_property
 from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
 from dpframe.jobs.plan_toml import Section
@@ -245,7 +245,7 @@ class Data:
         except PermissionError as error:
             raise self.error(f"permission denied: {error.filename or self._place}.") from None
         except ImportError:
-            needed = f"reading {self.form} files needs pyarrow: pip install 'dpframe[parquet]'."
+            needed = f"reading {self.form} files needs pyarrow: {pip_install('parquet')}."
             raise self.error(needed) from None
         except DPFrameError as error:
             wrong = self.error(str(error))

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.certificates.json_records import ExcessError, check_json
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, pip_install
 from dpframe.files.csv import read_csv, sidecar_of
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger
@@ -131,7 +131,7 @@ def _quietly(reader: Callable[[Path], pd.DataFrame]) -> Callable[[Path], pd.Data
         except (PermissionError, ExcessError):  # say what is wrong
             raise
         except ImportError:  # what pandas says of it depends on its version
-            needed = f"reading {kind} files needs pyarrow: pip install 'dpframe[parquet]'."
+            needed = f"reading {kind} files needs pyarrow: {pip_install('parquet')}."
             raise ImportError(needed) from None
         except Exception:  # a file from anywhere makes its reader raise anything
             raise ValueError(f"it is damaged, or no {kind} file of a table.") from None

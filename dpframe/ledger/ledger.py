@@ -156,7 +156,8 @@ def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
         from dp_accounting import dp_event as module  # optional, and slow to import
     except ImportError as error:
         raise errors.DPFrameError(
-            "events need dp_accounting, which is not installed: pip install 'dpframe[accounting]'."
+            "events need dp_accounting, which is not installed: "
+            f"{errors.pip_install('accounting')}."
         ) from error
     events = [
         module.SelfComposedDpEvent(event, count) if count > 1 else event

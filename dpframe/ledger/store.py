@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from dpframe.errors import DeclarationError, DPFrameError, LedgerError
+from dpframe.errors import DeclarationError, DPFrameError, LedgerError, pip_install
 from dpframe.ledger.chain import Row
 from dpframe.ledger.file import LedgerFile
 
@@ -115,5 +115,5 @@ def _table_at(url: str) -> Store:
     except ImportError as error:
         raise DPFrameError(
             "ledgers in PostgreSQL need SQLAlchemy and psycopg, which are not installed: "
-            "pip install 'dpframe[postgres]'."
+            f"{pip_install('postgres')}."
         ) from error

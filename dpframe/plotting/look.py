@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.errors import DPFrameError, QueryError, quote
+from dpframe.errors import DPFrameError, QueryError, pip_install, quote
 
 PALETTE = ("#0072B2", "#E69F00", "#D55E00", "#444444", "#56B4E9", "#009E73")
 """Okabe and Ito (2008), a dark gray for yellow: neighbors differ in lightness, in gray too."""
@@ -62,7 +62,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot as plt  # optional, and slow to import
     except ImportError:
-        raise DPFrameError("drawing needs matplotlib: pip install 'dpframe[plot]'.") from None
+        raise DPFrameError(f"drawing needs matplotlib: {pip_install('plot')}.") from None
     return plt
 
 

@@ -20,7 +20,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.parts import LossPart, SelectionPart, SetPart
-from dpframe.errors import DPFrameError, DPFrameWarning, QueryError
+from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
@@ -225,7 +225,7 @@ def _template() -> Any:
     try:
         from jinja2 import Environment, StrictUndefined  # optional
     except ImportError:
-        raise DPFrameError("a report needs Jinja2: pip install 'dpframe[report]'.") from None
+        raise DPFrameError(f"a report needs Jinja2: {pip_install('report')}.") from None
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,

@@ -151,7 +151,7 @@ def test_copies_are_not_declared(copied, scan):
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(parquet_files, "pa", None)
-    with pytest.raises(DPFrameError, match=r"pip install 'dpframe\[parquet\]'"):
+    with pytest.raises(DPFrameError, match=r"pip install '(dpframe|\.)\[parquet\]'"):
         dpf.scan_parquet("anything.parquet")
 
 

@@ -12,7 +12,7 @@ from support.charging import ONE, affords, gaussian, pure
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, pip_install
 from dpframe.ledger.ledger import dp_event
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.calibration import gaussian_mu
@@ -115,7 +115,7 @@ def test_an_extra_delta_is_never_forgotten(events):
 
 def test_without_dp_accounting_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with raises(DPFrameError, "pip install 'dpframe"):
+    with raises(DPFrameError, pip_install("accounting")):
         dp_event([gaussian(1)])
 
 

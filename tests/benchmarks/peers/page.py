@@ -414,6 +414,7 @@ def write(records: Sequence[Record], path: Path) -> None:
     lines += ["", "## Accuracy at equal privacy", "", *words.ACCURACY, *accuracy(results)]
     lines += ["", f"## {SECTIONS['forms']}", "", *words.FORMS, *forms(results)]
     lines += ["", "## After a first look", "", *words.LOOKS, *looks(results)]
+    lines += ["", "## Many small releases on one ledger", "", *words.LEDGER]
     lines += ["", "## Caps from a look, and denoised means", "", *words.PREDICTIONS]
     lines += ["", "## Groups that are not known", "", *words.UNKNOWN, *unknown(results)]
     lines += ["", "## Tables that agree", "", *page_real.margins(records)]

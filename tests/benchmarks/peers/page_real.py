@@ -107,7 +107,13 @@ def quantiles(records: Sequence[Record]) -> Lines:
         found = {WAYS[r["library"], r["variant"]]: r for r in there}  # the better of two
         cells = [rank(found[way]) if way in found else "" for way in ways]
         rows.append([f"{delta:g}", statistic, COLUMNS[column], *cells])
-    return [*lines, *table(["delta", "what", "column", *ways], rows), *words.QUANTILES_SAY]
+    return [
+        *lines,
+        *table(["delta", "what", "column", *ways], rows),
+        *words.QUANTILES_SAY,
+        "",
+        *words.ROUND_VALUES,
+    ]
 
 
 def rank(record: Record) -> str:

@@ -1,0 +1,52 @@
+"""What is published: files that say the same version, and hints on how to install extras."""
+
+import json
+import tomllib
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import yaml
+
+from dpframe.errors import pip_install
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_all_files_say_the_same_version():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == PROJECT["version"] and cited["license"] == PROJECT["license"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{PROJECT['version']}]" in changes
+    bill = json.loads((ROOT / "sbom.cdx.json").read_text(encoding="utf-8"))
+    assert bill["metadata"]["component"]["version"] == PROJECT["version"]
+
+
+def test_the_bill_of_materials_lists_what_is_needed():
+    bill = json.loads((ROOT / "sbom.cdx.json").read_text(encoding="utf-8"))
+    wanted = {one["properties"][0]["value"] for one in bill["components"]}
+    assert wanted == set(PROJECT["dependencies"])
+    (itself, *others) = bill["dependencies"]
+    references = [one["bom-ref"] for one in bill["components"]]
+    assert itself["dependsOn"] == references == [one["ref"] for one in others]
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (None, "pip install 'dpframe[plot]'"),
+        ('{"dir_info": {"editable": true}, "url": "file:///x"}', "pip install '.[plot]'"),
+        ('{"archive_info": {}, "url": "https://x/y.whl"}', "pip install 'dpframe[plot]'"),
+    ],
+)
+def test_hints_are_right_where_a_folder_was_installed(origin, expected):
+    found = mock.Mock(read_text=lambda _: origin)
+    with mock.patch("dpframe.errors.distribution", return_value=found):
+        assert pip_install("plot") == expected
+
+
+def test_a_source_tree_that_is_not_installed_is_a_folder():
+    with mock.patch("dpframe.errors.distribution", side_effect=PackageNotFoundError):
+        assert pip_install("plot") == "pip install '.[plot]'"
