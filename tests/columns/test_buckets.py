@@ -221,7 +221,7 @@ def test_a_bucket_depends_on_the_unit_alone():
 
 
 def test_missing_unreadable_and_unknown_units_are_in_bucket_0():
-    gone = [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT")]
+    gone = [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "s")]
     odd = [[1], {}, object(), Caseless("x"), Caseless("X"), Ellipsis, "\ud800"]
     assert not unit_buckets([objects([*gone, *odd])], 1000).any()
     for dtype in ("Int64", "string", "M8[ns, UTC]", "category", "float64"):

@@ -236,7 +236,8 @@ OBJECTS = [Hostile(), [1], {"a": 1}, (1, 2), np.array([1, 2]), 1j, b"a", object,
 OBJECTS += [10**400, -(10**400), Decimal("sNaN"), Decimal("1.5"), Fraction(1, 3), "a", "", "2013"]
 OBJECTS += [True, 0, 1, 2.5, math.nan, math.inf, None, pd.NA, pd.NaT, np.float32(0.1)]
 OBJECTS += [np.datetime64("2013"), pd.Timestamp("2013-01-01", tz="UTC"), date(2013, 1, 1)]
-OBJECTS += [datetime(2013, 1, 1, tzinfo=UTC), pd.Timedelta(1), pd.Period("2013"), np.timedelta64(1)]
+OBJECTS += [datetime(2013, 1, 1, tzinfo=UTC), pd.Timedelta(1), pd.Period("2013")]
+OBJECTS += [np.timedelta64(1, "ns")]
 
 CONDITIONS = [
     "x > 1",

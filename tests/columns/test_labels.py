@@ -95,7 +95,8 @@ READ = {
         ("2020-02-01", None),
     ],
 }
-MISSING = [None, math.nan, pd.NaT, pd.NA, Decimal("NaN"), np.float32("nan"), np.datetime64("NaT")]
+MISSING = [None, math.nan, pd.NaT, pd.NA, Decimal("NaN"), np.float32("nan")]
+MISSING += [np.datetime64("NaT", "s")]
 
 
 def read(values, kind, longest=5):

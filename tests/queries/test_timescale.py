@@ -113,7 +113,7 @@ def test_sums_and_means_of_durations_are_durations(form):
 def test_durations_of_any_unit_and_reach():
     values = [np.timedelta64(1, "m"), np.timedelta64(5, ("s", 2)), np.timedelta64(2, "ns")]
     values += [np.timedelta64(-1, "ns"), np.timedelta64(2**62, "s"), np.timedelta64(1, "M")]
-    values += [np.timedelta64("NaT"), pd.NaT, 5, "1h", timedelta.max, pd.Timedelta(-1, "D")]
+    values += [np.timedelta64("NaT", "s"), pd.NaT, 5, "1h", timedelta.max, pd.Timedelta(-1, "D")]
     column = np.empty(len(values), object)
     column[:] = values
     lengths, valid = durations(pd.Series(column, dtype=object))

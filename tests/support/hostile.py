@@ -101,8 +101,9 @@ FLOATS = [
 MISSING = [None, math.nan, pd.NA, pd.NaT]
 DECIMALS = [Decimal(1), Decimal("2.50"), Decimal("-0"), Decimal("1e20"), Decimal("0.1")]
 OBJECTS = [
-    *[None, math.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT"), Decimal("NaN")],
-    *[Decimal("sNaN"), np.float32("nan"), complex(math.nan, 1), HostileFloat("nan")],
+    *[None, math.nan, pd.NA, pd.NaT, np.datetime64("NaT", "s"), np.timedelta64("NaT", "s")],
+    *[Decimal("NaN"), Decimal("sNaN"), np.float32("nan"), complex(math.nan, 1)],
+    HostileFloat("nan"),
     *[0, 1, 2, True, False, np.True_, 1.0, 2.5, -1, 10**400, -(10**400), 2**63 - 1, -(2**63)],
     *[2**64 - 1, 5e-324, 1e300, math.inf, -math.inf, np.int8(1), np.uint64(2**64 - 1)],
     *[np.float16(1), np.longdouble("1e4000"), Fraction(10**400, 3), Fraction(1, 1), Level.HIGH],
