@@ -224,9 +224,9 @@ def grid(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def _table(rows: str) -> str:
-    # a wide table scrolls by itself: the page around it stays as it is
+    # a wide table scrolls by itself, by keys too: the page around it stays as it is
     table = f'<table style="border-collapse: collapse; margin: 0 0 0.6em 0;">{rows}</table>'
-    return f'<div style="overflow-x: auto;">{table}</div>'
+    return f'<div style="overflow-x: auto;" tabindex="0">{table}</div>'
 
 
 def _row(cells: Iterable[str]) -> str:
