@@ -136,8 +136,8 @@ GENERAL = {
     "facts": "Bounds, keys, caps and queries must be written down, and not be read off the frame.",
     "additivity": (
         "What a unit adds depends on others. Usual causes: rank, qcut, head after sorting, sample, "
-        "drop_duplicates, category codes, group means, ffill, merges, cleaned ids. Prepare rows one "
-        "by one, or grouped by the unit."
+        "drop_duplicates, category codes, group means, ffill, merges, cleaned ids. Prepare rows "
+        "one by one, or grouped by the unit."
     ),
     "charge": (
         "Declare whom a row belongs to, privacy_unit=, with the column as it came, and caps; do "
