@@ -228,6 +228,25 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
+class _OncePerName(argparse.Action):
+    """Collects settings, and refuses a name that is set twice."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Add one setting."""
+        before: list[tuple[str, str]] = getattr(namespace, self.dest)
+        name, value = values
+        if name in dict(before):
+            told = f"{name}={dict(before)[name]} and {name}={value}"
+            parser.error(f"argument --set: {name} is set twice, {told}; give it once")
+        setattr(namespace, self.dest, [*before, values])
+
+
 def _check_options(parser: argparse.ArgumentParser) -> None:
     also = "check also that this ledger was charged for the releases"
     parser.add_argument("--ledger", type=_ledger, metavar="PATH", help=also)
@@ -262,7 +281,7 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     several: dict[str, Any] = {"action": "append", "default": []}
     value = "what {NAME} stands for in the plan"
-    add("--set", type=_setting, metavar="NAME=VALUE", help=value, **several)
+    add("--set", type=_setting, action=_OncePerName, metavar="NAME=VALUE", help=value, default=[])
     add("--data", type=_nonempty, metavar="PATH", help="in place of data.path", **several)
     add("--name", help="in place of release.name")
     add("--note", help="in place of release.note")
@@ -275,7 +294,9 @@ def _rehearse_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     folder = "the folder that all is written into, which has nothing of the plan"
     add("--output", type=_path, required=True, metavar="FOLDER", help=folder)
-    add("--rows", type=int, default=1000, metavar="N", help="how many rows are made up; 1000")
+    add(
+        "--rows", type=int, default=1000, metavar="N", help="how many rows are made up in all; 1000"
+    )
     add("--seed", type=int, default=0, metavar="N", help="another one makes other rows and noise")
     add("--nasty", action="store_true", help="make up missing and odd values, too")
     _plan_options(parser)
@@ -283,7 +304,7 @@ def _rehearse_options(parser: argparse.ArgumentParser) -> None:
 
 def _preview_options(parser: argparse.ArgumentParser) -> None:
     _plan_options(parser)
-    shown = "show errors of means in groups of so many rows"
+    shown = "show errors of means in groups of so many rows each"
     parser.add_argument("--rows", type=float, metavar="N", help=shown)
     absent = "open no file of the data: take the columns that the plan names for granted"
     parser.add_argument("--without-data", action="store_true", help=absent)

@@ -82,6 +82,7 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
             if not tried.fits:
                 return Rehearsal(tried, [], [])
             done = release_job(elsewhere, overwrite=overwrite)
+            tried = replace(tried, table=_in_groups(tried.table, made.rows, done.frames))
             problems = [f"{path} was not written: {why}" for _, path, why in done.failed]
             written = [*done.written]
             try:
@@ -94,6 +95,21 @@ def rehearse_job(job: Job, folder: Path, made: MadeUp, *, overwrite: bool = Fals
             except DPFrameError as error:  # Jinja2 is optional
                 tried = replace(tried, warned=(*tried.warned, f"{page} was not written: {error}"))
     return Rehearsal(tried, written, problems)
+
+
+def _in_groups(table: pd.DataFrame, rows: int, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Show errors of means in a group of average size of a table, of so many rows in all."""
+    if "per" not in table:  # groups are looked for
+        return table
+    most = max([1, *map(len, frames.values())])
+    groups = {str(name): len(frame) for name, frame in frames.items()}
+    sizes = [rows / (groups.get(str(one)) or most) for one in table.index.get_level_values(0)]
+    size = pd.Series(sizes, table.index)[table["per"] == "1 / rows"]
+    errors = [*table.columns[table.columns.str.startswith(("std_error", "half_width"))]]
+    shown = table.copy()
+    shown.loc[size.index, errors] = shown.loc[size.index, errors].div(size, axis=0)
+    shown.loc[size.index, "per"] = [f"cell of {one:.6g} rows" for one in size]
+    return shown
 
 
 def _wrong_folder(why: str) -> PlanFileError:

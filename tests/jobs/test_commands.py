@@ -257,6 +257,14 @@ def test_settings_have_a_name_and_a_value(plan, capsys, setting):
     assert line.endswith("; see dpframe release --help")
 
 
+def test_a_placeholder_that_is_set_twice_is_refused(plan, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["release", str(plan), "--set", "month=A", "--set", "other=1", "--set", "month=B"])
+    assert ended.value.code == UNREADABLE
+    words = "argument --set: month is set twice, month=A and month=B; give it once"
+    assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("given", [[], ["relase"], ["release"], ["release", "a", "--dta", "b"]])
 def test_what_is_wrong_with_a_command_is_one_line(capsys, given):
     with pytest.raises(SystemExit) as stopped:

@@ -266,6 +266,17 @@ def test_a_program_is_told_the_facts(plan, capsys):
     assert {row["query"] for row in facts["outputs"]} == {"by_zone", "fares"}
 
 
+def test_errors_of_means_are_those_of_a_made_up_group(plan, capsys):
+    rows = {}
+    for number in ("600", "1200"):
+        assert rehearse(plan, "--json", "--overwrite", "--rows", number) == SOUND
+        outputs = json.loads(capsys.readouterr().out)["outputs"]
+        (rows[number],) = (row for row in outputs if row["column"] == "fare")
+    assert [row["per"] for row in rows.values()] == ["cell of 200 rows", "cell of 400 rows"]
+    for name in ("std_error", "half_width_95"):
+        assert rows["600"][name] == pytest.approx(2 * rows["1200"][name])
+
+
 def test_nothing_is_spent_whenever_it_is_stopped(plan):
     with stoppable() as stops:
         assert rehearse(plan) == SOUND
