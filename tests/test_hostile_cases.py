@@ -129,7 +129,7 @@ def test_sparse_times_have_gaps_or_none(kind):
     wanted = [pd.Timestamp(0), pd.Timedelta(0), 0]
     expected = {"d": [2, 0, 0], "t": [0, 2, 0]}[kind[0]]
     for fill in ("NaT", ticks[1]):
-        column = pd.Series(pd.arrays.SparseArray(ticks, fill_value=ticks.dtype.type(fill)))
+        column = pd.Series(pd.arrays.SparseArray(ticks, fill_value=np.array(fill, kind)[()]))
         assert totals(column, keys=wanted)[0] == expected
         assert totals(column, unit=("x",))[0] == [2]
 

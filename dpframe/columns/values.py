@@ -304,7 +304,7 @@ def dense(column: pd.Series) -> pd.Series:
         return column
     kept, fill = column.dtype.subtype, cast(Any, column.dtype.fill_value)
     if kept.kind in "mM":
-        fill = kept.type("NaT") if pd.isna(fill) else np.array(fill, kept)
+        fill = np.array("NaT" if pd.isna(fill) else fill, kept)
     elif np.asarray(fill).dtype.kind not in _FILLS.get(kept.kind, ""):
         kept = np.dtype(object)
     filled = np.full(len(column), fill, kept)

@@ -5,6 +5,7 @@ import functools
 import inspect
 import re
 import textwrap
+import tokenize
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -179,7 +180,7 @@ def _lines(pipeline: Callable[..., Any]) -> Iterator[tuple[str, str]]:
         seen.add(code)
         try:
             lines, first = inspect.getsourcelines(function)
-        except (OSError, TypeError):  # not from a file
+        except (OSError, TypeError, SyntaxError, tokenize.TokenError):  # no source, or another
             continue
         for number, line in _without_head(lines):
             yield f"line {first + number} of {function.__name__}()", line
