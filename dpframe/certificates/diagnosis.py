@@ -101,7 +101,9 @@ class ShownFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas m
         """Show all columns in a notebook, where a wide table scrolls."""
         with self._options():
             table = self.as_shown()._repr_html_()  # type: ignore[operator, unused-ignore]
-        return None if table is None else f'<div style="overflow-x: auto;" tabindex="0">{table}</div>'
+        if table is None:
+            return None
+        return f'<div style="overflow-x: auto;" tabindex="0">{table}</div>'
 
 
 def plain_number(value: float, digits: int) -> str:

@@ -35,7 +35,7 @@ def plot_map(
 ) -> Any:
     """Draw released values at their places, in color, over the edges that join them.
 
-    What is written below says how large the noise is, and that it is the noise alone.
+    A line below the map states the size of the noise, without other errors.
 
     Colors of counts and sums are linear in the value v while `|v| <= t`, and linear in
     `sign(v) log10(|v|)` beyond, where t is half the median width of the 95% intervals: one busy

@@ -163,8 +163,8 @@ def plot(
 
     The innermost key goes along the axis; the outer keys are series of one panel, or have panels of
     their own where they are many. Keys that are dates, times, periods or durations, and bins of
-    them, stand on an axis of time, a period at its start; so do released values that are times.
-    What is written below says what the error bars are about: the noise alone.
+    them, stand on an axis of time, a period at its start; so do released values that are times. A
+    line below the figure says what the error bars cover: the noise alone.
 
     - `bar` and `barh`: bars from 0, side by side for several series; `barh` has room for long
       labels.
@@ -217,7 +217,7 @@ def plot(
         A color of matplotlib, a list of them, or a dict from outer key (or column) to color. The
         default ones can be told apart without colors.
     legend
-        Whether there is a legend where there is something to tell apart. It is beside the axes.
+        Whether to draw a legend beside the axes, where one is needed.
 
     Returns
     -------

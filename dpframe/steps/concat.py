@@ -27,8 +27,8 @@ def concat(
 ) -> pd.DataFrame:
     """Put several releases into one table that keeps the certificates of all.
 
-    Errors and intervals are those of the releases. What these cost together is not in the table:
-    releases of one budget are added up by its ledger.
+    Errors and intervals are those of the releases. The table does not state their total cost: the
+    ledger adds it up.
 
     Parameters
     ----------
@@ -36,15 +36,15 @@ def concat(
         Released frames, or frames made of them by steps of this library, with the same columns and
         levels; or a dict of them by key.
     keys
-        Keys of a new outermost level, one for each; by default, all rows must have keys of their
-        own.
+        Keys of a new outermost level, one for each release; without them, no two rows may share a
+        key.
     name
         Name of the new level.
 
     Returns
     -------
     DataFrame
-        All rows, in order. Its certificate says of each release what was promised.
+        All rows, in order. The certificate keeps the promise of each release.
 
     Raises
     ------

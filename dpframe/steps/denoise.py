@@ -47,9 +47,8 @@ def denoise(
 ) -> pd.DataFrame:
     """Add a denoised column `<column>_denoised` beside every released column.
 
-    It is computed from the release and the known law of its noise, so it costs no privacy (Balle
-    and Wang 2018, section 4). It is no longer unbiased, and has no standard error; the released
-    columns keep theirs.
+    It uses only the release and the known law of its noise, so it costs no privacy (Balle and Wang
+    2018, section 4). It is biased and has no standard error; released columns keep theirs.
 
     Parameters
     ----------

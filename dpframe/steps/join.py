@@ -27,11 +27,11 @@ def interval(
 ) -> pd.DataFrame:
     """Return confidence intervals for the noise in every released cell, or for sampled rows, too.
 
-    Intervals are about the noise only: they do not know what bounds and caps changed. Denoised
-    columns have none. Intervals of rates hold in groups of any size: they are all rates that a test
-    does not reject. For groups that were found, intervals assume that the count was published: they
-    are 1 or more, and wider near the threshold. Intervals of quantiles stand beside them already,
-    and are returned as they are.
+    Intervals cover the noise only, not what bounds and caps changed. Denoised columns have none.
+    Intervals of rates hold in groups of any size: they are all rates that a test does not reject.
+    For groups that were found, intervals assume that the count was published: they are 1 or more,
+    and wider near the threshold. Intervals of quantiles are part of the release, and are returned
+    unchanged.
 
     Parameters
     ----------

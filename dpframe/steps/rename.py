@@ -30,8 +30,8 @@ def rename(
 ) -> pd.DataFrame:
     """Rename columns and levels of the index of a release, and keep its certificate.
 
-    Labels that are there are not exchanged for each other: that moves no values. Keys cannot be
-    renamed; do so in the column, before it is declared.
+    Two existing labels cannot be swapped. Keys cannot be renamed: change the column before it is
+    declared.
 
     Parameters
     ----------

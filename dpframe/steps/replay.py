@@ -18,7 +18,7 @@ from dpframe.steps.apply import Outcome, certified_after
 
 @with_keywords
 def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
-    """Do again, from a release, what the certificate of a published table lists, and compare.
+    """Repeat the steps of a published table from its release, and compare the results.
 
     Parameters
     ----------

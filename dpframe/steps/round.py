@@ -21,9 +21,9 @@ from dpframe.steps import apply
 def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
     """Round the numbers of a release, halves to even, and keep its certificate.
 
-    Intervals are those of the rounded numbers: as much wider as rounding may have moved these, and
-    rounded to the outside. Those of rates and variances stay where they were, and are rounded, and
-    so are the columns that `interval` and `percent` add.
+    Intervals are those of the rounded numbers: wider by as much as rounding may have moved these,
+    and rounded outwards. Intervals of rates and variances, and those that `interval` and `percent`
+    add, are only rounded outwards.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
         A released frame.
     decimals
         Number of decimals, -2 for hundreds; or a dict by column. Whole numbers stay whole, and
-        times are not rounded. Ends of intervals are rounded with what they are about.
+        times are not rounded. Ends of intervals are rounded with their numbers.
 
     Raises
     ------

@@ -24,7 +24,7 @@ def sort_values(
 ) -> pd.DataFrame:
     """Sort the rows of a release, and keep its certificate.
 
-    Rows that are alike stay in order; suppressed cells come last.
+    Rows with equal values keep their order; suppressed cells come last.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def suppress(
     relative_error: float | None = None,
     by: Hashable | None = None,
 ) -> pd.DataFrame:
-    """Make cells of a release missing that say too little, and keep its certificate.
+    """Make uninformative cells of a release missing, and keep its certificate.
 
     This is for readers; nobody's privacy needs it. Columns of whole numbers become `Int64`, which
     has missing values. Computed values, such as denoised ones and percentages, intervals and errors

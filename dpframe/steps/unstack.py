@@ -19,7 +19,7 @@ from dpframe.steps.apply import Outcome, after, label_place, unstack_certificate
 def unstack(
     released: pd.DataFrame, level: Hashable = -1, *, column: Hashable | None = None
 ) -> pd.DataFrame:
-    """Make columns of the keys of a level of a release, and keep its certificate.
+    """Turn the keys of one level of a release into columns, and keep its certificate.
 
     Cells keep their errors and intervals, `<key>_low` and `<key>_high`. Keys that are neither texts
     nor numbers, such as bins, become texts, so that files keep them.
@@ -31,7 +31,7 @@ def unstack(
     level
         The level, by name or position.
     column
-        The released column whose cells are shown; `None`: the only one there is.
+        The released column whose cells are shown; `None`: the only one.
 
     Raises
     ------
