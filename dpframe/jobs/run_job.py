@@ -131,7 +131,9 @@ def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
 def _begins_again(run: ChargedRun) -> str:
     """Say that a run costs nothing, and how often one still will."""
     left = MOST_AGAIN - run.again - 1
-    after = f"It may {left} more {_TIMES[left > 1]}" if left else "This is the last time"
+    after = (
+        f"It may begin again {left} more {_TIMES[left > 1]}" if left else "This is the last time"
+    )
     return (
         f"a run of this name was charged at {run.entry.released_at} and ended before its noise: "
         f"it begins again, and is charged nothing. {after}."
@@ -295,7 +297,8 @@ def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
     if job.part is not None and job.part != ledger.part:
         raise error(f"must be that of {path}, {ledger.part!r}, got {job.part!r:.200}.", "part")
     if job.budget is not None and job.budget != ledger.budget:
-        raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}.", "budget")
+        way = "Write that one, or leave budget out of the plan; another needs another ledger."
+        raise error(f"must be that of {path}, {ledger.budget}, got {job.budget}. {way}", "budget")
     return ledger
 
 

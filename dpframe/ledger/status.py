@@ -274,7 +274,8 @@ class BudgetStatus:
             return ""
         if self.of_part is not None:
             return visible(f" for {self.chain.part}={self.of_part!r}")
-        return visible(f" for every {self.chain.part}; below, what fits beside the fullest of all")
+        column = self.chain.part
+        return visible(f" for every {column}; below, for all at once: one alone may have more left")
 
     def __repr__(self) -> str:
         """Show the budget as a short table."""

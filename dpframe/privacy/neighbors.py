@@ -56,7 +56,7 @@ class Caps:
             except (TypeError, ValueError):
                 number = math.nan
             if not isinstance(number, int) or not 1 <= number < WRITTEN:
-                rule, way_out = "must be a whole number >= 1", "Leave it out for no such limit."
+                rule, way_out = "must be a whole number >= 1", "Give one such as 10."
                 raise DeclarationError.about(f"max_{name}", rule, value, way_out)
             object.__setattr__(self, name, number)
 
