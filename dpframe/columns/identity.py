@@ -187,8 +187,9 @@ class _Key:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        kind, value = (other._kind, other._value) if type(other) is _Key else (None, other)
-        return self._kind is kind and contain_errors(_equal, self._value, value, otherwise=False)
+        if type(other) is not _Key or self._kind is not other._kind:
+            return False  # no time is a number: NumPy warns of months that are compared with one
+        return contain_errors(_equal, self._value, other._value, otherwise=False)
 
 
 def _equal(value: Any, other: Any) -> bool:

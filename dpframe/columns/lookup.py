@@ -377,11 +377,18 @@ def box_values(block: pd.Series) -> list[Any]:
 
 def _sought(value: Any) -> Any:
     """Return what a dict is asked for: not all values hash as what equals them."""
-    if nests_deeply(value):
+    if nests_deeply(value) or _counts_months(value):
         return _NOWHERE
     if type(value) is np.clongdouble and value.imag == 0:
         value = value.real
     return int(value) if type(value) is np.longdouble and value.is_integer() else value
+
+
+def _counts_months(value: Any) -> bool:
+    """Whether a value is, or holds, a duration that hashes as an integer: NumPy may warn of it."""
+    if type(value) is tuple:
+        return any(map(_counts_months, value))
+    return type(value) is np.timedelta64 and np.datetime_data(value.dtype)[0] in ("Y", "M")
 
 
 def _chooser(chosen: np.ndarray, product: int) -> Callable[[np.ndarray], np.ndarray]:

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+import warnings
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from uuid import UUID
@@ -57,6 +58,15 @@ def test_keys_are_equal_where_values_are():
 def test_numbers_that_are_none_are_missing(value):
     assert key_of(value) is None
     assert key_of((value, 1)) == key_of((None, 1))
+
+
+def test_months_are_no_integers_and_nothing_is_said_of_them():
+    months = np.timedelta64(12, "M")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        keys = {key_of(value) for value in (months, 12, np.int64(12), (months, 1), (12, 1))}
+    assert len(keys) == 4
+    assert not said
 
 
 HUGE = [10**40_000, -(10**40_000), Decimal("1e999999999"), Decimal("-3e-999999999"), 1 << 65_536]

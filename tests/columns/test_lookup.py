@@ -1,6 +1,7 @@
 """Rows find their keys and bins as in a dict, whatever the column's dtype and the other rows."""
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -181,6 +182,16 @@ def test_hostile_values_are_dropped_silently(keys):
     assert answers == expected(keys, values)
     for i in range(len(values)):  # beside nothing else, a row is found where it was
         assert found(keys, column.iloc[i : i + 1]) == [answers[i]]
+
+
+@pytest.mark.parametrize("value", [np.timedelta64(12, "M"), (12, np.timedelta64(12, "M"))])
+def test_months_are_no_integers_and_nothing_is_said_of_them(value):
+    column = pd.Series([None, 12], dtype=object)
+    column.array[0] = value
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert found([12, (12, 12)], column) == [2, 0]
+    assert not said
 
 
 @pytest.mark.parametrize(
