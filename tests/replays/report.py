@@ -1,7 +1,8 @@
 """Replay every public call on neighbors, and write what was found to `docs/reviewers/replays.md`.
 
-Run as `python tests/replays/report.py`; `--every 10` takes one case in ten, and `--output` names
-another file. The exit code is 1 if a rule is broken or a planted fault is not caught by its rule.
+Run as `python tests/replays/report.py`; `--cases-per-call 4` takes four cases of each call, drawn
+at random, and `--output` names another file. The exit code is 1 if a rule is broken or a planted
+fault is not caught by its rule.
 """
 
 import argparse
@@ -33,23 +34,23 @@ The library makes a release and records the exact integers, the noise, the charg
 comes out. It makes the release again on a neighbor, a frame in which one privacy unit is missing or
 replaced, with *the same noisy numbers*. Whatever still differs is a leak.
 
-`dpframe.testing` does this for any pipeline. Here it is done for every public call. One command
-replays the whole audit and writes this page:
+`dpframe.testing` does this for any pipeline. Here it is done for every public call. This command
+wrote the page:
 
 ```
-python tests/replays/report.py
+python tests/replays/report.py{option}
 ```
 
 ## What is replayed
 
-{cases:,} cases:
+A case combines:
 
-- {calls} calls, with every mechanism;
-- frames of pandas and Dask, Parquet files that fit in memory or are split, scans of readers and of
-  Polars;
+- one of {calls} calls, with a mechanism;
+- a frame of pandas or Dask, a Parquet file that fits in memory or is split, a scan of a reader or
+  of Polars;
 - units added or replaced; every row a unit, or units with one of four sets of caps.
 
-The library refuses some cases in `preview`, such as selection of a count. They are counted.
+{scope} The library refused {refused:,} more in `preview`, such as selection of a count.
 
 Each case has six to eight pairs of neighbors. The unit that differs is a plain one, one that fills
 all cells beyond its caps, one with hostile cells (NaN, infinities, missing or undeclared keys,
@@ -85,14 +86,14 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--cases-per-call", type=int)
     parser.add_argument("--output", type=Path, default=PAGE)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     caught = [(fault, fault.rule in _rules_of(fault)) for fault in (*FAULTS, *BUGS)]
-    tallies, asked = replay_all(random.Random(0).sample(CASES, len(CASES) // options.every))
-    lines = [INTRODUCTION.format(cases=len(CASES), calls=len(CALLS))]
-    lines += list(_found(tallies, asked, options.every))
+    tallies, asked = replay_all(options.cases_per_call)
+    lines = [_introduction(tallies, asked, options.cases_per_call)]
+    lines += list(_found(tallies, asked))
     lines += list(_faults(caught))
     options.output.write_text("\n".join(lines), "utf-8")
     wrong = [one for tally in tallies.values() for own in tally for one in own.wrong]
@@ -105,26 +106,53 @@ def _rules_of(fault):
     return {one.rule for one in fault.found(planted=True)}
 
 
-def replay_all(cases):
-    """Replay cases; return what was found by call and engine, and how many cases were asked for."""
+def replay_all(most=None):
+    """Replay cases of each call, all or some that the library does not refuse.
+
+    Returns
+    -------
+    tallies, asked
+        What was found by call and engine, and how many cases of each call were asked for.
+    """
     tallies: defaultdict[tuple[str, str], list[Tally]] = defaultdict(list)
     asked: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "private.parquet"
-        for case in cases:
-            asked[case.call] += 1
-            for one in allowed([case], path):
-                tallies[case.call, case.engine].append(replay_case(one, one.pairs(), path))
+        for call in CALLS:
+            cases = [case for case in CASES if case.call == call]
+            random.Random(call).shuffle(cases)
+            replayed = 0
+            for case in cases:
+                if replayed == most:
+                    break
+                asked[call] += 1
+                for one in allowed([case], path):
+                    tallies[call, one.engine].append(replay_case(one, one.pairs(), path))
+                    replayed += 1
     return tallies, asked
 
 
-def _found(tallies, asked, every):
+def _introduction(tallies, asked, most):
+    """Say what was replayed, and nothing else."""
+    replayed = sum(map(len, tallies.values()))
+    scope = f"There are {len(CASES):,} combinations. This page reports on {replayed:,} cases"
+    scope += (
+        ":\nall that are allowed." if most is None else f",\ndrawn at random: {most} of each call."
+    )
+    return INTRODUCTION.format(
+        option="" if most is None else f" --cases-per-call {most}",
+        calls=len(CALLS),
+        scope=scope,
+        refused=asked.total() - replayed,
+    )
+
+
+def _found(tallies, asked):
     """Write a table with a row for each call."""
-    some = "" if every == 1 else f" One case in {every} was replayed this time, taken at random."
     yield "## What was found\n"
     yield (
         f"dpframe {dpf.__version__}, Python {platform.python_version()}, pandas "
-        f"{version('pandas')}, Dask {version('dask')}, pyarrow {version('pyarrow')}.{some}\n"
+        f"{version('pandas')}, Dask {version('dask')}, pyarrow {version('pyarrow')}.\n"
     )
     yield "*Moved* is the largest part of a charge that a neighbor moves; at 1, it is tight.\n"
     yield "| call | refused | " + " | ".join(ENGINES) + " | pairs | runs | moved | rules broken |"

@@ -15,8 +15,9 @@ from support.replay_calls import (
     cases_of,
     replay_case,
 )
-from support.replay_frames import CAPS
+from support.replay_frames import ANY, CAPS, DAYS, ZONES, Row, in_memory
 
+import dpframe as dpf
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.jobs import job
 
@@ -37,6 +38,16 @@ def test_every_public_call_is_replayed():
 def test_every_kind_of_query_is_replayed():
     kinds = {*job.QUERIES, *job.SEARCHES}
     assert kinds <= {call.method for call in CALLS.values()}
+
+
+@pytest.mark.parametrize(("label", "keys"), [("zone", ZONES), ("day", DAYS)])
+def test_no_keys_are_refused_for_a_guessed_dtype(label, keys):
+    """Else a part of a frame could be refused that holds one odd cell, such as "1" for a day."""
+    blank = Row(*[None] * len(Row._fields))
+    for cell in ANY[label]:
+        frame = in_memory([blank._replace(**{label: cell})], inferred=True)
+        query = dpf.count(label, keys=keys)
+        dpf.release(frame, query, epsilon=1, privacy_unit=dpf.EACH_ROW)
 
 
 @pytest.mark.parametrize("turn", [0, pytest.param(3, marks=pytest.mark.full)])

@@ -13,6 +13,7 @@ from support.dasking import dask, of_parts
 from support.hostile import HostileInt, HostileText
 
 import dpframe as dpf
+from dpframe.columns.values import public_type
 
 ZONES, DAYS = ["A", "B", "C"], [0, 1]
 NOON = pd.Timestamp("2024-03-01 12:00")
@@ -211,17 +212,23 @@ def in_memory(rows, *, inferred):
         for at, cell in enumerate(cells):  # a list is a cell, too
             held[at] = cell
         column = pd.Series(held, dtype=object)
-        columns[name] = _infer(column) if inferred else column
+        columns[name] = _infer(name, column) if inferred else column
     return pd.DataFrame(columns)
 
 
-def _infer(column):
-    """Let pandas find a dtype, but where it would change values before any library sees them."""
+def _infer(name, column):
+    """Let pandas find a dtype, but where it would change values before any library sees them.
+
+    Texts and times are not guessed for days, whose keys are numbers. Such keys would be refused,
+    and the refusal tells the dtype: a known limit of guessed dtypes, in `docs/known-limits.md`.
+    """
     if any(type(cell) in (HostileInt, HostileText) for cell in column):
         return column
     try:
         found = column.infer_objects()
     except Exception:  # of a hostile value
+        return column
+    if name == "day" and public_type(found.dtype) is not None:
         return column
     large = any(type(cell) is int and abs(cell) > 2**53 for cell in column)
     return column if found.dtype.kind == "c" or (found.dtype.kind == "f" and large) else found
