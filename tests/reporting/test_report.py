@@ -567,8 +567,11 @@ def test_intervals_with_the_error_of_a_sample_have_those_of_the_noise_inside(dec
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, relation):
-    facts = {"privacy_unit": dpf.EACH_ROW, "neighboring": relation}
-    released = visits.dp.count("ward", keys=["north"], epsilon=1, mechanism="laplace", **facts)
+    # two groups: under replace a change moves two counts, and noise is for both
+    visits.dp.declare(
+        keys={"ward": ["north", HOSTILE]}, privacy_unit=dpf.EACH_ROW, neighboring=relation
+    )
+    released = visits.dp.count("ward", epsilon=1, mechanism="laplace")
     page = Page(dpf.report(released)).text
     added = relation == "add_remove"
     assert ("is it in the data?" in page) == added
