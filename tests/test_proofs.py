@@ -90,3 +90,16 @@ def test_every_page_is_listed():
     assert sorted(listed.split()) == [f"/proofs/{page}" for page in PAGES]
     reviewers = (PROOFS.parent / "reviewers" / "index.md").read_text(encoding="utf-8")
     assert "/proofs/index" in reviewers
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "threats.md",
+        *sorted(f"reviewers/{p.name}" for p in (PROOFS.parent / "reviewers").glob("*.md")),
+    ],
+)
+def test_files_of_tests_that_reviewers_read_of_are_there(page):
+    text = (PROOFS.parent / page).read_text(encoding="utf-8")
+    there = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    assert set(re.findall(r"\btest_\w+\.py", text)) <= there

@@ -1,6 +1,7 @@
 """What a guarantee means for one unit: what others can come to believe, and how well they can test.
 
-Both are bounds on what the answers tell about a unit, whatever else is known about it.
+Both are bounds on what the answers tell between two neighbors, whatever else is known. The proof:
+docs/proofs/beliefs.md.
 """
 
 import math
@@ -63,9 +64,9 @@ class Guarantee(NamedTuple):
     def belief(self, prior: float, chance: float = 0.001) -> float:
         """Bound what somebody believes after the release, who believed it with `prior` before.
 
-        By Bayes' rule, ``p / (p + (1 - p) exp(-x))`` with the x of `growth`, whatever is believed
-        of a unit that its data decide. What is believed falls no lower than
-        ``1 - belief(1 - p)``, by the same rule for the contrary.
+        By Bayes' rule, ``p / (p + (1 - p) exp(-x))`` with the x of `growth`, for a claim that is
+        true of one and false of the other of two neighbors. Under ``"add_remove"`` this is
+        whether a unit is in the data; for other claims about its rows, ask `twice`.
 
         Parameters
         ----------
@@ -80,11 +81,39 @@ class Guarantee(NamedTuple):
             If the prior is no probability, or the chance is not in (0, 1).
         """
         prior = _check_probability("prior", prior)
-        against = (1 - prior) * math.exp(-self.growth(chance))
-        return min(_UP * prior / (prior + against), 1.0) if prior else 0.0
+        growth = self.growth(chance)
+        if not prior or growth == 0:
+            return prior
+        return min(_UP * prior / (prior + (1 - prior) * math.exp(-growth)), 1.0)
+
+    def least(self, prior: float, chance: float = 0.001) -> float:
+        """Bound from below what is believed after the release: `belief` of the contrary."""
+        if self.growth(chance) == 0:
+            return _check_probability("prior", prior)
+        return max(1 - self.belief(1 - prior, chance), 0.0)
+
+    def twice(self) -> "Guarantee":
+        """Return what holds between two frames that are two changes apart.
+
+        A unit is removed, and put back with other rows: ``(2 epsilon, (1 + exp(epsilon)) delta)``,
+        and ``2 mu`` but for ``Phi(Phi^-1(d) + mu) + d``, with d the extra delta.
+
+        Examples
+        --------
+        >>> Guarantee(epsilon=0.5).twice().epsilon, Guarantee(mu=0.25).twice().mu
+        (1.0, 0.5)
+        """
+        delta = 0.0
+        if self.delta:
+            grown = math.exp(min(self.epsilon, 700.0))
+            delta = min(_UP * (1 + grown) * self.delta, 1.0)
+        extra = 0.0
+        if self.extra_delta:
+            extra = min(Guarantee(mu=self.mu).power(self.extra_delta) + self.extra_delta, 1.0)
+        return Guarantee(2 * self.epsilon, delta, 2 * self.mu, extra)
 
     def power(self, false_positives: float) -> float:
-        """Bound the true positive rate of every test of whether a unit is in the data.
+        """Bound the true positive rate of every test between two neighbors.
 
         The least of ``Phi(Phi^-1(a) + mu) + extra_delta`` (Dong, Roth and Su 2022, section 2.2),
         of ``exp(epsilon) a + delta``, and of ``1 - exp(-epsilon) (1 - delta - a)`` (Kairouz, Oh and
@@ -109,6 +138,8 @@ class Guarantee(NamedTuple):
         from scipy import special  # slow to import, and not always needed
 
         rate = _check_probability("false_positives", false_positives)
+        if (self.epsilon, self.delta) == (0, 0) or (self.mu, self.extra_delta) == (0, 0):
+            return rate
         bounds = [1.0]
         if self.epsilon < math.inf:
             grown = math.exp(min(self.epsilon + math.log(rate), 0.0)) if rate else 0.0

@@ -19,7 +19,7 @@ from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
-from dpframe.certificates.parts import LossPart, SelectionPart, SetPart
+from dpframe.certificates.parts import SelectionPart, SetPart
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
@@ -62,8 +62,9 @@ def report(
 
     It shows no number of a table that is not what its certificate says.
 
-    What somebody believes after a release is at most ``p / (p + (1 - p) exp(-x))``, where p was
-    believed before, and the privacy loss is above x with a chance of at most 1 in 1,000. The true
+    Who believed with p that a unit is in the data believes it after a release with at most
+    ``p / (p + (1 - p) exp(-x))``; the privacy loss is above x with a chance of at most 1 in 1,000.
+    Under ``"add_remove"``, what its rows are is two changes: x for twice the loss. The true
     positive rate of a test is at most ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su
     2022), with a its false positive rate, and at most ``exp(epsilon) a + delta``.
 
@@ -268,12 +269,11 @@ _AGAINST = {
 
 @dataclass(frozen=True)
 class _Row:
-    """What one guarantee means: beliefs as pairs of least and most, and true positive rates."""
+    """What one guarantee means: of each question, least and most beliefs, and true positives."""
 
     name: str
     cost: Sequence[str]
-    beliefs: Sequence[tuple[str, str]]
-    powers: Sequence[str]
+    questions: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]]
 
 
 def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> list[_Row]:
@@ -285,17 +285,19 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
     for of_release in releases.values():
         first = of_release[0].release
         names = ", ".join(dict.fromkeys(table.name for table in of_release))
-        rows.append(_row(names, _promise(first.privacy_loss), _guarantee(first)))
+        rows.append(_row(names, _promise(first), _guarantee(first), first.neighboring))
     if status is not None:
         budget = status.budget
         promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private"
         name = "everything charged to the ledger, now and later"
-        rows.append(_row(name, [promise], Guarantee(float(budget.epsilon), float(budget.delta))))
+        whole = Guarantee(float(budget.epsilon), float(budget.delta))
+        rows.append(_row(name, [promise], whole, tables[0].release.neighboring))
     return rows
 
 
-def _promise(loss: LossPart) -> list[str]:
+def _promise(release: Release) -> list[str]:
     """Say what is promised: an epsilon and a delta, of Gaussian noise those at a usual delta."""
+    loss = release.privacy_loss
     epsilon, delta = loss.epsilon, loss.delta
     found = []
     if epsilon is None or delta is None:
@@ -321,12 +323,25 @@ def _guarantee(release: Release) -> Guarantee:
     return known._replace(epsilon=loss.epsilon, delta=loss.delta)
 
 
-def _row(name: str, cost: list[str], guarantee: Guarantee) -> _Row:
+def _row(name: str, cost: list[str], guarantee: Guarantee, relation: str) -> _Row:
+    """Say what is known between neighbors, and under add_remove between two changes, too."""
+    asked = {"does it have these rows, or others?": guarantee}
+    if relation == "add_remove":
+        asked = {
+            "is it in the data?": guarantee,
+            "does it have these rows, or others?": guarantee.twice(),
+        }
     return _Row(
         name,
         cost,
-        [(_down(1 - guarantee.belief(1 - p)), _up(guarantee.belief(p))) for p in _PRIORS],
-        [_up(guarantee.power(rate)) for rate in _FALSE_POSITIVES],
+        [
+            (
+                question,
+                [(_down(known.least(p)), _up(known.belief(p))) for p in _PRIORS],
+                [_up(known.power(rate)) for rate in _FALSE_POSITIVES],
+            )
+            for question, known in asked.items()
+        ],
     )
 
 

@@ -87,7 +87,7 @@ is not. Then
 
 The *certified epsilon* is the larger of the two for Gaussian noise, and *events alone* for Laplace
 noise. **A line whose claim is true is above it with a probability of at most {false_alarm:g}**, any
-of the {games} lines with at most {together:.1g}.
+of the {games} lines with at most {together:.2g}.
 """
 
 FOUND = """

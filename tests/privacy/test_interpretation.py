@@ -87,3 +87,39 @@ def test_what_is_no_probability_is_refused(wrong):
     for ask in (Guarantee(1.0).belief, Guarantee(1.0).power, Guarantee(1.0).growth):
         with pytest.raises(CalibrationError):
             ask(wrong)
+
+
+def most_believed(epsilon, question, n=40):
+    """Enumerate two counts with Laplace noise: what a belief of 50 % becomes at most."""
+    law = np.exp(-epsilon * np.abs(np.arange(-n, n + 1)))
+    absent = np.outer(law, law)
+    first, second = np.roll(absent, 1, axis=0), np.roll(absent, 1, axis=1)
+    other = {"present": absent, "which": second}[question]
+    inner = slice(1, -1)  # away from the edges, where rolling wraps
+    return (first / (first + other))[inner, inner].max()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_beliefs_of_presence_and_of_rows_are_those_of_one_change_and_of_two(epsilon):
+    one = Guarantee(epsilon)
+    assert most_believed(epsilon, "present") == pytest.approx(one.belief(0.5), rel=1e-9)
+    assert most_believed(epsilon, "which") == pytest.approx(one.twice().belief(0.5), rel=1e-9)
+    assert most_believed(epsilon, "which") > one.belief(0.5) * 1.01  # epsilon in place of two
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 0.0), (1.2, 0.01), (4.0, 1e-6)])
+@pytest.mark.parametrize(("mu", "extra"), [(0.3, 0.0), (1.0, 1e-4)])
+@pytest.mark.parametrize("rate", [0.0, 1e-9, 0.05, 0.7, 1.0])
+def test_no_test_between_two_changes_is_better(epsilon, delta, mu, extra, rate):
+    for one in (Guarantee(epsilon, delta), Guarantee(mu=mu, extra_delta=extra)):
+        assert one.power(one.power(rate)) <= one.twice().power(rate) * (1 + 1e-9)
+    plain = Guarantee(mu=mu)
+    assert plain.power(plain.power(rate)) == pytest.approx(plain.twice().power(rate), rel=1e-9)
+    if 0 < rate < 1:
+        assert plain.power(plain.power(rate)) > plain.power(rate) * (1 + 1e-12)
+
+
+def test_what_tells_nothing_moves_nothing():
+    nothing = Guarantee(0.0)
+    for p in (0.01, 0.05, 0.1, 0.5):
+        assert nothing.belief(p) == nothing.least(p) == nothing.power(p) == p

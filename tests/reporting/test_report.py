@@ -563,3 +563,18 @@ def test_intervals_with_the_error_of_a_sample_have_those_of_the_noise_inside(dec
     assert page.count('stroke-opacity="0.55"') == len(counts)
     for others in ({"simultaneous": True, "sampling": True}, {"sampling": False}):
         assert 'stroke-width="3"' not in dpf.report(counts.dp.interval(join=True, **others))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, relation):
+    # two groups: under replace a change moves two counts, and noise is for both
+    visits.dp.declare(
+        keys={"ward": ["north", HOSTILE]}, privacy_unit=dpf.EACH_ROW, neighboring=relation
+    )
+    released = visits.dp.count("ward", epsilon=1, mechanism="laplace")
+    page = Page(dpf.report(released)).text
+    added = relation == "add_remove"
+    assert ("is it in the data?" in page) == added
+    assert page.count("does it have these rows, or others?") == 2
+    assert ("11.9 % to 88.1 %" in page) == added
+    assert "26.8 % to 73.2 %" in page
