@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.json_records import unpack
-from dpframe.certificates.parts import MarginsPart, SignsPart, ThresholdPart
+from dpframe.certificates.parts import MarginsPart, SelectionPart, SignsPart, ThresholdPart
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.laws import GAUSSIAN, IndependentSum
@@ -43,9 +43,11 @@ def check_sampled(
     Raises
     ------
     QueryError
-        If a unit may have several rows there, groups were published for their size, or what a
-        sampling error takes was not measured.
+        If a unit may have several rows there, groups were published for their size, what a
+        sampling error takes was not measured, or there are no error bars at all.
     """
+    if isinstance(release.mechanism, SelectionPart):
+        raise column_parts.no_errors()
     if isinstance(release.mechanism, ThresholdPart):
         why = "is for groups that were known, and these were published for their size"
         way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."

@@ -38,7 +38,8 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     CertificateError
         If the frame is not what was released.
     QueryError
-        If decimals are not whole numbers from -15 to 15, or name no column of numbers.
+        If decimals are not whole numbers from -15 to 15, or name no column of numbers; or groups
+        were found without numbers.
 
     Examples
     --------
@@ -50,6 +51,7 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     [150, 140, 160]
     """
     certificate = verify(released)
+    certificate.require_numbers()
     cells = apply.in_rows(released, certificate)
     kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
     numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
@@ -73,8 +75,9 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
         rule = f"decimals name {cells.columns[at]!r}, {why}. Leave it out."
         raise QueryError(rule, parameter="decimals", label=cells.columns[at])
     if not given:
-        rule = "there are no numbers to round in this release, or decimals name none."
-        raise QueryError(rule, parameter="decimals")
+        why = "there are no numbers to round in this release, or decimals name none"
+        way_out = "Times are not rounded: leave the step out, or name columns of numbers."
+        raise QueryError(f"{why}. {way_out}", parameter="decimals")
     by_name = {str(cells.columns[at]): count for at, count in given.items()}
     step = RoundStep("round", by_name, certificate.digest)
     return apply.after(released, certificate, step, apply_round)

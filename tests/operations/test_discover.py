@@ -435,6 +435,13 @@ def test_engines_find_the_same_sets(neighboring, tmp_path):
             assert sets_of(kind).index.tolist() == ["A", "B"]
 
 
+def test_rounding_a_set_names_the_way_to_numbers():
+    found = sets_of(with_units(300, ["A"], max_groups=1, max_rows=1))
+    for decimals in (0, {}, {"units": 1}):
+        with raises(QueryError, ".dp.count(by=..., keys=found)"):
+            found.dp.round(decimals)
+
+
 def test_the_charge_of_a_set_is_that_of_all_rounds():
     budget = dpf.Budget(2, 1e-6, 1e-7)
     frame = with_units(40, ["A", "B"], max_groups=3, max_rows=9, budget=budget)

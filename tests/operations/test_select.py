@@ -377,6 +377,7 @@ ABOUT_NOISE = {
     "ratio": lambda one: one.dp.ratio("fare", "fare"),
     "percent": lambda one: one.dp.percent(),
     "interval, joined": lambda one: one.dp.interval(join=True),
+    "interval of samples": lambda one: one.dp.interval(sampling=True),
     "suppress": lambda one: one.dp.suppress(relative_error=0.5),
 }
 
