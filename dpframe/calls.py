@@ -163,8 +163,8 @@ class _Call:
         if self.describes and any(hasattr(one, "dp") for one in (*args, *unknown)):
             raise takes_no_frame(self.name)
         if self.only_known and not keywords.keys() <= {*self.known}:
-            first = next(name for name in keywords if name not in self.known)
-            raise no_such_keyword(self.name, first, self.known)
+            names = [name for name in keywords if name not in self.known]
+            raise no_such_keyword(self.name, names[0], self.known, names[1:])
         if len(args) > self.most:
             raise _too_many(self.name, args, self.order, self.known)
         by_position = self.order[: len(args)]
@@ -241,8 +241,10 @@ def refuse_private(name: str, value: object) -> None:
         raise errors.DeclarationError(f"{why} {way}", parameter=name)
 
 
-def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
-    """Make the error about a keyword that a call does not have.
+def no_such_keyword(
+    called: str, name: str, known: Sequence[str], others: Sequence[str] = ()
+) -> CallError:
+    """Make the error about keywords that a call does not have.
 
     Parameters
     ----------
@@ -252,14 +254,17 @@ def no_such_keyword(called: str, name: str, known: Sequence[str]) -> CallError:
         The keyword given.
     known
         The keywords that there are, in order.
+    others
+        Further keywords given that there are not.
     """
+    also = f" Nor has it {', '.join(map(repr, others))}." if others else ""
     if (called, name) in _NOT_THERE:
         hint = f". {_NOT_THERE[called, name]}"
     elif close := nearest(name, known):
         hint = f"; did you mean {close!r}?"
     else:
         hint = f". It takes {', '.join(known)}."
-    return CallError(f"{called}() has no keyword {name!r}{hint}", parameter=name)
+    return CallError(f"{called}() has no keyword {name!r}{hint}{also}", parameter=name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -65,6 +65,10 @@ _BOTH = {"quantile"}
 """What private frames are asked, and what is read off released ones."""
 
 
+_EXCEL = (
+    "Excel files hold no certificate: use released.dp.interval(join=True).to_excel(path), and "
+    "publish the file of .dp.write_csv(path) beside it."
+)
 _PREVIEW = "Use .dp.preview(dpf.discover(...)), and the same for dpf.suggest_caps(...)."
 
 
@@ -90,8 +94,9 @@ _FOR_PRIVATE = _by_name(
         '.dp.count(where="fare > 0", epsilon=...).',
         "percentile quantiles": "Use .dp.quantile(column, [0.5], by=..., epsilon=...).",
         "median": "Use .dp.quantile(column, 0.5, by=..., epsilon=...).",
-        "mode min max": "Such numbers are not released; use "
-        ".dp.histogram(column, bins=[...], epsilon=...).",
+        "min max": "The smallest and largest value are not released; use "
+        ".dp.quantile(column, [0.05, 0.95], by=..., epsilon=...).",
+        "mode": "Use .dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
         "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }
@@ -128,6 +133,7 @@ _FOR_RELEASED = _by_name(
         "replay": "Use dpf.replay(published, released).",
         "to_csv": "Use .dp.write_csv(path).",
         "to_parquet": "Use .dp.write_parquet(path).",
+        "write_excel to_excel": _EXCEL,
     }
 )
 """The same, for released frames: nothing that would cost privacy."""
@@ -139,6 +145,7 @@ _FOR_PACKAGE = _by_name(
         "with_percent": "Use dpf.percent(released, join=True).",
         "std_error covariance best": "Use .dp.std_error, .dp.covariance or .dp.best of a release.",
         "denoising_report": "Use .dp.certificate.denoising.",
+        "write_excel to_excel": _EXCEL,
         "groupby": 'Use by=, as in dpf.count(by=["zone"]).',
         "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }

@@ -87,7 +87,8 @@ class ShownFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas m
     def _options(self) -> AbstractContextManager[None]:
         wide = max(shutil.get_terminal_size((100, 24)).columns, 80)
         columns = "display.max_columns", _MOST_COLUMNS, "display.width", wide
-        return pd.option_context(*columns, "display.float_format", self._number)
+        whole = "display.max_colwidth", None  # a hint that is cut does not help
+        return pd.option_context(*columns, *whole, "display.float_format", self._number)
 
     def _number(self, value: float) -> str:
         return plain_number(value, self.digits_shown)

@@ -125,7 +125,10 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         raise wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
         why = "must not be missing; rows with a missing key are left out."
-        way = "Fill them in the frame first, to count them as a group of their own."
+        way = (
+            "Write the groups down, and do not take them from the data. To count rows without "
+            "one, fill the column in the frame first, and name what you filled in."
+        )
         raise wrong_keys(label, f"{why} {way}")
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()

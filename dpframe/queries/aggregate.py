@@ -12,6 +12,7 @@ from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries import reading
 from dpframe.queries.association import Correlation, Covariance, Slope
 from dpframe.queries.counts import Count, Rate, UnitCount
+from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import NO_OPTIONS, By, Keys, Objective, OutputSpec, Query, QueryOptions
 from dpframe.queries.sums_and_means import Deviation, Mean, Sum, Variance, read_options
 from dpframe.queries.tasks import BinAxis
@@ -245,6 +246,9 @@ def check_part(
         raise QueryError(f"{why} {way}", parameter="bounds")
     if not isinstance(query, AggregatePart):
         others = "Several queries by different groups go through release({...})."
+        if isinstance(query, Quantile):
+            both = f"{{{name!r}: dpf.quantile('column', 0.5, by=...), 'rows': dpf.{called}(...)}}"
+            others = f"Ask for both at once: release({both})."
         raise QueryError.about(name, f"must be {_KINDS[called]}", query, others)
     columns = [asked.column for asked in query.outputs]
     if why := _why_not(query, by, called):

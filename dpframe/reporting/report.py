@@ -133,9 +133,10 @@ def report(
         raise QueryError.about("changes", "is for two tables or more", changes, way_out)
     place = None if path is None else seam.place(check_place(path, "a page"))
     template = _template()
-    views = [tables_of(name, frame, ledger, level, percent) for name, frame in named]
-    tables = [table for own in views for table in own]
     status = None if ledger is None else ledger.status()
+    given = {} if status is None else status.releases["name"].dropna().to_dict()
+    views = [tables_of(name, frame, ledger, given, level, shares=percent) for name, frame in named]
+    tables = [table for own in views for table in own]
     sound = all(table.stamp.sound for table in tables)
     page: str = template.render(
         title=title,
@@ -395,13 +396,13 @@ def _left(status: BudgetStatus) -> str:
 
 
 def _steps(used: Sequence[float]) -> str:
-    """Return the corners of a line of steps: after each release, what is used of the budget."""
+    """Return the corners of a line of steps, one per release: what is used of the budget."""
     wide, high = _CHART
     every = max(len(used) // _MOST_POINTS, 1)
     kept = [*used[:-1:every], used[-1]]
     x = [wide * place / max(len(kept) - 1, 1) for place in range(len(kept))]
     y = [high * (1 - min(max(part, 0.0), 1.0)) for part in kept]
-    corners = zip(np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1], strict=True)
+    corners = zip(np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:], strict=True)
     return " ".join(f"{left:.2f},{top:.2f}" for left, top in corners)
 
 

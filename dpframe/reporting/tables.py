@@ -425,7 +425,13 @@ class TableView:
 
 
 def tables_of(
-    name: str | None, released: pd.DataFrame, ledger: Ledger | None, level: float, shares: bool
+    name: str | None,
+    released: pd.DataFrame,
+    ledger: Ledger | None,
+    given: Mapping[str, str],
+    level: float,
+    *,
+    shares: bool,
 ) -> list[TableView]:
     """Gather what is shown of a table, apart for each of several releases in it.
 
@@ -437,6 +443,8 @@ def tables_of(
         A frame with a certificate.
     ledger
         What was charged, if that is to be checked.
+    given
+        Names of releases in the ledger, by `release_id`.
     level
         Confidence level of intervals.
     shares
@@ -448,7 +456,7 @@ def tables_of(
         If it carries no certificate that can be read.
     """
     carried = certificate_of(released)
-    names = _names(name, carried)
+    names = _names(name, carried, given)
     try:
         verify(released, ledger=ledger)
     except CertificateError as error:
@@ -460,9 +468,12 @@ def tables_of(
     return [_fill_view(view, *table, level, shares) for view, table in views]
 
 
-def _names(name: str | None, carried: Certificate) -> list[str]:
+def _names(name: str | None, carried: Certificate, given: Mapping[str, str]) -> list[str]:
     """Say what releases are called, with their keys where they were put into one table by key."""
-    names = [name or part.query.name or part.query.words for part in carried.releases]
+    names = [
+        name or part.query.name or given.get(part.release_id) or part.query.words
+        for part in carried.releases
+    ]
     step = next((one for one in carried.steps if isinstance(one, steps.ConcatStep)), None)
     if step is None or step.keys is None or len(step.keys) != len(names):
         return names

@@ -146,6 +146,14 @@ def test_it_says_that_it_is_private_wherever_it_is_shown(trips):
         assert any(HEADING in str(value) for value in frame.attrs.values())
 
 
+def test_hints_are_shown_whole():
+    waits = pd.DataFrame({"wait": ["12 min", "3 min"]})
+    waits.dp.declare(privacy_unit=dpf.EACH_ROW, bounds={"wait": (0, 120)})
+    shown = waits.dp.diagnose(dpf.mean("wait"))
+    hint = "bounds are of integers, the column holds texts: no value can match"
+    assert hint in repr(shown) and hint in shown._repr_html_()
+
+
 def test_a_released_frame_with_the_mark_is_no_release(trips):
     released = trips.dp.count(by="zone", epsilon=0.1)
     released.attrs |= trips.dp.diagnose(BY_ZONE).attrs

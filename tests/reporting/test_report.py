@@ -190,6 +190,18 @@ def test_a_table_that_was_changed_shows_what_is_wrong_and_no_number(visits):
     assert "987" not in page
 
 
+def test_a_table_is_called_what_its_release_is_called_in_the_ledger(visits):
+    visits.dp.declare(privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(epsilon=1))
+    table = visits.dp.count(epsilon=0.25, name="all visits")
+    page = dpf.report(table, ledger=visits.dp.ledger)
+    assert '<h3 id="table-1"><bdi>all visits</bdi></h3>' in page
+    assert '<h3 id="table-1"><bdi>mine</bdi></h3>' in dpf.report(
+        {"mine": table}, ledger=visits.dp.ledger
+    )
+    # one release is a level line across the chart
+    assert 'points="0.00,120.00 0.00,90.00 600.00,90.00"' in page
+
+
 def test_a_ledger_that_does_not_hold_the_release_is_wrong(declared, tmp_path):
     visits, ledger = declared
     released = visits.dp.count(by="ward", epsilon=1)
