@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -428,7 +428,7 @@ def tables_of(
     name: str | None,
     released: pd.DataFrame,
     ledger: Ledger | None,
-    given: Mapping[str, str],
+    given: Mapping[Hashable, str],
     level: float,
     *,
     shares: bool,
@@ -468,7 +468,7 @@ def tables_of(
     return [_fill_view(view, *table, level, shares) for view, table in views]
 
 
-def _names(name: str | None, carried: Certificate, given: Mapping[str, str]) -> list[str]:
+def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]) -> list[str]:
     """Say what releases are called, with their keys where they were put into one table by key."""
     names = [
         name or part.query.name or given.get(part.release_id) or part.query.words

@@ -474,7 +474,7 @@ def test_quantiles_that_were_read_off_are_shown_once_with_their_own_intervals():
     how = {"epsilon": 1, "privacy_unit": dpf.EACH_ROW}
     asked = dpf.ranges("fare", 10, by="zone", keys=["A", "B"], bounds=(0, 100))
     found = dpf.release(fares, asked, **how).dp.quantile([0.25, 0.5], level=0.9)
-    (view,) = report_tables.tables_of("", found, None, 0.95, shares=False)
+    (view,) = report_tables.tables_of("", found, None, {}, 0.95, shares=False)
     assert [(column.name, column.intervals) for column in view.columns] == [("fare", "90 %")]
     (cell,) = view.rows[0].cells
     assert f"{found['fare_low'].iloc[0]:.3g}"[:3] in cell.interval
