@@ -69,6 +69,42 @@ def about_mechanism(mechanism: parts.MechanismRecord) -> str:
     return f"{mechanism.title}{noise} on exact integers"
 
 
+_STAIRCASE = ": its chances fall in flat steps, which at a large epsilon makes errors smaller"
+
+
+def has_noise(release: Any) -> bool:
+    """Say whether noise was added to a number that is published.
+
+    Parameters
+    ----------
+    release
+        A `dpframe.certificates.certificate.Release`.
+    """
+    if isinstance(release.mechanism, parts.SelectionPart | parts.SetPart):
+        return False
+    return not all(
+        isinstance(column, TotalPart) and column.std_error == 0 for column in release.columns
+    )
+
+
+def about_noise(release: Any) -> str:
+    """Say which noise hides the numbers of a release, if any does.
+
+    Parameters
+    ----------
+    release
+        A `dpframe.certificates.certificate.Release`.
+    """
+    mechanism = release.mechanism
+    if isinstance(mechanism, parts.SelectionPart):
+        return "Selected values, without error bars: no noise was added to them."
+    if isinstance(mechanism, parts.SetPart):
+        return f"Labels without numbers: {mechanism.title} noise decided which are published."
+    if not has_noise(release):
+        return "Exact, without noise: replacing a unit does not change these numbers."
+    return f"Noise: {mechanism.title}{_STAIRCASE * (mechanism.name == 'staircase')}."
+
+
 def _about_selection(selected: parts.SelectionPart) -> str:
     """Say how quantiles were selected."""
     rounds = "1 round" if selected.rounds == 1 else f"{selected.rounds} rounds"

@@ -501,6 +501,45 @@ def test_ranges_and_selected_quantiles_are_described_as_such():
         assert [words in page for page in (binned, selected, both)] == [False, True, True]
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "staircase"])
+def test_the_noise_that_was_used_is_named_and_no_other(visits, mechanism):
+    budget = dpf.Budget(epsilon=8, delta=1e-6)
+    visits.dp.declare(privacy_unit="person", max_groups=2, max_rows_per_group=3, budget=budget)
+    noisy = visits.dp.count("ward", keys=["north", HOSTILE], epsilon=3, mechanism=mechanism)
+    page = Page(dpf.report(noisy)).text
+    for other in ("laplace", "gaussian", "staircase"):
+        assert (other in page.lower()) == (other == mechanism)
+    assert ("fall in flat steps" in page) == (mechanism == "staircase")
+    assert "Noise was added to exact totals" in page
+    assert "no interval includes it" in page
+
+
+def test_of_exact_numbers_and_labels_alone_no_noise_or_interval_is_claimed(visits):
+    visits.dp.declare(
+        privacy_unit=dpf.EACH_ROW, neighboring="replace", budget=dpf.Budget(epsilon=1, delta=1e-6)
+    )
+    exact = visits.dp.count(epsilon=0.1)
+    page = Page(dpf.report(exact, ledger=visits.dp.ledger)).text
+    assert exact["count"].tolist() == [600]
+    assert "Exact, without noise" in page
+    assert "does not have to hide are exact" in page
+    visits = visits.copy()
+    visits.dp.declare(privacy_unit="person", max_groups=2, max_rows_per_group=3)
+    labels = visits.dp.discover("ward", counts=False, epsilon=8, delta=1e-3)
+    listed = Page(dpf.report(labels)).text
+    assert "Labels without numbers: " in listed
+    for text in (page, listed):
+        for words in (
+            "Noise was added",
+            "Noise: ",
+            "used with their intervals",
+            "interval includes",
+        ):
+            assert words not in text
+    assert "gaussian" not in page.lower()
+    assert "Intervals are about" not in page + listed
+
+
 def yearly(visits, rows=None, **options):
     """Release the visits of some rows, each of them a unit."""
     frame = visits.head(rows) if rows else visits
