@@ -58,8 +58,8 @@ def _about_set(found: parts.SetPart) -> str:
     labels = "label" if len(found.weights) == 1 else "labels"
     return (
         f"discovered, without numbers, in {len(found.thresholds)} rounds: those with a noisy "
-        f"weight of {rounds} or more, one unit counting for {len(found.weights):,} {labels} at "
-        "most in a round"
+        f"weight of {rounds} or more. One unit counts for {len(found.weights):,} {labels} at "
+        "most in a round, and adds at most 1 to the weight of each"
     )
 
 

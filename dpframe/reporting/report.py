@@ -393,7 +393,10 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
 
 
 def _left(status: BudgetStatus) -> str:
-    return f"{floor(100 * status.remaining_share)} % of the budget"
+    """Say what is left for noise, and of the delta that is kept to find groups with."""
+    kept = f"; delta={floor(status.remaining_delta)} to find groups with"
+    left = f"{floor(100 * status.remaining_share)} % of the budget"
+    return f"{left}{kept if status.budget.discovery else ''}"
 
 
 def _steps(used: Sequence[float]) -> str:

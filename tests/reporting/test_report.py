@@ -629,3 +629,19 @@ def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, r
     assert page.count("does it have these rows, or others?") == 2
     assert ("11.9 % to 88.1 %" in page) == added
     assert "26.8 % to 73.2 %" in page
+
+
+def test_what_is_left_to_find_groups_with_is_shown(visits):
+    visits.dp.declare(
+        privacy_unit="person",
+        max_groups=2,
+        max_rows_per_group=3,
+        budget=dpf.Budget(epsilon=9, delta=1e-3, discovery=1e-4),
+    )
+    found = visits.dp.discover("ward", counts=False, epsilon=4, discovery=1e-4)
+    page = Page(dpf.report(found, ledger=visits.dp.ledger)).text
+    left = re.search(r"% of the budget; delta=(\S+) to find groups with", page)
+    assert 0 <= float(left[1]) <= visits.dp.budget.remaining_delta < 1e-5
+    assert "(0.0001 of it to find groups with)" in page
+    assert "adds at most 1 to the weight of each" in page
+    assert "extra deltas" not in page
