@@ -290,7 +290,8 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
         rows.append(_row(names, _promise(first), _guarantee(first), first.neighboring))
     if status is not None:
         budget = status.budget
-        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private"
+        each = f" per {status.chain.part}" if status.chain else ""
+        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"
         name = "everything charged to the ledger, now and later"
         whole = Guarantee(float(budget.epsilon), float(budget.delta))
         rows.append(_row(name, [promise], whole, tables[0].release.neighboring))

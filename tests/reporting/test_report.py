@@ -262,6 +262,8 @@ def test_budgets_by_part_are_shown_with_the_fullest_first(visits):
     tables = [visits.dp.count("ward", part=day, epsilon=day / 10) for day in (3, 5)]
     page = Page(dpf.report(tables, ledger=ledger)).text
     assert "Every day has this budget" in page
+    assert "(1, 0)-differentially private per day" in page
+    assert "Whoever is in k of them is protected with at most k times its epsilon" in page
     assert 0 < page.index("50.0%", page.index("Every day")) < page.index("30.0%")
     assert "Part of the budget that was used after" not in page
     assert f"for day='{5}'" in str(tables[1].dp.certificate)
