@@ -66,7 +66,7 @@ def budget_html(status: Any, whose: str) -> str:
         *(("", line) for line in [*noise_left(status, floor), share_left(status, floor)] if line),
     ]
     if budget.discovery:
-        rows.append(("", f"delta={floor(status.remaining_delta)} for extra deltas"))
+        rows.append(("", f"delta={floor(status.remaining_delta)} to find groups with"))
     return section(title_html("Privacy budget"), bar, pairs(rows), _releases(status.releases))
 
 
@@ -106,7 +106,7 @@ def share_left(status: Any, shown: Callable[[float], str]) -> str:
 
 def budget_text(budget: Any) -> str:
     """Show a budget, with what is kept of it."""
-    kept = f" ({budget.discovery:g} of it for extra deltas)" if budget.discovery else ""
+    kept = f" ({budget.discovery:g} of it to find groups with)" if budget.discovery else ""
     return f"epsilon={budget.epsilon:g}, delta={budget.delta:g}{kept}"
 
 

@@ -233,9 +233,9 @@ def test_a_budget_is_shown_on_the_safe_side():
         "share=0.6666 takes nearly all of it",
     }
     even = pairs(budget_html(status(remaining_mu=0.1, budget=dpf.Budget(1, 1e-6, 1e-7)), ""))
-    assert even["budget"] == "epsilon=1, delta=1e-06 (1e-07 of it for extra deltas)"
+    assert even["budget"] == "epsilon=1, delta=1e-06 (1e-07 of it to find groups with)"
     assert "mu=0.1 of" in even["left"]
-    assert even["left"].endswith("delta=7.423e-08 for extra deltas")
+    assert even["left"].endswith("delta=7.423e-08 to find groups with")
 
 
 def test_a_budget_lists_the_latest_releases():

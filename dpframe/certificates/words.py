@@ -58,8 +58,8 @@ def _about_set(found: parts.SetPart) -> str:
     labels = "label" if len(found.weights) == 1 else "labels"
     return (
         f"discovered, without numbers, in {len(found.thresholds)} rounds: those with a noisy "
-        f"weight of {rounds} or more, one unit counting for {len(found.weights):,} {labels} at "
-        "most in a round"
+        f"weight of {rounds} or more. One unit counts for {len(found.weights):,} {labels} at "
+        "most in a round, and adds at most 1 to the weight of each"
     )
 
 
@@ -67,6 +67,42 @@ def about_mechanism(mechanism: parts.MechanismRecord) -> str:
     """Say what was done to exact numbers."""
     noise = "" if isinstance(mechanism, parts.SelectionPart) else " noise"
     return f"{mechanism.title}{noise} on exact integers"
+
+
+_STAIRCASE = ": its chances fall in flat steps, which at a large epsilon makes errors smaller"
+
+
+def has_noise(release: Any) -> bool:
+    """Say whether noise was added to a number that is published.
+
+    Parameters
+    ----------
+    release
+        A `dpframe.certificates.certificate.Release`.
+    """
+    if isinstance(release.mechanism, parts.SelectionPart | parts.SetPart):
+        return False
+    return not all(
+        isinstance(column, TotalPart) and column.std_error == 0 for column in release.columns
+    )
+
+
+def about_noise(release: Any) -> str:
+    """Say which noise hides the numbers of a release, if any does.
+
+    Parameters
+    ----------
+    release
+        A `dpframe.certificates.certificate.Release`.
+    """
+    mechanism = release.mechanism
+    if isinstance(mechanism, parts.SelectionPart):
+        return "Selected values, without error bars: no noise was added to them."
+    if isinstance(mechanism, parts.SetPart):
+        return f"Labels without numbers: {mechanism.title} noise decided which are published."
+    if not has_noise(release):
+        return "Exact, without noise: replacing a unit does not change these numbers."
+    return f"Noise: {mechanism.title}{_STAIRCASE * (mechanism.name == 'staircase')}."
 
 
 def _about_selection(selected: parts.SelectionPart) -> str:

@@ -126,7 +126,7 @@ class BudgetStatus:
 
     @property
     def remaining_delta(self) -> float:
-        """What is left for extra deltas of releases, of the budget's `discovery`."""
+        """What is left of the budget's `discovery`, the delta to find groups with."""
         return below(self.pots.spare_delta)
 
     @property
@@ -254,7 +254,7 @@ class BudgetStatus:
         if self.moved_to is not None:
             return f"nothing here: the ledger was moved to {visible(self.moved_to)}"
         # how much delta is left to find groups with, where some was kept for it
-        delta = f"; delta={floor(self.remaining_delta)} for extra deltas"
+        delta = f"; delta={floor(self.remaining_delta)} to find groups with"
         return f"{_fits(self, 4)}{delta if self.budget.discovery else ''}"
 
     @property

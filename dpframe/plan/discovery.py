@@ -176,7 +176,7 @@ def _most_extra(ledger: Ledger | None, asked: Fraction | None) -> Fraction | Non
     if left <= 0:
         raise _nothing_kept(ledger.budget)
     if asked is not None and asked > left:
-        rule = f"must fit in what is left for extra deltas of {ledger.budget}"
+        rule = f"must fit in what is left of the delta to find groups with, of {ledger.budget}"
         way = f"Give at most discovery={below(left):.6g}."
         raise BudgetExceededError.about("discovery", rule, float(asked), way)
     return left if asked is None else asked
@@ -184,7 +184,7 @@ def _most_extra(ledger: Ledger | None, asked: Fraction | None) -> Fraction | Non
 
 def _nothing_kept(budget: Budget) -> BudgetExceededError:
     if budget.discovery:
-        why = f"nothing is left for extra deltas of {budget}, which finding labels needs."
+        why = f"nothing is left of the delta to find groups with, of {budget}."
         way = "Give earlier ones a part of it, discovery=..., or declare a larger budget."
         return BudgetExceededError(f"{why} {way}", parameter="discovery")
     delta = f"{budget.delta or 1e-6:g}"

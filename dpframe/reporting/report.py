@@ -20,6 +20,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.parts import SelectionPart, SetPart
+from dpframe.certificates.words import has_noise
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
@@ -289,7 +290,8 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
         rows.append(_row(names, _promise(first), _guarantee(first), first.neighboring))
     if status is not None:
         budget = status.budget
-        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private"
+        each = f" per {status.chain.part}" if status.chain else ""
+        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"
         name = "everything charged to the ledger, now and later"
         whole = Guarantee(float(budget.epsilon), float(budget.delta))
         rows.append(_row(name, [promise], whole, tables[0].release.neighboring))
@@ -369,7 +371,7 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
             "note": row.note or "",
             "frame": row.frame or "",
             "what": row.what,
-            "mechanism": row.mechanism,
+            "mechanism": row.mechanism if row.part else "none",
             "part": f"{row.part:.2%}",
         }
         for row in latest
@@ -392,7 +394,10 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
 
 
 def _left(status: BudgetStatus) -> str:
-    return f"{floor(100 * status.remaining_share)} % of the budget"
+    """Say what is left for noise, and of the delta that is kept to find groups with."""
+    kept = f"; delta={floor(status.remaining_delta)} to find groups with"
+    left = f"{floor(100 * status.remaining_share)} % of the budget"
+    return f"{left}{kept if status.budget.discovery else ''}"
 
 
 def _steps(used: Sequence[float]) -> str:
@@ -408,10 +413,29 @@ def _steps(used: Sequence[float]) -> str:
 
 def _how(tables: Sequence[TableView]) -> str:
     """Say what was done to exact numbers."""
-    selects = {isinstance(table.release.mechanism, SelectionPart) for table in tables}
-    noise = ["Noise was added to exact totals before anybody saw them."] * (False in selects)
-    chosen = ["Quantiles were selected at random, those near the exact ones being the likelier."]
-    return " ".join([*noise, *chosen * (True in selects)])
+    releases = [table.release for table in tables]
+    done = [
+        ("Noise was added to exact totals before anybody saw them.", any(map(has_noise, releases))),
+        (
+            "Labels were published by noisy totals that nobody saw.",
+            any(isinstance(one.mechanism, SetPart) for one in releases),
+        ),
+        (
+            "Quantiles were selected at random, those near the exact ones being the likelier.",
+            any(isinstance(one.mechanism, SelectionPart) for one in releases),
+        ),
+        (
+            "Numbers that the protection does not have to hide are exact.",
+            any(map(_is_exact, releases)),
+        ),
+    ]
+    return " ".join(text for text, is_so in done if is_so)
+
+
+def _is_exact(release: Release) -> bool:
+    """Say whether all numbers are exact: there are some, no noise, and nothing was selected."""
+    hidden = isinstance(release.mechanism, SelectionPart | SetPart)
+    return not hidden and not has_noise(release)
 
 
 def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
@@ -428,7 +452,7 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
         "ledger was given for this page."
     )
     known = bool(sources - {"discovered", "found"})
-    noisy = any(not isinstance(one.mechanism, SelectionPart | SetPart) for one in releases)
+    noisy = any(map(has_noise, releases))
     checks = [
         (known, "The groups were known beforehand, and not read off these data."),
         (bounded, "Bounds were chosen without looking at these data."),

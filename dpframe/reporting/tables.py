@@ -409,6 +409,16 @@ class TableView:
         return json.dumps(self.carried.to_dict(), indent=1)
 
     @property
+    def about_noise(self) -> str:
+        """Which noise hides the numbers, if any does."""
+        return words.about_noise(self.release)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether there are numbers with noise, which intervals are about."""
+        return words.has_noise(self.release)
+
+    @property
     def has_sampled(self) -> bool:
         """Whether intervals in the table hold the error of a sample."""
         return any(map(_sampled, (*self.release.steps, *self.carried.steps)))

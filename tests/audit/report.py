@@ -86,8 +86,8 @@ is not. Then
   once in a million releases.
 
 The *certified epsilon* is the larger of the two for Gaussian noise, and *events alone* for Laplace
-noise. **A line whose claim is true is above it with a probability of at most {false_alarm:g}**, any
-of the {games} lines with at most {together:.2g}.
+noise. **If a claim is true, the certified epsilon exceeds it with a probability of at most
+{false_alarm:g}**. In all {games} lines together, this probability is at most {together:.2g}.
 """
 
 FOUND = """

@@ -161,14 +161,14 @@ def test_the_budget_is_shown_rounded_to_what_can_be_spent():
     line = "Remaining  10.0% of the budget: epsilon=0.1 of Laplace noise; share=1 takes all of it"
     assert line in repr(status(PURE, pure(0.9)))
     kept = repr(status(Budget(1, 1e-6, discovery=2e-7)))
-    assert "delta=1e-06 (2e-07 of it for extra deltas)" in kept
+    assert "delta=1e-06 (2e-07 of it to find groups with)" in kept
     assert "Spent      nothing; 0.0% of the budget" in kept
-    assert kept.endswith("share=1 takes all of it; delta=2e-07 for extra deltas")
+    assert kept.endswith("share=1 takes all of it; delta=2e-07 to find groups with")
     less = status(
         Budget(1, 1e-6, discovery=2e-7), PrivacyLoss(Fraction(1, 4), delta=Fraction(3, 10**8))
     )
-    assert "takes all of it; delta=1.7e-07 for extra deltas\n" in repr(less)
-    assert "extra deltas" not in repr(status(Budget(1, 1e-6)))
+    assert "takes all of it; delta=1.7e-07 to find groups with\n" in repr(less)
+    assert "to find groups with" not in repr(status(Budget(1, 1e-6)))
 
 
 def test_every_release_shows_one_number_that_adds_up_to_what_is_used():

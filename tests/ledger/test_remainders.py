@@ -103,7 +103,7 @@ def test_the_ends_of_a_billionth_of_the_extra_deltas():
 def test_labels_are_not_looked_for_with_less_than_a_billionth_of_the_extra_deltas():
     frame = trips(FOUND)
     frame.dp.ledger.charge(entry(PrivacyLoss(delta=Fraction(1, 10**7) * (1 - Fraction(1, 10**12)))))
-    with raises(BudgetExceededError, "nothing is left for extra deltas"):
+    with raises(BudgetExceededError, "nothing is left of the delta to find groups with"):
         frame.dp.discover("zone", mu=0.1)
 
 

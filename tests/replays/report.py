@@ -67,8 +67,9 @@ numbers beyond 64 bits, odd identifiers), rows of nobody, or all rows.
 | **chance** | a label of one unit alone is published no more often than the charged delta says |
 
 *All else* is results, certificates, entries of the ledger, warnings, logs, output and errors. Parts
-of a frame keep units apart; additivity needs no worst case, so slack hides nothing. *Noise* is
-traced with names in place of numbers, and *chance* is computed to 50 digits.
+of a frame keep units apart. A charge that is larger than the move of a neighbor can hide a
+fault from *charge*, but not from *additivity*, which compares sums exactly. *Noise* is traced with
+names in place of numbers, and *chance* is computed to 50 digits.
 
 Replays see neither time nor memory, nor the law of the sampler: see [the proof of the
 sampler](../proofs/sampler.md) and [the statistical audit](../audit.md).

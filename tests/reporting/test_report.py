@@ -262,6 +262,8 @@ def test_budgets_by_part_are_shown_with_the_fullest_first(visits):
     tables = [visits.dp.count("ward", part=day, epsilon=day / 10) for day in (3, 5)]
     page = Page(dpf.report(tables, ledger=ledger)).text
     assert "Every day has this budget" in page
+    assert "(1, 0)-differentially private per day" in page
+    assert "Whoever is in k of them is protected with at most k times its epsilon" in page
     assert 0 < page.index("50.0%", page.index("Every day")) < page.index("30.0%")
     assert "Part of the budget that was used after" not in page
     assert f"for day='{5}'" in str(tables[1].dp.certificate)
@@ -501,6 +503,45 @@ def test_ranges_and_selected_quantiles_are_described_as_such():
         assert [words in page for page in (binned, selected, both)] == [False, True, True]
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "staircase"])
+def test_the_noise_that_was_used_is_named_and_no_other(visits, mechanism):
+    budget = dpf.Budget(epsilon=8, delta=1e-6)
+    visits.dp.declare(privacy_unit="person", max_groups=2, max_rows_per_group=3, budget=budget)
+    noisy = visits.dp.count("ward", keys=["north", HOSTILE], epsilon=3, mechanism=mechanism)
+    page = Page(dpf.report(noisy)).text
+    for other in ("laplace", "gaussian", "staircase"):
+        assert (other in page.lower()) == (other == mechanism)
+    assert ("fall in flat steps" in page) == (mechanism == "staircase")
+    assert "Noise was added to exact totals" in page
+    assert "no interval includes it" in page
+
+
+def test_of_exact_numbers_and_labels_alone_no_noise_or_interval_is_claimed(visits):
+    visits.dp.declare(
+        privacy_unit=dpf.EACH_ROW, neighboring="replace", budget=dpf.Budget(epsilon=1, delta=1e-6)
+    )
+    exact = visits.dp.count(epsilon=0.1)
+    page = Page(dpf.report(exact, ledger=visits.dp.ledger)).text
+    assert exact["count"].tolist() == [600]
+    assert "Exact, without noise" in page
+    assert "does not have to hide are exact" in page
+    visits = visits.copy()
+    visits.dp.declare(privacy_unit="person", max_groups=2, max_rows_per_group=3)
+    labels = visits.dp.discover("ward", counts=False, epsilon=8, delta=1e-3)
+    listed = Page(dpf.report(labels)).text
+    assert "Labels without numbers: " in listed
+    for text in (page, listed):
+        for words in (
+            "Noise was added",
+            "Noise: ",
+            "used with their intervals",
+            "interval includes",
+        ):
+            assert words not in text
+    assert "gaussian" not in page.lower()
+    assert "Intervals are about" not in page + listed
+
+
 def yearly(visits, rows=None, **options):
     """Release the visits of some rows, each of them a unit."""
     frame = visits.head(rows) if rows else visits
@@ -590,3 +631,19 @@ def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, r
     assert page.count("does it have these rows, or others?") == 2
     assert ("11.9 % to 88.1 %" in page) == added
     assert "26.8 % to 73.2 %" in page
+
+
+def test_what_is_left_to_find_groups_with_is_shown(visits):
+    visits.dp.declare(
+        privacy_unit="person",
+        max_groups=2,
+        max_rows_per_group=3,
+        budget=dpf.Budget(epsilon=9, delta=1e-3, discovery=1e-4),
+    )
+    found = visits.dp.discover("ward", counts=False, epsilon=4, discovery=1e-4)
+    page = Page(dpf.report(found, ledger=visits.dp.ledger)).text
+    left = re.search(r"% of the budget; delta=(\S+) to find groups with", page)
+    assert 0 <= float(left[1]) <= visits.dp.budget.remaining_delta < 1e-5
+    assert "(0.0001 of it to find groups with)" in page
+    assert "adds at most 1 to the weight of each" in page
+    assert "extra deltas" not in page
