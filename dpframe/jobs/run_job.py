@@ -295,6 +295,10 @@ def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
             raise error(f"{path} and its folder must be writable.", "path")
     ledger = Ledger(where.given)
     if job.part is not None and job.part != ledger.part:
+        if ledger.part is None:
+            rule = f"is for a ledger with a budget for each part, and {path} has one for all."
+            way = "Leave part out, or create another ledger with --create --part."
+            raise error(f"{rule} {way}", "part")
         raise error(f"must be that of {path}, {ledger.part!r}, got {job.part!r:.200}.", "part")
     if job.budget is not None and job.budget != ledger.budget:
         way = "Write that one, or leave budget out of the plan; another needs another ledger."

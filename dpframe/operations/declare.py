@@ -230,7 +230,7 @@ def _kept_or_new(
         return None
     if budget is not None and budget != ledger.budget:
         why = f"this frame has a ledger of {ledger.budget} already, got budget={budget}."
-        way = "To start anew on purpose, pass ledger=dpf.Ledger(budget=...)."
+        way = "To start anew on purpose, pass ledger=dpf.Ledger(budget=...): both budgets add up."
         raise DeclarationError(f"{why} {way}", parameter="budget", value=budget)
     ledger.protect(protected)
     return ledger
