@@ -63,7 +63,8 @@ def report(
 
     It shows no number of a table that is not what its certificate says.
 
-    Who believed with p that a unit is in the data believes it after a release with at most
+    Somebody who knows all other rows, and believed with p that a unit is in the data, believes it
+    after a release with at most
     ``p / (p + (1 - p) exp(-x))``; the privacy loss is above x with a chance of at most 1 in 1,000.
     Under ``"add_remove"``, what its rows are is two changes: x for twice the loss. The true
     positive rate of a test is at most ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su
