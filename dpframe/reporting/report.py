@@ -148,7 +148,7 @@ def report(
         sound=sound,
         test=TEST if any(table.release.testing for table in tables) else "",
         written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
-        units=_units(tables),
+        units=_units(tables, status),
         how=_how(tables),
         guarantees=_guarantees(tables, status),
         priors=_PRIORS,
@@ -241,7 +241,7 @@ def _template() -> Any:
     return environment.from_string(page.read_text(encoding="utf-8"))
 
 
-def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
+def _units(tables: Sequence[TableView], status: BudgetStatus | None) -> list[tuple[str, list[str]]]:
     """Say who is protected, once for tables that protect the same: who, and against what."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in tables:
@@ -249,8 +249,9 @@ def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
         who = _who(release.privacy_unit.columns)
         found.setdefault((who, release.neighboring), []).append(table.name)
     several = len(found) > 1
+    part = status.chain.part if status is not None and status.chain else None
     return [
-        (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_AGAINST[relation]])
+        (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_against(relation, part)])
         for (who, relation), names in found.items()
     ]
 
@@ -262,12 +263,18 @@ def _who(columns: Sequence[str]) -> str:
     return f"all rows with one value of '{columns[0]}' together" if columns else "one row"
 
 
-_AGAINST = {
-    "add_remove": "The numbers are nearly as likely with the unit as without it: they hide whether "
-    "it is in the data at all, and so all that the data say of it.",
-    "replace": "The numbers are nearly as likely with the unit as with any other in its place: "
-    "they hide all that the data say of it. How many units there are is public.",
-}
+def _against(relation: str, part: str | None) -> str:
+    """Say what is hidden of a unit; by replacement, what its part of the data is, is not."""
+    if relation == "add_remove":
+        return (
+            "The numbers are nearly as likely with the unit as without it: they hide whether it is "
+            "in the data at all, and so all that the data say of it."
+        )
+    same, public = (f" of the same {part}", f", but not its {part}") if part else ("", "")
+    return (
+        f"The numbers are nearly as likely with the unit as with any other{same} in its place: "
+        f"they hide all that the data say of it{public}. How many units there are is public."
+    )
 
 
 @dataclass(frozen=True)
@@ -291,11 +298,17 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
         rows.append(_row(names, _promise(first), _guarantee(first), first.neighboring))
     if status is not None:
         budget = status.budget
-        each = f" per {status.chain.part}" if status.chain else ""
-        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"
+        part = status.chain.part if status.chain else None
+        each = f" per {part}" if part else ""
+        promise = [f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"]
+        relation = tables[0].release.neighboring
+        others = "others"
+        if part and relation == "replace":
+            promise.append(f"for units of the same {part}, which is not hidden")
+            others = f"others of the same {part}"
         name = "everything charged to the ledger, now and later"
         whole = Guarantee(float(budget.epsilon), float(budget.delta))
-        rows.append(_row(name, [promise], whole, tables[0].release.neighboring))
+        rows.append(_row(name, promise, whole, relation, others))
     return rows
 
 
@@ -327,13 +340,15 @@ def _guarantee(release: Release) -> Guarantee:
     return known._replace(epsilon=loss.epsilon, delta=loss.delta)
 
 
-def _row(name: str, cost: list[str], guarantee: Guarantee, relation: str) -> _Row:
+def _row(
+    name: str, cost: list[str], guarantee: Guarantee, relation: str, others: str = "others"
+) -> _Row:
     """Say what is known between neighbors, and under add_remove between two changes, too."""
-    asked = {"does it have these rows, or others?": guarantee}
+    asked = {f"does it have these rows, or {others}?": guarantee}
     if relation == "add_remove":
         asked = {
             "is it in the data?": guarantee,
-            "does it have these rows, or others?": guarantee.twice(),
+            f"does it have these rows, or {others}?": guarantee.twice(),
         }
     return _Row(
         name,

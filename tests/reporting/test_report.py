@@ -633,6 +633,26 @@ def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, r
     assert "26.8 % to 73.2 %" in page
 
 
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_a_budget_by_part_hides_by_replacement_no_part(visits, relation):
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1), part="day")
+    visits["day"] = visits["person"] % 7
+    visits.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=ledger, neighboring=relation)
+    tables = [visits.dp.count(part=day, epsilon=1) for day in (3, 5)]
+    page = Page(dpf.report(tables, ledger=ledger)).text
+    # a row that moves from one day to the other loses both budgets: 88.1 %, and not 73.2 %
+    for said in (
+        "does it have these rows, or others of the same day?",
+        "for units of the same day, which is not hidden",
+        "with any other of the same day in its place",
+        "but not its day",
+    ):
+        assert (said in page) == (relation == "replace")
+    assert ("88.1 %" in page) == (relation == "add_remove")
+    alone = Page(dpf.report(tables)).text  # each release by itself hides the day, too
+    assert "of the same day" not in alone
+
+
 def test_what_is_left_to_find_groups_with_is_shown(visits):
     visits.dp.declare(
         privacy_unit="person",
