@@ -64,11 +64,11 @@ def report(
     It shows no number of a table that is not what its certificate says.
 
     Somebody who knows all other rows, and believed with p that a unit is in the data, believes it
-    after a release with at most
-    ``p / (p + (1 - p) exp(-x))``; the privacy loss is above x with a chance of at most 1 in 1,000.
-    Under ``"add_remove"``, what its rows are is two changes: x for twice the loss. The true
-    positive rate of a test is at most ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su
-    2022), with a its false positive rate, and at most ``exp(epsilon) a + delta``.
+    after a release with at most ``p / (p + (1 - p) exp(-x))``; the privacy loss is above x with a
+    chance of at most 1 in 1,000, and so is its negative, for the least belief. Under
+    ``"add_remove"``, what its rows are is two changes: x for twice the loss. The true positive rate
+    of a test is at most ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su 2022), with a
+    its false positive rate, and at most ``exp(epsilon) a + delta``.
 
     Parameters
     ----------
