@@ -24,6 +24,7 @@ from dpframe.certificates.words import has_noise
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
@@ -136,6 +137,7 @@ def report(
     place = None if path is None else seam.place(check_place(path, "a page"))
     template = _template()
     status = None if ledger is None else ledger.status()
+    protected = None if ledger is None else ledger.protected
     given = {} if status is None else status.releases["name"].dropna().to_dict()
     views = [tables_of(name, frame, ledger, given, level, shares=percent) for name, frame in named]
     tables = [table for own in views for table in own]
@@ -150,7 +152,7 @@ def report(
         written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
         units=_units(tables, status),
         how=_how(tables),
-        guarantees=_guarantees(tables, status),
+        guarantees=_guarantees(tables, status, protected),
         priors=_PRIORS,
         false_positives=_FALSE_POSITIVES,
         ledger=None if status is None else _history(status, tables),
@@ -286,7 +288,9 @@ class _Row:
     questions: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]]
 
 
-def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> list[_Row]:
+def _guarantees(
+    tables: Sequence[TableView], status: BudgetStatus | None, protected: Protected | None
+) -> list[_Row]:
     """Say what each release means, and the whole ledger."""
     releases: dict[str, list[TableView]] = {}
     for table in tables:
@@ -301,7 +305,7 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
         part = status.chain.part if status.chain else None
         each = f" per {part}" if part else ""
         promise = [f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"]
-        relation = tables[0].release.neighboring
+        relation = (protected or tables[0].release).neighboring  # tables may be of other ledgers
         others = "others"
         if part and relation == "replace":
             promise.append(f"for units of the same {part}, which is not hidden")

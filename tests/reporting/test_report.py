@@ -633,6 +633,17 @@ def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, r
     assert "26.8 % to 73.2 %" in page
 
 
+def test_the_row_of_the_ledger_is_about_its_own_relation(visits):
+    foreign = visits.copy()
+    foreign.dp.declare(privacy_unit=dpf.EACH_ROW, neighboring="replace")
+    other = foreign.dp.count(where="stay > 1", epsilon=1)
+    visits.dp.declare(privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(epsilon=1))
+    own = visits.dp.count(epsilon=0.25)
+    with pytest.warns(DPFrameWarning, match="not to publish"):
+        page = Page(dpf.report([other, own], ledger=visits.dp.ledger)).text
+    assert "11.9 % to 88.1 %" in page
+
+
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_a_budget_by_part_hides_by_replacement_no_part(visits, relation):
     ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1), part="day")
