@@ -291,9 +291,11 @@ class _Row:
 def _guarantees(
     tables: Sequence[TableView], status: BudgetStatus | None, protected: Protected | None
 ) -> list[_Row]:
-    """Say what each release means, and the whole ledger."""
+    """Say what each release of sound tables means, and the whole ledger."""
     releases: dict[str, list[TableView]] = {}
     for table in tables:
+        if not table.stamp.sound:
+            continue  # its promise may be made up
         releases.setdefault(table.release.release_id, []).append(table)
     rows = []
     for of_release in releases.values():

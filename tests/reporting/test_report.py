@@ -188,6 +188,15 @@ def test_a_table_that_was_changed_shows_what_is_wrong_and_no_number(visits):
     assert "Not to be published" in page
     assert "Wrong" in page
     assert "987" not in page
+    # nor a promise, which the table may not keep
+    assert "-differentially private" not in page
+    assert "No promise can be read" in page
+    sound = dpf.release(visits, dpf.count(), epsilon=0.25, privacy_unit=dpf.EACH_ROW)
+    with pytest.warns(DPFrameWarning, match="not to publish as it is"):
+        both = Page(dpf.report({"altered": released, "whole": sound})).texts
+    assert [text for text in both if "-differentially" in text] == [
+        "(0.25, 0)-differentially private"
+    ]
 
 
 def test_a_table_is_called_what_its_release_is_called_in_the_ledger(visits):
