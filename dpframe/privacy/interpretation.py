@@ -1,7 +1,7 @@
 """What a guarantee means for one unit: what others can come to believe, and how well they can test.
 
-Both are bounds on what the answers tell between two neighbors, whatever else is known. The proof:
-docs/proofs/beliefs.md.
+Both are bounds on what the answers tell between two neighbors, to somebody who knows all other
+rows. The proof: docs/proofs/beliefs.md.
 """
 
 import math
@@ -65,7 +65,8 @@ class Guarantee(NamedTuple):
         """Bound what somebody believes after the release, who believed it with `prior` before.
 
         By Bayes' rule, ``p / (p + (1 - p) exp(-x))`` with the x of `growth`, for a claim that is
-        true of one and false of the other of two neighbors. Under ``"add_remove"`` this is
+        true of one and false of the other of two neighbors. All other rows are known, or believed
+        to be the same whether the claim is true or false. Under ``"add_remove"`` this is
         whether a unit is in the data; for other claims about its rows, ask `twice`.
 
         Parameters

@@ -24,6 +24,7 @@ from dpframe.certificates.words import has_noise
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
@@ -63,11 +64,12 @@ def report(
 
     It shows no number of a table that is not what its certificate says.
 
-    Who believed with p that a unit is in the data believes it after a release with at most
-    ``p / (p + (1 - p) exp(-x))``; the privacy loss is above x with a chance of at most 1 in 1,000.
-    Under ``"add_remove"``, what its rows are is two changes: x for twice the loss. The true
-    positive rate of a test is at most ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su
-    2022), with a its false positive rate, and at most ``exp(epsilon) a + delta``.
+    Somebody who knows all other rows, and believed with p that a unit is in the data, believes it
+    after a release with at most ``p / (p + (1 - p) exp(-x))``; the privacy loss is above x with a
+    chance of at most 1 in 1,000, and so is its negative, for the least belief. Under
+    ``"add_remove"``, what its rows are is two changes: x for twice the loss. The true positive rate
+    of a test is at most ``Phi(Phi^-1(a) + mu)`` for Gaussian noise (Dong, Roth and Su 2022), with a
+    its false positive rate, and at most ``exp(epsilon) a + delta``.
 
     Parameters
     ----------
@@ -135,6 +137,7 @@ def report(
     place = None if path is None else seam.place(check_place(path, "a page"))
     template = _template()
     status = None if ledger is None else ledger.status()
+    protected = None if ledger is None else ledger.protected
     given = {} if status is None else status.releases["name"].dropna().to_dict()
     views = [tables_of(name, frame, ledger, given, level, shares=percent) for name, frame in named]
     tables = [table for own in views for table in own]
@@ -147,9 +150,9 @@ def report(
         sound=sound,
         test=TEST if any(table.release.testing for table in tables) else "",
         written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
-        units=_units(tables),
+        units=_units(tables, status),
         how=_how(tables),
-        guarantees=_guarantees(tables, status),
+        guarantees=_guarantees(tables, status, protected),
         priors=_PRIORS,
         false_positives=_FALSE_POSITIVES,
         ledger=None if status is None else _history(status, tables),
@@ -240,7 +243,7 @@ def _template() -> Any:
     return environment.from_string(page.read_text(encoding="utf-8"))
 
 
-def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
+def _units(tables: Sequence[TableView], status: BudgetStatus | None) -> list[tuple[str, list[str]]]:
     """Say who is protected, once for tables that protect the same: who, and against what."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in tables:
@@ -248,8 +251,9 @@ def _units(tables: Sequence[TableView]) -> list[tuple[str, list[str]]]:
         who = _who(release.privacy_unit.columns)
         found.setdefault((who, release.neighboring), []).append(table.name)
     several = len(found) > 1
+    part = status.chain.part if status is not None and status.chain else None
     return [
-        (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_AGAINST[relation]])
+        (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_against(relation, part)])
         for (who, relation), names in found.items()
     ]
 
@@ -261,12 +265,18 @@ def _who(columns: Sequence[str]) -> str:
     return f"all rows with one value of '{columns[0]}' together" if columns else "one row"
 
 
-_AGAINST = {
-    "add_remove": "The numbers are nearly as likely with the unit as without it: they hide whether "
-    "it is in the data at all, and so all that the data say of it.",
-    "replace": "The numbers are nearly as likely with the unit as with any other in its place: "
-    "they hide all that the data say of it. How many units there are is public.",
-}
+def _against(relation: str, part: str | None) -> str:
+    """Say what is hidden of a unit; by replacement, what its part of the data is, is not."""
+    if relation == "add_remove":
+        return (
+            "The numbers are nearly as likely with the unit as without it: they hide whether it is "
+            "in the data at all, and so all that the data say of it."
+        )
+    same, public = (f" of the same {part}", f", but not its {part}") if part else ("", "")
+    return (
+        f"The numbers are nearly as likely with the unit as with any other{same} in its place: "
+        f"they hide all that the data say of it{public}. How many units there are is public."
+    )
 
 
 @dataclass(frozen=True)
@@ -278,10 +288,14 @@ class _Row:
     questions: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]]
 
 
-def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> list[_Row]:
-    """Say what each release means, and the whole ledger."""
+def _guarantees(
+    tables: Sequence[TableView], status: BudgetStatus | None, protected: Protected | None
+) -> list[_Row]:
+    """Say what each release of sound tables means, and the whole ledger."""
     releases: dict[str, list[TableView]] = {}
     for table in tables:
+        if not table.stamp.sound:
+            continue  # its promise may be made up
         releases.setdefault(table.release.release_id, []).append(table)
     rows = []
     for of_release in releases.values():
@@ -290,11 +304,17 @@ def _guarantees(tables: Sequence[TableView], status: BudgetStatus | None) -> lis
         rows.append(_row(names, _promise(first), _guarantee(first), first.neighboring))
     if status is not None:
         budget = status.budget
-        each = f" per {status.chain.part}" if status.chain else ""
-        promise = f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"
+        part = status.chain.part if status.chain else None
+        each = f" per {part}" if part else ""
+        promise = [f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"]
+        relation = (protected or tables[0].release).neighboring  # tables may be of other ledgers
+        others = "others"
+        if part and relation == "replace":
+            promise.append(f"for units of the same {part}, which is not hidden")
+            others = f"others of the same {part}"
         name = "everything charged to the ledger, now and later"
         whole = Guarantee(float(budget.epsilon), float(budget.delta))
-        rows.append(_row(name, [promise], whole, tables[0].release.neighboring))
+        rows.append(_row(name, promise, whole, relation, others))
     return rows
 
 
@@ -326,13 +346,15 @@ def _guarantee(release: Release) -> Guarantee:
     return known._replace(epsilon=loss.epsilon, delta=loss.delta)
 
 
-def _row(name: str, cost: list[str], guarantee: Guarantee, relation: str) -> _Row:
+def _row(
+    name: str, cost: list[str], guarantee: Guarantee, relation: str, others: str = "others"
+) -> _Row:
     """Say what is known between neighbors, and under add_remove between two changes, too."""
-    asked = {"does it have these rows, or others?": guarantee}
+    asked = {f"does it have these rows, or {others}?": guarantee}
     if relation == "add_remove":
         asked = {
             "is it in the data?": guarantee,
-            "does it have these rows, or others?": guarantee.twice(),
+            f"does it have these rows, or {others}?": guarantee.twice(),
         }
     return _Row(
         name,

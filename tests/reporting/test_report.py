@@ -188,6 +188,15 @@ def test_a_table_that_was_changed_shows_what_is_wrong_and_no_number(visits):
     assert "Not to be published" in page
     assert "Wrong" in page
     assert "987" not in page
+    # nor a promise, which the table may not keep
+    assert "-differentially private" not in page
+    assert "No promise can be read" in page
+    sound = dpf.release(visits, dpf.count(), epsilon=0.25, privacy_unit=dpf.EACH_ROW)
+    with pytest.warns(DPFrameWarning, match="not to publish as it is"):
+        both = Page(dpf.report({"altered": released, "whole": sound})).texts
+    assert [text for text in both if "-differentially" in text] == [
+        "(0.25, 0)-differentially private"
+    ]
 
 
 def test_a_table_is_called_what_its_release_is_called_in_the_ledger(visits):
@@ -631,6 +640,37 @@ def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, r
     assert page.count("does it have these rows, or others?") == 2
     assert ("11.9 % to 88.1 %" in page) == added
     assert "26.8 % to 73.2 %" in page
+
+
+def test_the_row_of_the_ledger_is_about_its_own_relation(visits):
+    foreign = visits.copy()
+    foreign.dp.declare(privacy_unit=dpf.EACH_ROW, neighboring="replace")
+    other = foreign.dp.count(where="stay > 1", epsilon=1)
+    visits.dp.declare(privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(epsilon=1))
+    own = visits.dp.count(epsilon=0.25)
+    with pytest.warns(DPFrameWarning, match="not to publish"):
+        page = Page(dpf.report([other, own], ledger=visits.dp.ledger)).text
+    assert "11.9 % to 88.1 %" in page
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_a_budget_by_part_hides_by_replacement_no_part(visits, relation):
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1), part="day")
+    visits["day"] = visits["person"] % 7
+    visits.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=ledger, neighboring=relation)
+    tables = [visits.dp.count(part=day, epsilon=1) for day in (3, 5)]
+    page = Page(dpf.report(tables, ledger=ledger)).text
+    # a row that moves from one day to the other loses both budgets: 88.1 %, and not 73.2 %
+    for said in (
+        "does it have these rows, or others of the same day?",
+        "for units of the same day, which is not hidden",
+        "with any other of the same day in its place",
+        "but not its day",
+    ):
+        assert (said in page) == (relation == "replace")
+    assert ("88.1 %" in page) == (relation == "add_remove")
+    alone = Page(dpf.report(tables)).text  # each release by itself hides the day, too
+    assert "of the same day" not in alone
 
 
 def test_what_is_left_to_find_groups_with_is_shown(visits):
