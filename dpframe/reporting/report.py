@@ -142,6 +142,7 @@ def report(
     views = [tables_of(name, frame, ledger, given, level, shares=percent) for name, frame in named]
     tables = [table for own in views for table in own]
     sound = all(table.stamp.sound for table in tables)
+    guarantees = _guarantees(tables, status, protected)
     page: str = template.render(
         title=title,
         tables=tables,
@@ -152,7 +153,8 @@ def report(
         written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
         units=_units(tables, status),
         how=_how(tables),
-        guarantees=_guarantees(tables, status, protected),
+        guarantees=guarantees,
+        presence=any(len(row.questions) > 1 for row in guarantees),
         priors=_PRIORS,
         false_positives=_FALSE_POSITIVES,
         ledger=None if status is None else _history(status, tables),
@@ -500,4 +502,4 @@ def _about_unit(columns: Sequence[str]) -> str:
         return "Each row stands for another person, and nobody has more than one."
     if len(columns) == 1:
         return f"Nobody has rows under more than one value of '{columns[0]}'."
-    return f"It is enough to protect {unit_words(columns)}, and so less than one."
+    return f"It is enough to protect {unit_words(columns)}: less than a person in one."

@@ -637,6 +637,7 @@ def test_which_rows_a_unit_has_is_twice_the_loss_where_units_are_added(visits, r
     page = Page(dpf.report(released)).text
     added = relation == "add_remove"
     assert ("is it in the data?" in page) == added
+    assert ("Whether it is in the data" in page) == added
     assert page.count("does it have these rows, or others?") == 2
     assert ("11.9 % to 88.1 %" in page) == added
     assert "26.8 % to 73.2 %" in page
