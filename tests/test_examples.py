@@ -104,7 +104,7 @@ accuracy_2020.main()
     assert all("errors beyond it" in line for line in failed)
 
 
-@pytest.mark.full
+@pytest.mark.audit
 def test_figures_of_lebeda_agree_with_the_closed_forms(tmp_path):
     done = run(PAPERS / "lebeda_2024.py", "--quick", "--output", "figures", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -69,7 +69,9 @@ def about_mechanism(mechanism: parts.MechanismRecord) -> str:
     return f"{mechanism.title}{noise} on exact integers"
 
 
-_STAIRCASE = ": its chances fall in flat steps, which at a large epsilon makes errors smaller"
+_SHAPES = {
+    "staircase": ": its chances fall in flat steps, which at a large epsilon makes errors smaller"
+}
 
 
 def has_noise(release: Any) -> bool:
@@ -102,7 +104,7 @@ def about_noise(release: Any) -> str:
         return f"Labels without numbers: {mechanism.title} noise decided which are published."
     if not has_noise(release):
         return "Exact, without noise: replacing a unit does not change these numbers."
-    return f"Noise: {mechanism.title}{_STAIRCASE * (mechanism.name == 'staircase')}."
+    return f"Noise: {mechanism.title}{_SHAPES.get(mechanism.name, '')}."
 
 
 def _about_selection(selected: parts.SelectionPart) -> str:
