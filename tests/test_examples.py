@@ -148,6 +148,7 @@ def test_figures_of_balle_and_wang_hold(tmp_path):
     assert len(list((tmp_path / "figures").glob("*.png"))) == 6
 
 
+@pytest.mark.full
 def test_single_figures_can_be_asked_for(tmp_path):
     done = run(PAPERS / "balle_wang_2018.py", "--figure", "1", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -85,7 +85,7 @@ def test_differences_of_correlated_columns_shed_the_common_noise(trips):
     assert error < 0.9 * plus
 
 
-@pytest.mark.sampled(every=3, full=5)
+@pytest.mark.audit
 @pytest.mark.parametrize("mechanism", ["gaussian", "correlated", "laplace"])
 def test_errors_of_combinations_match_what_they_realize(trips, mechanism):
     weights = pd.DataFrame({"card": [1.0, 1, 1], "night": [-1.0, 0, 2]}, index=ZONES)

@@ -130,6 +130,7 @@ def test_shares_have_the_errors_of_their_combinations(people):
         assert table.dp.combine(weights)["std_error"].iloc[0] == pytest.approx(error[at], rel=1e-3)
 
 
+@pytest.mark.audit
 def test_intervals_of_shares_hold_as_often_as_they_say(people):
     truth = people.groupby("sex").size()["f"] / len(people) * 100
     held = 0

@@ -24,7 +24,7 @@ from dpframe.ledger import locks
 from dpframe.ledger.ledger import Ledger
 
 FILES = ("/dpframe/ledger/", "/contextlib.py", "/threading.py", "/weakref.py")
-STRIDES = 64
+STRIDES = 128
 TINY = pure(Fraction(1, 10**6))
 OTHER = """
 import sys
