@@ -223,10 +223,14 @@ def grid(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     return _table("".join(lines))
 
 
-def _table(rows: str) -> str:
-    # a wide table scrolls by itself, by keys too: the page around it stays as it is
-    table = f'<table style="border-collapse: collapse; margin: 0 0 0.6em 0;">{rows}</table>'
+def scrolling(table: str) -> str:
+    """Let a wide table scroll by itself, by keys too: the page around it stays as it is."""
     return f'<div style="overflow-x: auto;" tabindex="0">{table}</div>'
+
+
+def _table(rows: str) -> str:
+    table = f'<table style="border-collapse: collapse; margin: 0 0 0.6em 0;">{rows}</table>'
+    return scrolling(table)
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.certificates.certificate import Release
+from dpframe.html import scrolling
 from dpframe.provenance import DIAGNOSED
 
 _ATTRIBUTE = "dpframe_computed"
@@ -102,9 +103,7 @@ class ShownFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas m
         """Show all columns in a notebook, where a wide table scrolls."""
         with self._options():
             table = self.as_shown()._repr_html_()  # type: ignore[operator, unused-ignore]
-        if table is None:
-            return None
-        return f'<div style="overflow-x: auto;" tabindex="0">{table}</div>'
+        return None if table is None else scrolling(table)
 
 
 def plain_number(value: float, digits: int) -> str:

@@ -11,10 +11,9 @@ from dpframe.accuracy.change import change_of
 from dpframe.accuracy.intervals import intervals_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
-from dpframe.certificates.steps import ConcatStep
 from dpframe.certificates.verify import certificate_of
 from dpframe.errors import QueryError
-from dpframe.reporting.tables import MOST_ROWS, CellView, cells_of, number_text
+from dpframe.reporting.tables import MOST_ROWS, CellView, cells_of, level_and_keys, number_text
 
 _MOST_PAIRS = MOST_ROWS // 2
 
@@ -167,16 +166,16 @@ def put_side_by_side(
     level
         Confidence level of intervals.
     """
-    step = next((one for one in carried.steps if isinstance(one, ConcatStep)), None)
+    keyed = level_and_keys(carried)
     first = tables[0][0]
     width = len(tables[0][1].columns)
-    if step is None or step.keys is None or first.index.nlevels == 1:
+    if keyed is None or first.index.nlevels == 1:
         return None
     if any(frame.shape[1] != width or not len(frame) for frame, _ in tables):
         return None
-    if any(step.name not in frame.index.names for frame, _ in tables):
+    level_name = keyed[0]
+    if any(level_name not in frame.index.names for frame, _ in tables):
         return None
-    level_name = str(step.name)
     try:
         parts = [
             (
@@ -191,12 +190,13 @@ def put_side_by_side(
     for frame, _ in parts[1:]:
         index = index.append(frame.index.difference(index, sort=False))
     shown = index[: MOST_ROWS // len(parts)]
+    size = len(shown)
     columns = []
     for place, part in enumerate(tables[0][1].columns):
         pairs = [_column(*one, place, shown) for one in parts]
         values = pd.concat([value for value, _ in pairs], ignore_index=True)
         ends = pd.concat([end for _, end in pairs], ignore_index=True)
-        cells, size = cells_of(values, ends, part.origin, None), len(shown)
+        cells = cells_of(values, ends, part.origin, None)
         columns.append([cells[at : at + size] for at in range(0, len(cells), size)])
     by_row = zip(*(zip(*of_column, strict=True) for of_column in columns), strict=True)
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]

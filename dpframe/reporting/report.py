@@ -352,12 +352,10 @@ def _row(
     name: str, cost: list[str], guarantee: Guarantee, relation: str, others: str = "others"
 ) -> _Row:
     """Say what is known between neighbors, and under add_remove between two changes, too."""
-    asked = {f"does it have these rows, or {others}?": guarantee}
+    which = f"does it have these rows, or {others}?"
+    asked = {which: guarantee}
     if relation == "add_remove":
-        asked = {
-            "is it in the data?": guarantee,
-            f"does it have these rows, or {others}?": guarantee.twice(),
-        }
+        asked = {"is it in the data?": guarantee, which: guarantee.twice()}
     return _Row(
         name,
         cost,

@@ -484,10 +484,16 @@ def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]
         name or part.query.name or given.get(part.release_id) or part.query.words
         for part in carried.releases
     ]
-    step = next((one for one in carried.steps if isinstance(one, steps.ConcatStep)), None)
-    if step is None or step.keys is None or len(step.keys) != len(names):
+    level, keys = level_and_keys(carried) or ("", ())
+    if len(keys) != len(names):
         return names
-    return [f"{own}, {step.name} {key}" for own, key in zip(names, step.keys, strict=True)]
+    return [f"{own}, {level} {key}" for own, key in zip(names, keys, strict=True)]
+
+
+def level_and_keys(carried: Certificate) -> tuple[str, tuple[str, ...]] | None:
+    """Return the level that tells releases in one table apart, and their keys, if it has any."""
+    step = next((one for one in carried.steps if isinstance(one, steps.ConcatStep)), None)
+    return None if step is None or step.keys is None else (str(step.name), step.keys)
 
 
 def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:
