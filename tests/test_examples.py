@@ -114,7 +114,7 @@ def test_figures_of_lebeda_agree_with_the_closed_forms(tmp_path):
     assert len(list((tmp_path / "figures").glob("*.png"))) == 2
 
 
-@pytest.mark.full
+@pytest.mark.audit
 def test_noise_five_percent_too_small_is_found(tmp_path):
     (tmp_path / "wrong.py").write_text(
         f"""import sys
@@ -148,7 +148,7 @@ def test_figures_of_balle_and_wang_hold(tmp_path):
     assert len(list((tmp_path / "figures").glob("*.png"))) == 6
 
 
-@pytest.mark.full
+@pytest.mark.audit
 def test_single_figures_can_be_asked_for(tmp_path):
     done = run(PAPERS / "balle_wang_2018.py", "--figure", "1", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -203,7 +203,7 @@ balle_wang_2018.main()
     assert any("corrected Theorem 11" in line for line in failed)
 
 
-@pytest.mark.full
+@pytest.mark.audit
 def test_picture_of_mechanisms_is_drawn(tmp_path):
     done = run(PAPERS / "which_mechanism.py", "--quick", "--output", ".", folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -163,7 +163,7 @@ def expected():
     return looks(honest())
 
 
-@pytest.mark.sampled(every=17, full=12)
+@pytest.mark.sampled(every=17, full=24)
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("name", VALUES)
 def test_one_hostile_value_shows_in_nothing_but_numbers(expected, name, column):

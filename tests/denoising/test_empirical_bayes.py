@@ -322,7 +322,7 @@ def test_only_points_near_a_value_are_kept():
     assert empirical_bayes(small, 1.0).values[-1] < 0.3
 
 
-@pytest.mark.sampled(every=7, full=3)
+@pytest.mark.sampled(every=14, full=6)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("lower", [0.0, None])
 @pytest.mark.parametrize("integer", [True, False])

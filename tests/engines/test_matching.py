@@ -280,7 +280,7 @@ def test_nothing_is_refused_where_a_cell_may_decide_on_the_dtype(cells, keys):
 ANY_KEYS = list(dict.fromkeys(key for kind in KINDS for key in kind.keys))
 
 
-@pytest.mark.sampled(every=5, full=3)
+@pytest.mark.sampled(every=10, full=6)
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 def test_no_cell_changes_a_public_type_or_matches_what_is_refused(kind):
     cells = kind.column(kind.pool)

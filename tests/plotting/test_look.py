@@ -80,7 +80,7 @@ def test_bars_of_several_series_are_hatched():
     assert not any(patch.get_hatch() for patch in alone)
 
 
-@pytest.mark.sampled(every=5, full=2)
+@pytest.mark.sampled(every=10, full=4)
 @pytest.mark.parametrize("kind", ["bar", "barh", "line", "points"])
 @pytest.mark.parametrize("names", [list("CAB"), ["an airport with quite a long name", "A", "B"]])
 @pytest.mark.parametrize("given", [False, True])
@@ -206,7 +206,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.sampled(every=5, full=3)
+@pytest.mark.sampled(every=10, full=6)
 @pytest.mark.parametrize("kind", ["auto", "bar", "line", "points"])
 @pytest.mark.parametrize("place", ["key", "series", "panel"])
 def test_labels_are_not_taken_for_formulas(kind, place):
@@ -269,7 +269,7 @@ def test_figures_are_drawn_without_layout_of_their_own():
     assert labels(ax) == ["0", "1", "2"]
 
 
-@pytest.mark.sampled(every=5, full=3)
+@pytest.mark.sampled(every=10, full=6)
 @pytest.mark.parametrize("kind", ["bar", "barh", "points", "denoised"])
 @pytest.mark.parametrize("groups", [1, 3, 9])
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ PUBLIC = {"counts", "counts with n known roughly", "sums", "means", "aggregate o
 UNSHARED = {"add_remove": {"one true column at most"}, "replace": {*PUBLIC, *LIMITED}}
 
 
-@pytest.mark.sampled(every=11, full=5)
+@pytest.mark.sampled(every=22, full=10)
 @pytest.mark.parametrize(("mechanism", "name"), CASES)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 def test_one_row_moves_measurements_as_far_as_claimed(name, mechanism, neighboring):

@@ -256,7 +256,7 @@ def frame(request):
     return found
 
 
-@pytest.mark.sampled(every=11, full=9)
+@pytest.mark.sampled(every=22, full=18)
 def test_threads_and_small_blocks(frame, everything):
     compare(frame, frame, everything, threads=3)
 
@@ -269,7 +269,7 @@ def part(place):
     return PARTS[place]
 
 
-@pytest.mark.sampled(every=11, full=9, offset=1)  # kinds that threads leave out
+@pytest.mark.sampled(every=22, full=18, offset=1)  # kinds that threads leave out
 def test_dask(frame, everything):
     if frame.attrs["kind"].startswith(NOT_IN_DASK):
         pytest.skip("Dask cannot hold such columns")
@@ -301,7 +301,7 @@ def check_times(frame, table):
             plain.cast(pa.timestamp("ms", plain.type.tz))  # as Parquet keeps them
 
 
-@pytest.mark.sampled(every=11, full=9, offset=2)
+@pytest.mark.sampled(every=22, full=18, offset=2)
 def test_parquet(frame, everything, tmp_path):
     path = tmp_path / "part.parquet"
     try:
@@ -347,7 +347,7 @@ def of_stream(source, labels):
 
 
 @pytest.mark.parametrize("form", SOURCES)
-@pytest.mark.sampled(every=85, full=41)
+@pytest.mark.sampled(every=170, full=82)
 def test_scans(form, frame, everything, tmp_path):
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)

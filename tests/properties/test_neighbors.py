@@ -208,7 +208,7 @@ def planned(query, mechanism, neighboring, caps=None, **facts):
     return plan_release(declaration, queries, Spend.of(epsilon=0.7, delta=1e-5), mechanism)
 
 
-@pytest.mark.sampled(every=23, full=7)
+@pytest.mark.sampled(every=46, full=14)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)
@@ -296,7 +296,7 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.sampled(every=7, full=3)
+@pytest.mark.sampled(every=7, full=6)
 @pytest.mark.parametrize("name", UNIT_QUERIES)
 def test_one_unit_moves_measurements_as_far_as_claimed(name):
     query, tables, facts = UNIT_QUERIES[name], CELLS.get(name, [by_g]), UNIT_FACTS.get(name, {})
@@ -419,7 +419,7 @@ def choices(rows, caps):
     return kept
 
 
-@pytest.mark.sampled(every=10, full=7)
+@pytest.mark.sampled(every=20, full=14)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 def test_a_capped_unit_keeps_any_of_the_sets_of_rows_that_its_caps_allow(caps):
     rows = [("A", 0, 0.0, 1, 1), ("A", 0, 0.0, 2, 1), ("B", 0, 0.0, 4, 1), ("C", 0, 0.0, 8, 1)]

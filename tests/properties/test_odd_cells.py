@@ -12,7 +12,7 @@ import dpframe as dpf
 FEW = ["imaginary", "odd integer", "nested", "year one", "decimal", "number in text"]
 
 
-@pytest.mark.sampled(every=7, full=9)
+@pytest.mark.sampled(every=14, full=18)
 @pytest.mark.parametrize("odd", FEW)
 @pytest.mark.parametrize("name", ["integers", "floats", "times", "texts", "mixed"])
 @pytest.mark.parametrize("where", ["x", "k", "u"])

@@ -78,7 +78,7 @@ def added_by_one(drawn, kind, task):
     return added
 
 
-@pytest.mark.sampled(every=11, full=9)
+@pytest.mark.sampled(every=22, full=18)
 @pytest.mark.parametrize("name", BY_NAME)
 @given(drawn=drawn, most=st.integers(1, 4))
 @settings(max_examples=6)
@@ -94,7 +94,7 @@ def test_a_unit_adds_as_many_rows_to_every_table(name, drawn, most):
     assert found == {min(most, int(added_by_one(drawn, kind, free).sum()))}
 
 
-@pytest.mark.sampled(every=11, full=9, offset=1)
+@pytest.mark.sampled(every=22, full=18, offset=1)
 @pytest.mark.parametrize("name", BY_NAME)
 @given(rows=limits, groups=limits, each=limits, drawn=drawn)
 @settings(max_examples=6)

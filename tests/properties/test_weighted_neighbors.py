@@ -123,7 +123,7 @@ def plan_or_skip(*given, **facts):
         raise
 
 
-@pytest.mark.sampled(every=25, full=8)
+@pytest.mark.sampled(every=25, full=16)
 @pytest.mark.parametrize("neighboring", RELATIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", QUERIES)
@@ -150,7 +150,7 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.sampled(every=20, full=6)
+@pytest.mark.sampled(every=20, full=12)
 @pytest.mark.parametrize("caps", ALL_CAPS, ids=str)
 @pytest.mark.parametrize("query", [QUERIES["mean"][0], QUERIES["count by"][0]], ids=["mean", "n"])
 def test_one_unit_moves_measurements_no_further_than_claimed(query, caps):

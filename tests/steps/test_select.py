@@ -92,7 +92,7 @@ def test_intervals_that_hold_at_once_do_so_for_rows_chosen_afterwards():
 
 @pytest.mark.parametrize("steps", list(product(STEPS, STEPS)), ids="-".join)
 @pytest.mark.parametrize("of", SOME)
-@pytest.mark.sampled(every=16, full=5)
+@pytest.mark.sampled(every=16, full=10)
 def test_steps_follow_each_other(of, steps):
     if is_refused(of, *steps):
         return

@@ -83,7 +83,7 @@ def test_variance_and_mean_cost_what_the_rows_alone_cost():
     assert made.movement([Fraction(32)] * 3, LAPLACE) == 2
 
 
-@pytest.mark.sampled(every=13, full=5)
+@pytest.mark.sampled(every=26, full=10)
 @pytest.mark.parametrize("optional", [False, True])
 @pytest.mark.parametrize("where", [(1, ROW_CAPS), (2, ROW_CAPS), (2, Caps(3, 2, 2))])
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
