@@ -318,7 +318,8 @@ def fieller_interval(
 
     With N rows, C the covariance and D the product of the standard deviations, or the variance of
     x, a value r is rejected where `|N C - r N D|` is more than the half-width of its noise (Fieller
-    1954). Where D may be 0, no r is far enough away, and the ends are all that is possible.
+    1954). Where D may be 0, no r is far enough away, and the ends are all that is possible. Where
+    even a correlation of 1 is rejected, as C is that much larger than D, C counts as D.
 
     Parameters
     ----------
@@ -345,6 +346,12 @@ def fieller_interval(
 
     span = (-1.0, 1.0) if kind == "correlation" else (-np.inf, np.inf)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
+        if kind == "correlation":
+            most = np.sign(top) * bottom
+            far = noise(np.ones_like(top), np.sign(top), slice(None)).excess(
+                np.abs(top - most), level, len(top)
+            )
+            top = np.where((np.abs(top) > bottom) & (far > 0), most, top)
         quotients = Quotients(top, bottom, 0.0, span, 1.0, noise, by_row=True)
         low, high = quotient_interval(quotients, level)
     positive = bottom > 0  # no variance is below 0: there, it may be close to it

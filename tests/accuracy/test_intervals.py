@@ -263,6 +263,18 @@ def test_quotients_have_no_ends_where_nothing_may_be_divided_by(xx, kind, end):
     assert ends_of(kind, [200, 20.0, -30.0, xx, 30, 130.0], 0.95) == [-end, end]
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_covariance_that_is_too_large_counts_as_that_of_a_correlation_of_one(sign):
+    most = sign * np.sqrt((80 - 2) * (130 - 4.5))
+    at_most, beyond = (
+        ends_of("correlation", [200, 20.0, -30.0, 80, times * most - 3, 130.0], 0.8)
+        for times in (1, 3)
+    )
+    assert beyond == pytest.approx(at_most)
+    assert sign in beyond
+    assert np.diff(beyond) < 1
+
+
 def test_a_column_of_one_value_has_ends_that_are_numbers():
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0] * 900, "y": 4.0})
     for x, y in (("x", "y"), ("y", "x")):
