@@ -1,10 +1,10 @@
 """Intervals of covariances, correlations and slopes hold what they say: noise alone, or a sample.
 
 One release has many groups alike: 2,000 intervals or more a case. Those of covariances are first-
-order, the others are found by a test. A coverage of 95 % is then seen with a standard error of 0.49 %:
-below 92.5 % with chance 1.5e-7; one of 80 % with 0.9 %, below 75.6 % with chance 5e-7. Gaussian
-noise of (1, 1e-6) has three times the error of Laplace noise: in its groups of 100 and 300 rows,
-and in those of 100 with Laplace noise, a variance may often be 0 for all that is known.
+order, the others are found by a test. A coverage of 95 % is then seen with a standard error of
+0.49 %: below 92.5 % with chance 1.5e-7; one of 80 % with 0.9 %, below 75.6 % with chance 5e-7.
+Gaussian noise of (1, 1e-6) has three times the error of Laplace noise: in its groups of 100 and 300
+rows, and in those of 100 with Laplace noise, a variance may often be 0 for all that is known.
 """
 
 import math
