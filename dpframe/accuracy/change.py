@@ -16,7 +16,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, Release, check_alike, check_before
 from dpframe.certificates.column_parts import ColumnPart, DispersionPart, TotalPart
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.parts import LayersPart
+from dpframe.certificates.mechanism_parts import LayersPart
 from dpframe.certificates.steps import CELLS_AS_RELEASED
 from dpframe.certificates.verify import verify
 from dpframe.certificates.words import unit_in_lines

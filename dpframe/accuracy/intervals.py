@@ -16,7 +16,7 @@ from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.json_records import pack, unpack
-from dpframe.certificates.parts import NoiseRecord, ThresholdPart
+from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart
 from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify

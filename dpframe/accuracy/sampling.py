@@ -12,7 +12,12 @@ import numpy as np
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.json_records import unpack
-from dpframe.certificates.parts import MarginsPart, SelectionPart, SignsPart, ThresholdPart
+from dpframe.certificates.mechanism_parts import (
+    MarginsPart,
+    SelectionPart,
+    SignsPart,
+    ThresholdPart,
+)
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.laws import GAUSSIAN, IndependentSum

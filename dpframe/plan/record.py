@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypedDict, cast
 
 import pandas as pd
 
-from dpframe.certificates import column_parts, parts
+from dpframe.certificates import column_parts, mechanism_parts, parts
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.column_parts import packed_loadings
 from dpframe.certificates.digest import NOTHING
@@ -215,7 +215,7 @@ def _options(work: Workload) -> parts.OptionsPart:
     return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
-def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
+def mechanism_of(plan: Plan, planned: TablePlan) -> mechanism_parts.NoiseRecord:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
     measured = planned.measurement
     named = plan.mechanism, plan.how.title, plan.how.law.name
@@ -224,7 +224,7 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
     read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
     together = [group for group in measured.shared if not read.isdisjoint(group)]
     if len(measured.design.common) == len(measured.scales):
-        return parts.SignsPart(
+        return mechanism_parts.SignsPart(
             "signs",
             *named,
             scales={str(block): measured.scales[block] for block in sorted(read)},
@@ -232,7 +232,7 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
             members=tuple(map(len, measured.shared)),
         )
     blocks = sorted(read.union(*together))
-    return parts.BlockNoisePart(
+    return mechanism_parts.BlockNoisePart(
         "noise",
         *named,
         scales={str(block): measured.scales[block] for block in blocks},
@@ -244,7 +244,7 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
 
 def _layers(
     named: tuple[str, str, str], planned: TablePlan, layers: Layers
-) -> parts.MarginsPart | parts.TreePart:
+) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
     """Say how the cells of a table were measured together."""
     measured = planned.measurement
     blocks = {
@@ -253,8 +253,8 @@ def _layers(
     }
     one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    made: Mapping[str, Callable[..., parts.MarginsPart | parts.TreePart]]
-    made = {"margins": parts.MarginsPart, "tree": parts.TreePart}
+    made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
+    made = {"margins": mechanism_parts.MarginsPart, "tree": mechanism_parts.TreePart}
     return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
 
 
@@ -296,7 +296,7 @@ def _were_found(keys: object) -> bool:
         release = verify(keys).releases[0]
     except CertificateError:
         return False
-    return isinstance(release.mechanism, parts.ThresholdPart | parts.SetPart)
+    return isinstance(release.mechanism, mechanism_parts.ThresholdPart | mechanism_parts.SetPart)
 
 
 def _text(where: Condition | None) -> str | None:
@@ -389,10 +389,10 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
     )
 
 
-def _threshold(plan: DiscoveryPlan) -> parts.ThresholdPart:
+def _threshold(plan: DiscoveryPlan) -> mechanism_parts.ThresholdPart:
     """Describe noise and threshold of numbers of units."""
     threshold, axes = plan.threshold, plan.wanted.axes
-    return parts.ThresholdPart(
+    return mechanism_parts.ThresholdPart(
         "threshold",
         plan.mechanism,
         plan.how.title,
@@ -405,10 +405,10 @@ def _threshold(plan: DiscoveryPlan) -> parts.ThresholdPart:
     )
 
 
-def _set(plan: DiscoveryPlan) -> parts.SetPart:
+def _set(plan: DiscoveryPlan) -> mechanism_parts.SetPart:
     """Describe the rounds in which a set was found."""
     axes = plan.wanted.axes
-    return parts.SetPart(
+    return mechanism_parts.SetPart(
         "set",
         plan.mechanism,
         plan.how.title,
@@ -467,11 +467,11 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
     )
 
 
-def _selection(plan: SelectionPlan) -> parts.SelectionPart:
+def _selection(plan: SelectionPlan) -> mechanism_parts.SelectionPart:
     """Say how quantiles are selected."""
     chosen = plan.selection
     rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
-    return parts.SelectionPart(
+    return mechanism_parts.SelectionPart(
         kind="selection",
         name=SELECT,
         title="permute-and-flip selection",

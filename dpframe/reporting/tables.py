@@ -14,7 +14,8 @@ from dpframe.certificates import steps, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
-from dpframe.certificates.parts import GroupingPart, SelectionPart, TreePart
+from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
+from dpframe.certificates.parts import GroupingPart
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import certificate_of, verify
 from dpframe.errors import CertificateError, QueryError
