@@ -24,7 +24,8 @@ from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.html import bounds_text
 from dpframe.privacy.accuracy import Rows, check_level
-from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.queries.timescale import in_seconds
 

@@ -19,7 +19,8 @@ from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_number
-from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.queries.timescale import in_seconds
 

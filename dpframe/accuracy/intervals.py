@@ -22,7 +22,8 @@ from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.strategies.association import center, parts_of_slope, read, unit_of

@@ -19,7 +19,7 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import Rows, check_level, narrow
-from dpframe.privacy.laws import IndependentSum
+from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds

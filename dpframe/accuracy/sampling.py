@@ -20,7 +20,8 @@ from dpframe.certificates.mechanism_parts import (
 )
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.laws import GAUSSIAN, IndependentSum
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.queries.sums_and_means import several_rows
 from dpframe.strategies.association import NoisyMoment, center, fourth_moments, read, unit_of

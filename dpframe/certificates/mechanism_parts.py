@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from dpframe.certificates import json_records as records
-from dpframe.privacy.laws import LAWS, Law, law_named
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAWS, law_named
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.queries.tasks import LabelKind
 from dpframe.strategies import MECHANISMS
