@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe import errors
-from dpframe.privacy.amounts import PrivacyLoss, float_below, round_up
+from dpframe.privacy.amounts import PrivacyLoss, float_above, float_below
 
 
 def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
@@ -50,12 +50,8 @@ def _of_one(loss: PrivacyLoss, module: Any) -> Iterator[Any]:
     if loss.mu_squared:
         yield module.GaussianDpEvent(float_below(1 / Fraction(loss.mu)))
     if loss.epsilon:
-        yield module.DiscreteLaplaceDpEvent(_float_above(loss.epsilon), 1)
+        yield module.DiscreteLaplaceDpEvent(float_above(loss.epsilon), 1)
     if loss.delta:
         plain = getattr(module, "EpsilonDeltaDpEvent", None)
-        above = _float_above(loss.delta)
+        above = float_above(loss.delta)
         yield plain(0.0, above) if plain else module.UnsupportedDpEvent()
-
-
-def _float_above(value: Fraction) -> float:
-    return round_up(float(value), lambda number: Fraction(number) >= value)

@@ -28,7 +28,7 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import name_of
 from dpframe.privacy import seam
-from dpframe.privacy.amounts import PrivacyLoss, below, round_up
+from dpframe.privacy.amounts import PrivacyLoss, below, float_above
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
@@ -98,8 +98,7 @@ def cost(plan: AnyPlan, declaration: Declaration) -> Cost:
     if not extra or noise["delta"] is None or together:
         return noise
     total = Fraction(noise["delta"]) + extra
-    delta = round_up(float(total), lambda number: Fraction(number) >= total)
-    return {**noise, "delta": min(delta, math.nextafter(1, 0))}
+    return {**noise, "delta": min(float_above(total), math.nextafter(1, 0))}
 
 
 def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
@@ -273,19 +272,19 @@ def _grouping(
     axis: Axis, query: Query, declaration: Declaration, *, called: bool
 ) -> parts.GroupingPart:
     """Describe a level: where its keys were given, and which is that of all other rows."""
-    source = "call" if called else source_of(axis.column, query, declaration)
+    source = "call" if called else _source_of(axis.column, query, declaration)
     rest = str(axis.keys[-1]) if isinstance(axis, KeyAxis) and axis.rest else None
     return parts.GroupingPart(str(axis.column), len(axis), source, rest)
 
 
-def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
+def _source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
-    made = label in query.binned or any(axis.column == label for axis in query.bin_axes)
-    given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
-    if given and not made:
-        own = query.keys[label] if isinstance(query.keys, Mapping) else query.keys
-        return "found" if _were_found(own) else "call"
-    return "call" if made else declaration.column(label).source
+    if label in query.binned or any(axis.column == label for axis in query.bin_axes):
+        return "call"
+    given = query.keys.get(label) if isinstance(query.keys, Mapping) else query.keys
+    if given is None:
+        return declaration.column(label).source
+    return "found" if _were_found(given) else "call"
 
 
 def _were_found(keys: object) -> bool:
