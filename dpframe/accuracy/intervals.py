@@ -16,13 +16,14 @@ from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.json_records import pack, unpack
-from dpframe.certificates.parts import NoiseRecord, ThresholdPart
+from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart
 from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.strategies.association import Tested, center, parts_of_quotient, read, unit_of

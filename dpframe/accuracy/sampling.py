@@ -12,10 +12,16 @@ import numpy as np
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.json_records import unpack
-from dpframe.certificates.parts import MarginsPart, SelectionPart, SignsPart, ThresholdPart
+from dpframe.certificates.mechanism_parts import (
+    MarginsPart,
+    SelectionPart,
+    SignsPart,
+    ThresholdPart,
+)
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.laws import GAUSSIAN, IndependentSum
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.queries.sums_and_means import several_rows
 from dpframe.strategies.association import Powers, Tested, center, fourth_moments, read, unit_of

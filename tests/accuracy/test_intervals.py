@@ -8,7 +8,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import covariance, fieller_interval, std_error
-from dpframe.certificates.parts import BlockNoisePart
+from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import law_named
 from dpframe.privacy.noise_sum import NoiseSum

@@ -9,7 +9,8 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.accuracy.sampling import WithSampling, association_variance, count_ends, widen
 from dpframe.errors import QueryError
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, IndependentSum
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies.base import JointMoments
 
