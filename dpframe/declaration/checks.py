@@ -107,7 +107,8 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
         why = f"must be one list of groups, got {a_type(value)}."
-        way = "Combinations of several columns are given in the call: keys=frame."
+        way = "Of a released table, give the index. Combinations of several columns are given in "
+        way += "the call: keys=frame."
         raise wrong_keys(label, f"{why} {way}")
     try:
         keys = _as_index(value, label)

@@ -24,7 +24,8 @@ import pandas as pd
 from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
-from dpframe.certificates.certificate import UNSEALED, Certificate
+from dpframe.certificates.certificate import UNSEALED, Certificate, Release
+from dpframe.certificates.parts import SetPart, ThresholdPart
 from dpframe.certificates.verify import ATTRIBUTE, refuse_test, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.privacy import seam
@@ -368,11 +369,18 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
+    if any(map(_finds_dates, certificate.releases)):  # also where none was found
+        raise _no_form("groups that are dates have")
     levels, columns = (
         tuple(map(_plain_label, labels)) for labels in (released.index.names, released.columns)
     )
     heading, kinds = _plain_label(released.columns.name), tuple(map(kind_of, _parts(released)))
     return Sidecar(_FORMAT, levels, columns, heading, kinds, certificate, UNSEALED).seal()
+
+
+def _finds_dates(release: Release) -> bool:
+    found = release.mechanism
+    return isinstance(found, SetPart | ThresholdPart) and "date" in found.dtypes
 
 
 def _parts(frame: pd.DataFrame) -> list[pd.Index]:

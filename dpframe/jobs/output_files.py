@@ -11,7 +11,7 @@ import pandas as pd
 from dpframe.certificates.verify import verify
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import CertificateError, DPFrameError, TemporaryError
-from dpframe.files.csv import sidecar_of, write_csv
+from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
 from dpframe.jobs.plan_toml import Section
@@ -77,7 +77,7 @@ def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> 
         why, advice, _ = str(error).partition(" Use .dp.write_csv")
         return f"{why} Let files end in .csv." if advice else why
     if not odd:
-        return str(error)
+        return str(error).replace(INSTEAD, "Let files end in .parquet.")
     why = f"the keys of {', '.join(odd)} are dates, or of several kinds"
     return f"{why}, which have no form in a CSV file. Let files end in .parquet."
 

@@ -227,7 +227,7 @@ def _check_columns(job: Job, stored: Stored) -> None:
 
 def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) -> None:
     """Check that no query is released that cannot match any row, whatever the data are."""
-    if found := disagreement(types, declared, job.queries):
+    if found := disagreement(types, declared, job.queries, job.search):
         declares, queries = job.plan.section("declare"), job.plan.section("queries")
         place = declares if found.query is None else queries.section(found.query)
         raise place.error(found.words, *place.given_keys(*found.keys))

@@ -57,7 +57,7 @@ def _is_indexed(given: object, by: Sequence[Hashable]) -> TypeGuard[pd.DataFrame
     """Whether a frame names groups by its index, as a released one does."""
     if not isinstance(given, pd.DataFrame) or set(given.columns) == set(by):
         return False
-    return list(given.index.names) == list(by)
+    return set(given.index.names) == set(by)
 
 
 def _override(by: Sequence[Hashable], given: object, declaration: Declaration) -> Declaration:
@@ -97,7 +97,9 @@ def _combinations(by: Sequence[Hashable], frame: pd.DataFrame) -> Cells:
     """Cells for the rows of a frame of keys."""
     if not by or not frame.columns.is_unique or set(frame.columns) != set(by):
         rule = f"keys must have exactly the columns of by={quote(list(by))}"
-        raise QueryError(f"{rule}, got {quote(list(frame.columns))}.", parameter="keys")
+        levels = [name for name in frame.index.names if name is not None]
+        beside = f", and {quote(levels)} in the index" if levels else ""
+        raise QueryError(f"{rule}, got {quote(list(frame.columns))}{beside}.", parameter="keys")
     axes = tuple(KeyAxis(label, check_keys(label, _distinct(frame[label]))) for label in by)
     codes = [_positions(frame[axis.column], axis.keys) for axis in axes]
     if math.prod(len(axis) for axis in axes) >= 2**62:

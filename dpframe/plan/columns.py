@@ -217,7 +217,7 @@ class OutputColumn:
         lower, upper = self.grid.lower, self.grid.upper
         if self.kind == "mean" or (self.averaged and upper > lower):
             return lower, upper - lower
-        return 0, max(-lower, upper)
+        return 0, max(-lower, upper, 1)
 
     @property
     def unit(self) -> float:
@@ -276,7 +276,10 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
     if not asked.of_pair:
         averaged = asked.averaged
-        return OutputColumn(*own, sampled=asked.sampled, weights=weights, averaged=averaged)
+        made = OutputColumn(*own, sampled=asked.sampled, weights=weights, averaged=averaged)
+        if not made.step and made.kind == "sum":
+            raise _too_small(asked)
+        return made
     other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
     pair = {"other": asked.other, "other_grid": other, "other_bounds": beside}
     return OutputColumn(*own, sampled=asked.sampled, **pair)  # type: ignore[arg-type]
@@ -324,6 +327,13 @@ def _weights_of(label: Hashable, declaration: Declaration, bits: int) -> RowWeig
         text = f"weights={quote(label)} {rule} {way}"
         raise DeclarationError(text, parameter="bounds", label=label, value=facts.bounds)
     return RowWeights(label, grid, (lower, upper))
+
+
+def _too_small(asked: OutputSpec) -> DeclarationError:
+    """Make the error about a total of which one unit of noise would be 0."""
+    why = f"bounds of {asked.column!r} and of the weights {asked.weights!r} must not be so small"
+    way = "that their product is 0 in floating point. Measure one of them in a smaller unit."
+    return DeclarationError(f"{why} {way}", parameter="bounds", label=asked.column)
 
 
 def no_bounds(label: Hashable, otherwise: str = "") -> DeclarationError:

@@ -17,12 +17,17 @@ from dpframe.declaration.facts import Declaration
 from dpframe.errors import QueryError
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
+from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query
 
 # a column, and the type of what it is compared with
 _Typed: TypeAlias = tuple[Hashable, str | None]
 
 _NO_TEXT = kinds.POINTS | {kinds.NUMBER}
+_DTYPE = ("dtype",)
+_LABELS = {
+    kinds.TEXT: "string", kinds.NUMBER: "int64", kinds.DATE: "date", kinds.TIME: "datetime",
+}  # fmt: skip
 
 
 def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Query]) -> str | None:
@@ -144,12 +149,20 @@ class _Said:
 
 
 def disagreement(
-    types: Mapping[str, str], declared: Declaration, queries: Mapping[str, Query]
+    types: Mapping[str, str],
+    declared: Declaration,
+    queries: Mapping[str, Query],
+    search: Discovery | None = None,
 ) -> Disagreement | None:
-    """Find a column of which a plan and its types say what no value can satisfy."""
+    """Find a column of which a plan and its types say what no value can satisfy.
+
+    Groups to be found stand for the one query, which then says what is read.
+    """
     known: dict[Hashable, _Said] = {}
     said = [(None, one) for one in (*_said_by_types(types), *_said_by_declaration(declared))]
-    asked = ((name, one) for name, query in queries.items() for one in _said_by_query(query))
+    asked = [(name, one) for name, query in queries.items() for one in _said_by_query(query)]
+    if search is not None:
+        asked += [(name, one) for name in queries for one in _said_by_search(search)]
     for name, one in (*said, *asked):
         first = known.setdefault(one.label, one) if name is None else known.get(one.label)
         if first is not None and first.kinds.isdisjoint(one.kinds):
@@ -194,8 +207,10 @@ def _conditions_of(query: Query) -> Iterator[tuple[where.Condition, str]]:
 
 
 def _way_out(first: _Said, one: _Said) -> str:
-    """Say how a key is written that equals values of a column of dates or times."""
+    """Say how a key is written that equals values of a column, or which labels it has."""
     value = one.example
+    if one.keys == _DTYPE:
+        return "".join(f'; write {value} = "{_LABELS[kind]}"' for kind in first.kinds & {*_LABELS})
     if isinstance(value, str):
         value = kinds.moment_of(value)
     if not isinstance(value, date) or not first.kinds <= kinds.POINTS:
@@ -241,6 +256,13 @@ def _said_by_query(query: Query) -> Iterator[_Said]:
             yield _Said(one.weights, _NO_TEXT, "it holds weights")
     for condition, key in _conditions_of(query):
         yield from _said_by_condition(condition, key)
+
+
+def _said_by_search(search: Discovery) -> Iterator[_Said]:
+    for axis in search.axes:
+        if kind := kinds.kind_of_type(axis.kind):
+            key = f"dtype.{axis.column}" if len(search.axes) > 1 else "dtype"
+            yield _Said(axis.column, frozenset([kind]), f"{kind} are looked for", _DTYPE, key)
 
 
 def _of_keys(label: Hashable, values: object, words: str) -> Iterator[_Said]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, tzinfo
+from datetime import date, datetime, tzinfo
 from numbers import Real
 from typing import Any
 
@@ -65,6 +65,10 @@ class Scale:
         if not self.points:
             return
         dates = _dates()
+        first, last = dates.date2num([datetime.min, datetime.max])
+        shown = np.clip(view := axis.get_view_interval(), first + 1, last - 1)  # in any zone
+        if (shown != view).any():  # margins reach beyond all dates
+            getattr(axis.axes, f"set_{axis.axis_name}lim")(shown)
         above = axis.axis_name == "y"  # where each takes a line
         most = int(np.clip(inches(axis) / _PER_TICK[above], _FEWEST[above], _MOST))
         fewest = (most - 1) // 2  # with more, some spans would have no interval, and a warning

@@ -154,7 +154,8 @@ class Query(ABC):
     def __post_init__(self) -> None:
         taken = [asked.name for asked in self.outputs if asked.name in self.levels]
         if taken:
-            naming = "" if self.binned else "name outputs with dpf.aggregate(by=..., name=...), or "
+            fixed = self.binned or self.counts_units  # in no aggregate
+            naming = "" if fixed else "name outputs with dpf.aggregate(by=..., name=...), or "
             wrong = f"the groups are in a level {taken[0]!r} of the index"
             rule = "and an output cannot have that name, too:"
             way = f"{rule} {naming}rename the column in the frame before it is declared."

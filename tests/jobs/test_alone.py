@@ -1,7 +1,8 @@
 """Plans of what is released on its own: groups that are found, and quantiles that are selected."""
 
+import pandas as pd
 import pytest
-from support.planning import QUERIES, planned
+from support.planning import QUERIES, TRIPS, planned
 
 import dpframe as dpf
 from dpframe.jobs.answers import DONE_BEFORE, SOUND, TOO_MUCH, UNREADABLE
@@ -55,6 +56,45 @@ def test_what_is_released_on_its_own_is_a_job(tmp_path, capsys, query, amount, c
     ledger = dpf.Ledger(tmp_path / "labels.ledger")
     assert dpf.verify(frame, ledger=ledger)
     assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize("counts", ["true", "false"])
+def test_dates_to_be_found_are_not_promised_in_a_csv_file(tmp_path, capsys, counts):
+    query = f'{FOUND}counts = {counts}\ndtype = "date"\n'
+    plan = plan_of(tmp_path, query, "epsilon = 1\ndelta = 1e-6")
+    plan.write_text(plan.read_text().replace('keys.zone = ["A", "B", "C"]\n', ""))
+    for command in ("preview", "release"):
+        assert main([command, str(plan), *MARCH]) == UNREADABLE
+        assert "are dates" in (err := capsys.readouterr().err) and "end in .parquet" in err
+    assert not dpf.Ledger(tmp_path / "labels.ledger").entries
+    plan.write_text(plan.read_text().replace('month}.csv"\n\n[led', 'month}.parquet"\n\n[led'))
+    assert main(["release", str(plan), *MARCH]) == SOUND, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "way"),
+    [
+        ('by = "day"\ndtype = "date"', 'dtype = "datetime"'),
+        ('by = ["day", "fare"]\ndtype = { day = "datetime", fare = "string" }', "dtype.fare ="),
+        ('by = "fare"', 'dtype = "int64"'),
+        ('by = "fare"\ndtype = "bool"', ""),  # 1.0 is True
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_labels_that_no_cell_can_be_are_refused_before_the_charge(
+    tmp_path, capsys, form, asked, way
+):
+    types = 'csv"\ntypes = { day = "datetime", fare = "float64" }\n\n[decl'
+    changes = ('csv"\n\n[decl', types if form == "csv" else 'parquet"\n\n[decl')
+    query = FOUND.replace('by = "zone"', asked)
+    plan = plan_of(tmp_path, query, "epsilon = 1\ndelta = 1e-6")
+    plan.write_text(plan.read_text().replace(*changes))
+    trips = TRIPS.assign(day=pd.Timestamp("2024-03-01"))
+    getattr(trips, f"to_{form}")(tmp_path / f"trips-2024-03.{form}", index=False)
+    assert main(["release", str(plan), *MARCH]) == (UNREADABLE if way else SOUND)
+    err = capsys.readouterr().err
+    assert way in err and ("no row can match" in err) == bool(way)
+    assert len(dpf.Ledger(tmp_path / "labels.ledger").entries) == (not way)
 
 
 def test_groups_are_found_in_a_plan_of_their_own(tmp_path, capsys):

@@ -144,6 +144,11 @@ def test_groups_found_are_keys(facts):
     pairs = both.dp.discover(["zone", "n"], dtype={"zone": "string", "n": "int64"}, **SPEND)
     for keys in (pairs, pairs.index):
         assert both.dp.mean("u", ["zone", "n"], keys=keys, bounds=(0, 9), epsilon=1).shape == (2, 1)
+        assert both.dp.count(["n", "zone"], keys=keys, epsilon=1).index[0] == (1, "A")
+    with raises(QueryError, "of by=['n'], got ['units'], and ['zone'] in the index"):
+        both.dp.count("n", keys=found, epsilon=1)
+    with raises(DeclarationError, "Of a released table, give the index"):
+        both.dp.count("zone", keys={"zone": found}, epsilon=1)
 
 
 @pytest.mark.parametrize("by", [["zone"], ["zone", "day"]], ids=len)

@@ -250,6 +250,15 @@ def test_a_unit_counts_with_the_weights_of_the_rows_that_caps_leave():
     assert noise.scale * noise.step == pytest.approx(2 * 3.7)
 
 
+def test_certificates_of_the_smallest_totals_can_be_read():
+    frame = people(budget=dpf.Budget(9))
+    assert dpf.verify(frame.dp.sum("age", bounds=(0, 0), weights="w", epsilon=1))
+    frame.dp.declare(bounds={**BOUNDS, "w": (0, 1e-200)})
+    with pytest.raises(DeclarationError, match="smaller unit"):
+        frame.dp.sum("age", bounds=(0, 1e-200), weights="w", epsilon=1)
+    assert len(frame.dp.ledger.entries) == 1
+
+
 def test_grids_of_weights_leave_room_for_products():
     declared = declaration_of(people())
     out = output_of(OutputSpec("income", "mean", "income", weights="w"), declared)

@@ -193,6 +193,12 @@ def test_one_time_is_a_bar():
     drawn(axes)
 
 
+@pytest.mark.parametrize("end", ["0001-01-01", "9999-12-31"])  # such as of what has no end yet
+def test_margins_do_not_reach_beyond_all_dates(end):
+    days = [pd.Timestamp(end).as_unit("s"), pd.Timestamp("2021-03-01").as_unit("s")]
+    drawn(visits(days).dp.count("day", keys=days, epsilon=1).dp.plot())
+
+
 def test_lines_stand_on_numbers_and_on_keys_in_their_order():
     frame = pd.DataFrame({"age": np.arange(90) % 9, "zone": list("BCA") * 30})
     made = frame.dp.count("age", keys=[8, 1, 2], epsilon=1)

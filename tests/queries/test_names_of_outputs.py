@@ -37,6 +37,13 @@ def test_names_of_numbers_of_rows_in_bins_cannot_be_given(name):
         OF_BINS[name]()
 
 
+@pytest.mark.parametrize("search", [dpf.units, dpf.discover])
+def test_no_aggregate_is_the_way_out_for_units(search):
+    with raises(QueryError, "rename the column", parameter="by") as caught:
+        search("units")
+    assert "aggregate" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", TAKEN)
 def test_names_of_levels_are_refused(name):
     with raises(QueryError, "of the index", parameter="by"):
