@@ -166,7 +166,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         queries = {name: _query(asked.section(name)) for name in asked.table}
     else:
         where = None if search.where is None else search.where.text
-        reading: Query = counts.count(by=list(search.by), where=where)
+        reading: Query = counts.units(by=list(search.by), where=where)
         queries = dict.fromkeys(asked.table, reading)
     options = _options(plan.section("release"), given)
     data = read_data(plan.section("data"), given.data)
@@ -199,7 +199,7 @@ def _search(asked: Section) -> Discovery | None:
             raise section.error(f"is charged and released on its own: {way}.", "kind")
         kind = section.table["kind"]
         known = arguments_of(kind, make)
-        section.only(("kind", *known, "files"), f'a query of kind "{kind}"')
+        section.only(("kind", *known, "files"), f'a query of kind "{kind}"', RELEASE)
         keywords = {key: _read(section, key) for key in section.table if key in known}
         _check_required(section, make)
         return _check_section(section, partial(make, **keywords))
@@ -409,7 +409,7 @@ def _query(section: Section) -> Query:
         raise section.error(f"must be one of {kinds}, got {wanted!r:.200}.", "kind")
     known = arguments_of(wanted, make)
     extra = ("files",) if section.keys[:1] == ("queries",) and section.keys[2:] == () else ()
-    section.only(("kind", *known, *extra), f'a query of kind "{wanted}"')
+    section.only(("kind", *known, *extra), f'a query of kind "{wanted}"', RELEASE)
     keywords = {name: _read(section, name) for name in section.table if name in known}
     parts = keywords.pop(_OUTPUTS, {})
     _check_required(section, make)

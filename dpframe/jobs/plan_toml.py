@@ -3,7 +3,7 @@
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, time
 from difflib import get_close_matches
@@ -271,13 +271,14 @@ class Section:
         """Say what is wrong with this table, at the key that the error is about."""
         return self.error(error, *keys_of(self.table, error))
 
-    def only(self, allowed: Iterable[str], what: str) -> None:
-        """Refuse keys that mean nothing here, and name the nearest that does."""
+    def only(self, allowed: Iterable[str], what: str, elsewhere: Collection[str] = ()) -> None:
+        """Refuse keys that mean nothing here, and name the nearest that does, or [release]."""
         known = list(allowed)
         for key in self.table:
             if key not in known:
                 close = get_close_matches(key, known, n=1)
                 hint = f"Did you mean {close[0]!r}? " if close else ""
+                hint = "Put it into [release]. " if key in elsewhere else hint
                 raise self.error(f"no key of {what}. {hint}It has: {', '.join(known)}.", key)
 
     def get(self, key: str, *kinds: type) -> Any:

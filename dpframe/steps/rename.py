@@ -84,6 +84,10 @@ def _labels(called: str, given: object) -> dict[Hashable, str]:
 
 def _check_columns(released: pd.DataFrame, certificate: Certificate, renamed: _Labels) -> None:
     """Check that columns have labels of their own, and none that says another was computed."""
+    for label, new in renamed.items():
+        if label in released.index.names and label not in released.columns:
+            way = f"Levels have an argument of their own: levels={{{quote(label)}: {quote(new)}}}."
+            raise QueryError.about("columns", "must name columns", label, way, label=label)
     places = [place_of(released, label, "columns") for label in renamed]
     if certificate.unstacked is not None:
         return

@@ -68,6 +68,7 @@ def suppress(
     [147, <NA>]
     """
     certificate = verify(released)
+    certificate.require_numbers()
     least = None if below is None else _limit("below", below)
     most = None if relative_error is None else _limit("relative_error", relative_error)
     if least is None and most is None:

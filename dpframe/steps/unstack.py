@@ -53,6 +53,7 @@ def unstack(
     B     0  2
     """
     certificate = verify(released)
+    certificate.require_numbers()
     if certificate.unstacked is not None:
         raise QueryError("unstack takes the table as it was before unstack: call it on that one.")
     names = list(released.index.names)

@@ -110,6 +110,7 @@ def test_groups_are_found_in_a_plan_of_their_own(tmp_path, capsys):
         (('by = "zone"\n', ""), "by is missing"),
         (("max_groups = 2", 'dtype = "texts"'), "dtype must be one of"),
         (("max_groups = 2", "max_groups = 2\ndiscovery = 2"), "discovery must be"),
+        (("max_groups = 2", 'mechanism = "laplace"'), "Put it into [release]"),
     ],
 )
 def test_what_is_wrong_with_a_search_is_told_with_its_line(tmp_path, capsys, change, words):
@@ -117,6 +118,13 @@ def test_what_is_wrong_with_a_search_is_told_with_its_line(tmp_path, capsys, cha
     assert main(["preview", str(plan), *MARCH]) == UNREADABLE
     err = capsys.readouterr().err
     assert words in err and "queries.zones" in err
+
+
+def test_a_column_is_searched_that_is_called_like_an_output(tmp_path):
+    query = FOUND.replace('by = "zone"', 'by = "count"\ncounts = false')
+    plan = plan_of(tmp_path, query, "epsilon = 1\ndelta = 1e-6")
+    TRIPS.assign(count="A").to_csv(tmp_path / "trips-2024-03.csv", index=False)
+    assert main(["preview", str(plan), *MARCH]) == SOUND
 
 
 def test_a_search_that_does_not_fit_is_refused(tmp_path, capsys):

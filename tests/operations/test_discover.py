@@ -381,6 +381,8 @@ NO_NUMBERS = {
     "independence": lambda found: found.dp.independence(),
     "quantile": lambda found: found.dp.quantile(0.5),
     "plot": lambda found: found.dp.plot(),
+    "suppress": lambda found: found.dp.suppress(below=5),
+    "unstack": lambda found: found.dp.unstack("zone"),
 }
 
 
@@ -446,6 +448,13 @@ def test_rounding_a_set_names_the_way_to_numbers():
     for decimals in (0, {}, {"units": 1}):
         with raises(QueryError, ".dp.count(by=..., keys=found)"):
             found.dp.round(decimals)
+
+
+def test_the_label_of_a_set_is_renamed_as_a_level():
+    found = sets_of(with_units(300, ["A"], max_groups=1, max_rows=1))
+    with raises(QueryError, "levels={'zone': 'place'}"):
+        found.dp.rename({"zone": "place"})
+    assert found.dp.rename(levels={"zone": "place"}).index.name == "place"
 
 
 def test_the_charge_of_a_set_is_that_of_all_rounds():
