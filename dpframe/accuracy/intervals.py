@@ -114,7 +114,7 @@ def rate_interval(
     groups: Groups,
     level: float,
     *,
-    variance: samples.VarianceAt | None = None,
+    sampled: samples.ErrorAt | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of rates: all rates r that a test does not reject.
 
@@ -135,8 +135,8 @@ def rate_interval(
         Blocks that are drawn together.
     level
         Confidence level.
-    variance
-        What sampling adds to the variance of `A - r N`, if the rows are a sample; the half-width is
+    sampled
+        What sampling adds to the error of `A - r N`, if the rows are a sample; the half-width is
         then that of both, see `widen`.
     """
     centered = np.broadcast_to(unpack(ratio.centered), rows).astype(np.float64)
@@ -145,9 +145,9 @@ def rate_interval(
 
     def holds(rate: np.ndarray) -> np.ndarray:
         width = np.interp(rate, _NODES, widths)
-        if variance is not None:
-            deviation = np.interp(rate, _NODES, deviations)
-            width = samples.widen(width, deviation, variance(rate), level)
+        if sampled is not None:
+            (variance, error), deviation = sampled(rate), np.interp(rate, _NODES, deviations)
+            width = samples.widen(width, deviation, variance, level, error)
         near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
         return near
 
@@ -202,8 +202,8 @@ def _sampled_mean(
         {block: pack(unpack(part) / width) for block, part in mean.ratio.of_centered.items()},
         mean.ratio.of_rows,
     )
-    variance = samples.mean_variance(mean.moments)
-    ends = rate_interval(ratio, len(low), mechanism, groups, level, variance=variance)
+    sampled = samples.error_of_mean(mean.moments)
+    ends = rate_interval(ratio, len(low), mechanism, groups, level, sampled=sampled)
     below, above = (first + width * end for end in ends)
     return np.minimum(np.asarray(low), below), np.maximum(np.asarray(high), above)
 
@@ -338,7 +338,7 @@ def fieller_interval(
         Whether the half-width is that of noise and sample, the latter as it would be were r true.
     """
     top, bottom, of_top, of_bottom = parts_of_quotient(kind, joint)
-    sampled = samples.association_variance(kind, joint) if sampling else None
+    sampled = samples.error_of_association(kind, joint) if sampling else None
 
     def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> ErrorOfSum:
         moved = {k: a * part[rows] - b * of_bottom[k][rows] for k, part in of_top.items()}
@@ -426,8 +426,8 @@ def _bars_of(
             ends = _ends_of_selected(values, column, mechanism, level)
         elif isinstance(column, column_parts.RatePart):
             rows = np.asarray(unpack(column.ratio.rows))
-            variance = samples.rate_variance(rows) if sampling else None
-            ends = rate_interval(column.ratio, len(values), *noise, variance=variance)
+            sampled = samples.error_of_rate(rows) if sampling else None
+            ends = rate_interval(column.ratio, len(values), *noise, sampled=sampled)
         elif isinstance(column, column_parts.DispersionPart):
             ends = dispersion_interval(column.moments, *noise, root=column.root)
         elif sampling and isinstance(column, column_parts.CountPart):

@@ -28,8 +28,16 @@ from dpframe.strategies.association import Powers, Tested, center, fourth_moment
 from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import variances
 
-VarianceAt: TypeAlias = Callable[[np.ndarray], np.ndarray]
-"""From a rate r, one per row, to the variance that sampling gives the sum of `x_i - r`."""
+
+class SampledError(NamedTuple):
+    """The variance that sampling gives a sum, and the standard error that noise gives to it."""
+
+    variance: np.ndarray
+    error: Value = 0.0
+
+
+ErrorAt: TypeAlias = Callable[[np.ndarray], SampledError]
+"""From a rate r, one per row, to the error that sampling gives the sum of `x_i - r`."""
 
 
 def check_sampled(
@@ -95,7 +103,12 @@ def _check_independent(release: Release, *, across: bool) -> None:
     raise several_rows(release.privacy_unit.columns, whole=whole)
 
 
-def widen(width: Value, deviation: Value, variance: Value, level: float) -> np.ndarray:
+_LEAST_FREEDOM = 20  # below that, the estimate is too unsure to tell how unsure it is
+
+
+def widen(
+    width: Value, deviation: Value, variance: Value, level: float, error: Value = 0.0
+) -> np.ndarray:
     """Return the half-width for noise and an independent normal error together.
 
     With s the deviation of the noise, v the variance of the normal error, z the normal quantile and
@@ -103,6 +116,10 @@ def widen(width: Value, deviation: Value, variance: Value, level: float) -> np.n
     (h - z) (s^2 / (s^2 + v))^2`: to first order in the excess kurtosis, which sums have by these
     squares (Cornish and Fisher 1938). Of Laplace and normal errors it holds, at every ratio of
     them, within .005 of the levels .8, .9 and .95, and within .0015 of .99.
+
+    Where noise gives v a standard error e, `T = s^2 + v` has that of a variance with `n = 2 T^2 /
+    e^2` degrees of freedom, and counts as one with 20 at least: the half-width is multiplied by `1
+    + (z^2 + 1) / (4 n)`, as a quantile of Student is to first order (Satterthwaite 1946).
 
     Parameters
     ----------
@@ -112,11 +129,16 @@ def widen(width: Value, deviation: Value, variance: Value, level: float) -> np.n
         Variance of the normal error; below 0 it counts as 0.
     level
         Confidence level.
+    error
+        Standard error of that variance.
 
     References
     ----------
     E. A. Cornish and R. A. Fisher, "Moments and cumulants in the specification of distributions",
     Revue de l'Institut International de Statistique 5(4), 1938.
+
+    F. E. Satterthwaite, "An approximate distribution of estimates of variance components",
+    Biometrics Bulletin 2(6), 1946.
 
     Examples
     --------
@@ -130,11 +152,12 @@ def widen(width: Value, deviation: Value, variance: Value, level: float) -> np.n
     share = np.divide(noise, both, out=np.ones(np.shape(both)), where=both > 0)
     wide = np.broadcast_to(np.asarray(deviation, np.float64), shape)
     alone = np.divide(width, wide, out=np.full(shape, z), where=wide > 0)
-    widened: np.ndarray = (z + (alone - z) * share**2) * np.sqrt(both)
+    relative = np.divide(
+        error, both, out=np.zeros(np.broadcast_shapes(np.shape(error), shape)), where=both > 0
+    )
+    unsure = 1 + (z**2 + 1) / 4 * np.minimum(np.square(relative) / 2, 1 / _LEAST_FREEDOM)
+    widened: np.ndarray = (z + (alone - z) * share**2) * unsure * np.sqrt(both)
     return np.asarray(np.maximum(widened, width))
-
-
-_LEAST_FREEDOM = 20  # below that, the estimate is too unsure to tell how unsure it is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,18 +184,9 @@ class WithSampling:
         return np.asarray(np.hypot(self.noise.deviation, np.sqrt(np.maximum(self.variance, 0))))
 
     def half_width(self, level: float) -> np.ndarray:
-        """Return the half-width for the sum.
-
-        The variance T of the sum, with the standard error e, counts as one with `2 T^2 / e^2`
-        degrees of freedom, 20 at least: the normal quantile z is multiplied by `1 + (z^2 + 1) / (4
-        n)`, to first order as for a law of Student with so many (Satterthwaite 1946).
-        """
-        noise = self.noise
-        width = widen(noise.half_width(level), noise.deviation, self.variance, level)
-        both = np.square(noise.deviation) + np.maximum(self.variance, 0)
-        relative = np.divide(self.error, both, out=np.zeros(np.shape(both)), where=both > 0)
-        inverse = np.minimum(np.square(relative) / 2, 1 / _LEAST_FREEDOM)
-        return np.asarray(width * (1 + (GAUSSIAN.quantile(level) ** 2 + 1) / 4 * inverse))
+        """Return the half-width for the sum."""
+        noise, sampled = self.noise, (self.variance, level, self.error)
+        return widen(noise.half_width(level), noise.deviation, *sampled)
 
     def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
         """Say by how much distances are larger than the half-width."""
@@ -208,13 +222,13 @@ def count_ends(
     return np.where(low > 0, np.clip(ends[0], 0, low), low), np.maximum(ends[1], high)
 
 
-def rate_variance(rows: np.ndarray) -> VarianceAt:
+def error_of_rate(rows: np.ndarray) -> ErrorAt:
     """Return the variance of shares r of so many rows, `n r (1 - r)`."""
     some = np.maximum(rows, 0.0)
-    return lambda rate: some * rate * (1 - rate)
+    return lambda rate: SampledError(some * rate * (1 - rate))
 
 
-def mean_variance(moments: column_parts.MomentsPart) -> VarianceAt:
+def error_of_mean(moments: column_parts.MomentsPart) -> ErrorAt:
     """Return the variance of sums of values less r, in widths of the bounds: `sum (x_i - r)^2`.
 
     It is that about r, which gives intervals nearly those of Student in small groups. It counts as
@@ -224,7 +238,7 @@ def mean_variance(moments: column_parts.MomentsPart) -> VarianceAt:
     moved = numbers.of_rest, numbers.of_first, numbers.of_rows
     blocks = {block for of in moved for block in of}
 
-    def at(rate: np.ndarray) -> np.ndarray:
+    def at(rate: np.ndarray) -> SampledError:
         y = 2 * rate - 1
         weights = 1.0, -2 * y, y * y + 0.5
         found = numbers.rest - 2 * y * numbers.first + weights[2] * numbers.rows
@@ -232,19 +246,12 @@ def mean_variance(moments: column_parts.MomentsPart) -> VarianceAt:
             sum(weight * of.get(block, 0.0) for weight, of in zip(weights, moved, strict=True))
             for block in blocks
         )
-        return np.asarray(np.maximum(found, error / 2) / 4)
+        return SampledError(np.maximum(found, error / 2) / 4, error / 4)
 
     return at
 
 
-class SampledError(NamedTuple):
-    """The variance that sampling gives a sum, and the standard error that noise gives to it."""
-
-    variance: np.ndarray
-    error: np.ndarray
-
-
-def association_variance(
+def error_of_association(
     kind: Tested, joint: JointMoments
 ) -> Callable[[np.ndarray, np.ndarray, Rows], SampledError]:
     """Return the variance that sampling gives `a N C - b N D` in some rows.
@@ -331,6 +338,6 @@ def variance_of_cells(column: column_parts.ReleasedColumn, values: np.ndarray) -
         found, _ = read(measure, at)
         x, y = at.variances
         divisor = at.rows * (x if measure == "slope" else np.sqrt(x * y))
-        own = association_variance(measure, joint)(np.ones_like(found), found, slice(None))
+        own = error_of_association(measure, joint)(np.ones_like(found), found, slice(None))
         return np.asarray(own.variance * (unit_of(measure, joint.half_widths) / divisor) ** 2)
     return np.asarray(values, np.float64)

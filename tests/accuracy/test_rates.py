@@ -8,7 +8,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import rate_interval
-from dpframe.accuracy.sampling import rate_variance
+from dpframe.accuracy.sampling import error_of_rate
 from dpframe.certificates.column_parts import RatioPart
 from dpframe.certificates.json_records import pack
 from dpframe.certificates.mechanism_parts import BlockNoisePart
@@ -36,8 +36,8 @@ def intervals_of(met, others, mechanism, scale, level=0.95, *, sampling=False):
     part, of_centered, of_rows = made_of(mechanism, scale)
     met, others = np.asarray(met, float), np.asarray(others, float)
     ratio = RatioPart(pack((met - others) / 2), pack(met + others), of_centered, of_rows)
-    variance = rate_variance(met + others) if sampling else None
-    return rate_interval(ratio, len(met), part, (), level, variance=variance)
+    sampled = error_of_rate(met + others) if sampling else None
+    return rate_interval(ratio, len(met), part, (), level, sampled=sampled)
 
 
 def released_rates(met, others, mechanism, scale):

@@ -7,7 +7,7 @@ from scipy import optimize, stats
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.sampling import WithSampling, association_variance, count_ends, widen
+from dpframe.accuracy.sampling import WithSampling, count_ends, error_of_association, widen
 from dpframe.errors import QueryError
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -331,7 +331,7 @@ def test_variances_that_noise_hides_are_taken_for_twice_those_of_normal_values(k
     normal = len(x) * (2 * np.trace(product @ product) + np.trace(product) ** 2)
     for noise, low, high in ((1e-9, 1 - 1e-9, 1), (1.0, 0.5, 0.99), (6.0, 0.01, 0.7)):
         joint = JointMoments(parts, dict.fromkeys(range(25), noise), (1.0, 1.0))
-        found = association_variance(kind, joint)(a, b, slice(None))
+        found = error_of_association(kind, joint)(a, b, slice(None))
         share = ((found.variance - 2 * normal) / (exact - 2 * normal)).item()
         assert low < share <= high + 1e-9
         assert share == pytest.approx(1 / (1 + (found.error.item() / share / 2 / normal) ** 2))
