@@ -232,7 +232,8 @@ def error_of_mean(moments: column_parts.MomentsPart) -> ErrorAt:
     """Return the variance of sums of values less r, in widths of the bounds: `sum (x_i - r)^2`.
 
     It is that about r, which gives intervals nearly those of Student in small groups. It counts as
-    half of its own standard error at least: what is less cannot be told from 0.
+    half of its own standard error at least: what is less cannot be told from 0, and half of it is
+    then mostly too much, so that it has no error of its own.
     """
     numbers = moments.numbers
     moved = numbers.of_rest, numbers.of_first, numbers.of_rows
@@ -246,7 +247,8 @@ def error_of_mean(moments: column_parts.MomentsPart) -> ErrorAt:
             sum(weight * of.get(block, 0.0) for weight, of in zip(weights, moved, strict=True))
             for block in blocks
         )
-        return SampledError(np.maximum(found, error / 2) / 4, error / 4)
+        hidden = found < error / 2
+        return SampledError(np.where(hidden, error / 2, found) / 4, np.where(hidden, 0, error) / 4)
 
     return at
 
