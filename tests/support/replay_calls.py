@@ -83,6 +83,7 @@ CALLS = {
         n=dpf.count(),
         c=dpf.cov("fare", "size"),
         r=dpf.corr("fare", "size", where="day == 1"),
+        b=dpf.slope("fare", "size", sampling=True),
         m=dpf.mean("fare"),
     ),
     "histogram": _call("histogram", "fare", [-np.inf, 0, 5, np.inf], "zone"),
@@ -144,6 +145,7 @@ CALLS = {
     ),
     "suggest_bounds": _call("suggest_bounds", "fare", "zone", smallest=1, largest=8),
     "suggest_bounds within": _call("suggest_bounds", "size", query="mean", within=(0, 8), bins=8),
+    "weighted histogram": _call("histogram", "fare", [-np.inf, 0, 5, np.inf], weights="size"),
     "weighted mean": _call("mean", "fare", "zone", weights="size"),
     "weighted aggregate": _call(
         "aggregate",
