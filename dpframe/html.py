@@ -25,24 +25,6 @@ _SEVERAL = "a person in k such units is protected as k units"
 _SHOWN = ["what", "name", "mechanism", "part", "epsilon", "mu", "delta"]
 
 
-def table_html(title: str, rows: Iterable[tuple[str, object]]) -> str:
-    """Return a table of names and values as HTML.
-
-    Parameters
-    ----------
-    title
-        What stands above it.
-    rows
-        Pairs of a name and a value. Values are shown as texts, lists of texts line by line.
-
-    Examples
-    --------
-    >>> "<b>Fruit &amp; more</b>" in table_html("Fruit & more", [("apples", 3)])
-    True
-    """
-    return section(title_html(title), pairs(rows))
-
-
 def budget_html(status: Any, whose: str) -> str:
     """Return what is spent and left of a budget as HTML.
 

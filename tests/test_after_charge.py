@@ -15,7 +15,7 @@ from dpframe.engines import batches, scans, threads
 from dpframe.engines import pandas as engine
 from dpframe.engines.scans import ScannedFrame
 from dpframe.errors import STOPS, ReleaseError
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 SECRET = "patient 42 has flu"  # noqa: S105
 BUDGET = dpf.Budget(epsilon=1, delta=1e-6)

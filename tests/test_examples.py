@@ -90,7 +90,7 @@ def test_accuracy_finds_noise_a_quarter_too_large(tmp_path):
     (tmp_path / "wrong.py").write_text(
         f"""import sys
 sys.path.insert(0, {str(PAPERS)!r})
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 draw = Law.draw
 Law.draw = lambda law, scales, n: draw(law, [1.25 * scale for scale in scales], n)
 import accuracy_2020
@@ -120,7 +120,7 @@ def test_noise_five_percent_too_small_is_found(tmp_path):
         f"""import sys
 sys.path.insert(0, {str(PAPERS)!r})
 import dpframe
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 draw = Law.draw
 Law.draw = lambda law, scales, n: draw(law, [0.95 * scale for scale in scales], n)
 import lebeda_2024

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe import html
 from dpframe.declaration.facts import kept_declaration
-from dpframe.html import budget_html, declaration_html, table_html, unit_lines
+from dpframe.html import budget_html, declaration_html, unit_lines
 
 HOUR = pd.Timedelta("1h")
 HOSTILE = "<script>alert(\"1\")</script> & 'x' $a_b$ </td>"
@@ -75,6 +76,10 @@ def status(**given):
     return SimpleNamespace(
         **{"budget": dpf.Budget(1, 1e-6), "releases": releases, **numbers, **given}
     )
+
+
+def table_html(title, rows):
+    return html.section(html.title_html(title), html.pairs(rows))
 
 
 def test_tables_hold_names_and_values():

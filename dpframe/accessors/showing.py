@@ -15,7 +15,7 @@ from dpframe.calls import nearest
 from dpframe.certificates.certificate import TEST
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
-from dpframe.certificates.parts import (
+from dpframe.certificates.mechanism_parts import (
     LayersPart,
     NoisyMechanismPart,
     SignsPart,

@@ -16,7 +16,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, Release, check_alike, check_before
 from dpframe.certificates.column_parts import ColumnPart, DispersionPart, TotalPart
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.parts import LayersPart
+from dpframe.certificates.mechanism_parts import LayersPart
 from dpframe.certificates.steps import CELLS_AS_RELEASED
 from dpframe.certificates.verify import verify
 from dpframe.certificates.words import unit_in_lines
@@ -24,7 +24,8 @@ from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.html import bounds_text
 from dpframe.privacy.accuracy import Rows, check_level
-from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.queries.timescale import in_seconds
 

@@ -14,12 +14,13 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_each_before
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.parts import LayersPart, SignsPart
+from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.amounts import as_number
-from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.amounts import as_float
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.queries.timescale import in_seconds
 
@@ -234,7 +235,7 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
         first = next(iter(shown), None)
         raise QueryError(f"{rule}. {way_out}", parameter="weights", label=first)
     plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes)
-    numbers = (table if plain else table.map(_number)).to_numpy(np.float64)
+    numbers = (table if plain else table.map(as_float)).to_numpy(np.float64)
     if not np.isfinite(numbers).all():
         rule = "weights must be finite numbers, none missing; leave out cells that do not count."
         raise QueryError(rule, parameter="weights")
@@ -242,13 +243,6 @@ def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
     aligned = known.reindex(index=released.index, columns=released.columns, fill_value=0.0)
     weights_of_cells: np.ndarray = aligned.to_numpy(np.float64)
     return weights_of_cells
-
-
-def _number(value: object) -> float:
-    try:
-        return float(as_number(value))
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float]) -> pd.DataFrame:

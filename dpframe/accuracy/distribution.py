@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies.prefixes import prefix_products
 from dpframe.strategies.structure import Structure

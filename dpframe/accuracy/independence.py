@@ -25,7 +25,7 @@ from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 _DRAWS = 999  # made-up tables for a p-value
 _FEWER = 499  # and for each step towards an end of an interval

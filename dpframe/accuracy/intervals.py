@@ -16,16 +16,17 @@ from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.json_records import pack, unpack
-from dpframe.certificates.parts import NoiseRecord, ThresholdPart
+from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart
 from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.laws import IndependentSum, Law
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.queries.timescale import seconds, times_around
-from dpframe.strategies.association import center, parts_of_slope, read, unit_of
+from dpframe.strategies.association import Tested, center, parts_of_quotient, read, unit_of
 from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import loadings_at, variances
 from dpframe.strategies.dispersion import ratio as mean_of
@@ -274,10 +275,8 @@ def association_interval(
 ) -> Ends:
     """Return the ends of the intervals of covariances, correlations or slopes.
 
-    Those of slopes are all b that a test does not reject, see `slope_interval`; the others are
-    those of the first-order error. Where a variance that is divided by may be 0 at this level,
-    nothing is known: the interval is all that is possible. With sampling, the error is that of
-    noise and sample, the latter as it would be were the correlation, or the slope, that of the end.
+    Those of covariances are those of the first-order error, for the noise alone; the others are all
+    that a test does not reject, see `fieller_interval`.
 
     Parameters
     ----------
@@ -293,50 +292,22 @@ def association_interval(
         Whether rows are a sample, and what is asked is about the population.
     """
     joint = column.joint.numbers
-    at = center(joint)
-    value, loadings = read(column.measure, at)
-    unit, (first, last) = unit_of(column.measure, joint.half_widths), column.span
-    if column.kind == "slope":
-        low, high = slope_interval(joint, mechanism, groups, level, sampling=sampling)
-        ends = np.minimum(low, value), np.maximum(high, value)
-        # infinite ends stay so where y has one value alone, and the unit is 0
-        low, high = (np.where(np.isinf(end), end, np.nan_to_num(end) * unit) for end in ends)
-        return low, high
-
-    def width(loadings: Mapping[int, np.ndarray]) -> np.ndarray:
+    value, loadings = read(column.measure, center(joint))
+    unit = unit_of(column.measure, joint.half_widths)
+    if column.measure == "covariance":
         noise = _sum_of(loadings, mechanism, groups)
-        return np.asarray(mechanism.distribution.sum_half_width(noise, level))
-
-    far = width(loadings)
-    below, above = value - far, value + far
-    if sampling:
-        deviation = _sum_of(loadings, mechanism, groups).deviation
-        below, above = _sampled_correlation(joint, value, far, deviation, level)
-    low, high = np.maximum(below * unit, first), np.minimum(above * unit, last)
-    divisors = zip(at.variances, at.of_variances, strict=True) if column.kind == "corr" else ()
-    for variance, moved in divisors:
-        unknown = width(moved) / at.rows >= variance
-        low, high = np.where(unknown, first, low), np.where(unknown, last, high)
+        width = np.asarray(mechanism.distribution.sum_half_width(noise, level))
+        first, last = column.span
+        return np.maximum((value - width) * unit, first), np.minimum((value + width) * unit, last)
+    low, high = fieller_interval(column.measure, joint, mechanism, groups, level, sampling=sampling)
+    ends = np.minimum(low, value), np.maximum(high, value)
+    # infinite ends stay so where y has one value alone, and the unit is 0
+    low, high = (np.where(np.isinf(end), end, np.nan_to_num(end) * unit) for end in ends)
     return low, high
 
 
-def _sampled_correlation(
-    joint: JointMoments, value: np.ndarray, far: np.ndarray, deviation: np.ndarray, level: float
-) -> Ends:
-    """Return the ends of the intervals of correlations of a population: all r not rejected."""
-    variance = samples.correlation_variance(joint)
-
-    def holds(r: np.ndarray) -> np.ndarray:
-        kept: np.ndarray = np.abs(value - r) <= samples.widen(far, deviation, variance(r), level)
-        return kept
-
-    least, most = -np.ones_like(value), np.ones_like(value)
-    low = np.where(holds(least), least, border(holds, least, value))
-    high = np.where(holds(most), most, border(holds, most, value))
-    return np.minimum(low, value - far), np.maximum(high, value + far)
-
-
-def slope_interval(
+def fieller_interval(
+    kind: Tested,
     joint: JointMoments,
     mechanism: NoiseRecord,
     groups: Groups,
@@ -344,16 +315,19 @@ def slope_interval(
     *,
     sampling: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of slopes in half widths: all b that a test does not reject.
+    """Return the ends of intervals of correlations or slopes: all that a test does not reject.
 
-    With N rows, C the covariance and V the variance that is divided by, a slope is rejected where
-    `|N C - b N V|` is more than the half-width of its noise (Fieller 1954). Where V may be 0, no
-    slope is far enough away, and the ends are infinite.
+    With N rows, C the covariance and D the product of the standard deviations, or the variance of
+    x, a value r is rejected where `|N C - r N D|` is more than the half-width of its noise (Fieller
+    1954). Where D may be 0, no r is far enough away, and the ends are all that is possible. Where
+    even a correlation of 1 is rejected, as C is that much larger than D, C counts as D.
 
     Parameters
     ----------
+    kind
+        What is asked; slopes are in half widths.
     joint
-        What the slopes were read off.
+        What was measured.
     mechanism
         Where the noise comes from.
     groups
@@ -361,18 +335,24 @@ def slope_interval(
     level
         Confidence level.
     sampling
-        Whether the half-width is that of noise and sample.
+        Whether the half-width is that of noise and sample, the latter as it would be were r true.
     """
-    top, bottom, of_top, of_bottom = parts_of_slope(joint)
-    variance = samples.slope_variance(joint) if sampling else None
+    top, bottom, of_top, of_bottom = parts_of_quotient(kind, joint)
+    sampled = samples.association_variance(kind, joint) if sampling else None
 
     def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> ErrorOfSum:
         moved = {k: a * part[rows] - b * of_bottom[k][rows] for k, part in of_top.items()}
         alone = IndependentSum([(mechanism.distribution, _sum_of(moved, mechanism, groups))])
-        return alone if variance is None else samples.WithSampling(alone, variance(a, b, rows))
+        return alone if sampled is None else samples.WithSampling(alone, *sampled(a, b, rows))
 
-    span = -np.inf, np.inf
+    span = (-1.0, 1.0) if kind == "correlation" else (-np.inf, np.inf)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
+        if kind == "correlation":
+            most = np.sign(top) * bottom
+            far = noise(np.ones_like(top), np.sign(top), slice(None)).excess(
+                np.abs(top - most), level, len(top)
+            )
+            top = np.where((np.abs(top) > bottom) & (far > 0), most, top)
         quotients = Quotients(top, bottom, 0.0, span, 1.0, noise, by_row=True)
         low, high = quotient_interval(quotients, level)
     positive = bottom > 0  # no variance is below 0: there, it may be close to it

@@ -8,7 +8,13 @@ import numpy as np
 
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.certificates.parts import LayersPart, MarginsPart, NoiseRecord, SignsPart, TreePart
+from dpframe.certificates.mechanism_parts import (
+    LayersPart,
+    MarginsPart,
+    NoiseRecord,
+    SignsPart,
+    TreePart,
+)
 from dpframe.certificates.steps import ALL_ROWS, CELLS_AS_RELEASED, StepKinds
 from dpframe.errors import QueryError
 from dpframe.strategies.linear import KNOWN

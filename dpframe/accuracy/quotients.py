@@ -14,12 +14,12 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.column_parts import ColumnPart, CountPart, TotalPart
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.parts import LayersPart, TreePart
+from dpframe.certificates.mechanism_parts import LayersPart, TreePart
 from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import Rows, check_level, narrow
-from dpframe.privacy.laws import IndependentSum
+from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.queries.query import By
 from dpframe.queries.timescale import in_seconds

@@ -11,7 +11,7 @@ from dpframe.accuracy import distribution
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release
 from dpframe.certificates.column_parts import QuantilePart, TimesPart
 from dpframe.certificates.companion_columns import ENDS
-from dpframe.certificates.parts import TreePart
+from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 from dpframe.queries.quantiles import LEVEL

@@ -5,20 +5,26 @@ Each row is taken for a draw of its own from a population, and each privacy unit
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.json_records import unpack
-from dpframe.certificates.parts import MarginsPart, SelectionPart, SignsPart, ThresholdPart
+from dpframe.certificates.mechanism_parts import (
+    MarginsPart,
+    SelectionPart,
+    SignsPart,
+    ThresholdPart,
+)
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.laws import GAUSSIAN, IndependentSum
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.queries.sums_and_means import several_rows
-from dpframe.strategies.association import NoisyMoment, center, fourth_moments, read, unit_of
+from dpframe.strategies.association import Powers, Tested, center, fourth_moments, read, unit_of
 from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import variances
 
@@ -128,6 +134,9 @@ def widen(width: Value, deviation: Value, variance: Value, level: float) -> np.n
     return np.asarray(np.maximum(widened, width))
 
 
+_LEAST_FREEDOM = 20  # below that, the estimate is too unsure to tell how unsure it is
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WithSampling:
     """The error of a sum of two released numbers, in every row: of noise, and of sampled rows.
@@ -138,10 +147,13 @@ class WithSampling:
         The noise of the sum.
     variance
         The variance that sampling gives it.
+    error
+        The standard error of that variance.
     """
 
     noise: IndependentSum
     variance: np.ndarray
+    error: Value = 0.0
 
     @property
     def deviation(self) -> np.ndarray:
@@ -149,8 +161,18 @@ class WithSampling:
         return np.asarray(np.hypot(self.noise.deviation, np.sqrt(np.maximum(self.variance, 0))))
 
     def half_width(self, level: float) -> np.ndarray:
-        """Return the half-width for the sum."""
-        return widen(self.noise.half_width(level), self.noise.deviation, self.variance, level)
+        """Return the half-width for the sum.
+
+        The variance T of the sum, with the standard error e, counts as one with `2 T^2 / e^2`
+        degrees of freedom, 20 at least: the normal quantile z is multiplied by `1 + (z^2 + 1) / (4
+        n)`, to first order as for a law of Student with so many (Satterthwaite 1946).
+        """
+        noise = self.noise
+        width = widen(noise.half_width(level), noise.deviation, self.variance, level)
+        both = np.square(noise.deviation) + np.maximum(self.variance, 0)
+        relative = np.divide(self.error, both, out=np.zeros(np.shape(both)), where=both > 0)
+        inverse = np.minimum(np.square(relative) / 2, 1 / _LEAST_FREEDOM)
+        return np.asarray(width * (1 + (GAUSSIAN.quantile(level) ** 2 + 1) / 4 * inverse))
 
     def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
         """Say by how much distances are larger than the half-width."""
@@ -215,51 +237,77 @@ def mean_variance(moments: column_parts.MomentsPart) -> VarianceAt:
     return at
 
 
-def correlation_variance(joint: JointMoments) -> VarianceAt:
-    """Return the variance that sampling gives correlations, were they r.
+class SampledError(NamedTuple):
+    """The variance that sampling gives a sum, and the standard error that noise gives to it."""
 
-    With values in standard deviations from their means, it is `sum (x y - r (x^2 + y^2) / 2)^2 /
-    n^2`. As for means, it is that about r, and half of its own standard error at least.
+    variance: np.ndarray
+    error: np.ndarray
+
+
+def association_variance(
+    kind: Tested, joint: JointMoments
+) -> Callable[[np.ndarray, np.ndarray, Rows], SampledError]:
+    """Return the variance that sampling gives `a N C - b N D` in some rows.
+
+    N C and N D are the `parts_of_quotient`. With x and y less their means, it is the sum of squares
+    of `a x y - b x^2` for slopes, of `a x y - b (k x^2 + y^2 / k) / 2` with `k^2 = V_y / V_x` for
+    correlations. Noise gives it a standard error e. That of normal values of the same variances and
+    covariance is `v_0`: the variance is taken for `2 v_0`, give or take as much, before it is
+    measured, and so for `w v + (1 - w) 2 v_0` afterwards, where `w = 4 v_0^2 / (4 v_0^2 + e^2)`;
+    for half of its standard error at least.
+
+    Parameters
+    ----------
+    kind
+        What is asked.
+    joint
+        What it was read off.
+
+    References
+    ----------
+    L. Isserlis, "On a formula for the product-moment coefficient of any order of a normal frequency
+    distribution in any number of variables", Biometrika 12(1/2), 1918, gives the fourth moments of
+    normal values.
     """
     at, fourth = center(joint), fourth_moments(joint)
-    x, y = at.variances
+    (x, y), both = at.variances, at.covariance
+    normal = {
+        (4, 0): 3 * x**2,
+        (3, 1): 3 * x * both,
+        (2, 2): x * y + 2 * both**2,
+        (1, 3): 3 * y * both,
+        (0, 4): 3 * y**2,
+    }
 
-    def variance(r: np.ndarray) -> np.ndarray:
-        ends = {(4, 0): r**2 / 4 / x**2, (0, 4): r**2 / 4 / y**2}
-        root = np.sqrt(x * y)
-        mixed = {(3, 1): -r / x / root, (1, 3): -r / y / root, (2, 2): (1 + r**2 / 2) / x / y}
-        return np.asarray(_sum_of_moments(fourth, ends | mixed) / at.rows**2)
+    def error(a: np.ndarray, b: np.ndarray, rows: Rows) -> SampledError:
+        k = np.sqrt(y / x)[rows]
+        weights = {(4, 0): b**2, (3, 1): -2 * a * b, (2, 2): a**2}
+        if kind == "correlation":
+            weights = {
+                (4, 0): (b * k) ** 2 / 4,
+                (3, 1): -a * b * k,
+                (2, 2): a**2 + b**2 / 2,
+                (1, 3): -a * b / k,
+                (0, 4): (b / k) ** 2 / 4,
+            }
+        expected = 2 * at.rows[rows] * _total(weights, {p: normal[p][rows] for p in weights})
+        found = _total(weights, {p: fourth[p][0][rows] for p in weights})
+        own = norm(
+            _total(weights, {p: fourth[p][1][block][rows] for p in weights})
+            for block in joint.noise
+        )
+        share = 1 / (1 + np.square(own / np.maximum(expected, _LEAST)))
+        variance = share * found + (1 - share) * np.maximum(expected, 0)
+        return SampledError(np.maximum(variance, share * own / 2), share * own)
 
-    return variance
-
-
-def slope_variance(joint: JointMoments) -> Callable[[np.ndarray, np.ndarray, Rows], np.ndarray]:
-    """Return the variance that sampling gives `a N C - b N V` in some rows, for slopes `C / V`.
-
-    It is `sum (a x y - b x^2)^2`, with x and y less their means, and half of its own standard error
-    at least.
-    """
-    fourth = fourth_moments(joint)
-
-    def variance(a: np.ndarray, b: np.ndarray, rows: Rows) -> np.ndarray:
-        some = {
-            powers: (value[rows], {block: one[rows] for block, one in of.items()})
-            for powers, (value, of) in fourth.items()
-        }
-        return _sum_of_moments(some, {(2, 2): a**2, (3, 1): -2 * a * b, (4, 0): b**2})
-
-    return variance
+    return error
 
 
-def _sum_of_moments(
-    moments: Mapping[tuple[int, int], NoisyMoment], weights: Mapping[tuple[int, int], np.ndarray]
-) -> np.ndarray:
-    """Return a sum of moments that cannot be negative: at least half of its standard error."""
-    pairs = [(weight, *moments[powers]) for powers, weight in weights.items()]
-    blocks = pairs[0][2]
-    error = norm(sum(weight * of[block] for weight, _, of in pairs) for block in blocks)
-    value = sum((weight * value for weight, value, _ in pairs), start=np.zeros(1))
-    return np.asarray(np.maximum(value, error / 2))
+_LEAST = 1e-30  # what is divided by, where all values are the same
+
+
+def _total(weights: Mapping[Powers, np.ndarray], values: Mapping[Powers, np.ndarray]) -> np.ndarray:
+    return sum((weight * values[at] for at, weight in weights.items()), start=np.zeros(()))
 
 
 def variance_of_cells(column: column_parts.ReleasedColumn, values: np.ndarray) -> np.ndarray:
@@ -279,10 +327,10 @@ def variance_of_cells(column: column_parts.ReleasedColumn, values: np.ndarray) -
     if isinstance(column, column_parts.AssociationPart):
         joint = column.joint.numbers
         at = center(joint)
-        found, _ = read(column.measure, at)
-        if column.kind == "corr":
-            return correlation_variance(joint)(found)
-        unit = unit_of("slope", joint.half_widths) / (at.rows * at.variances[0])
-        own = slope_variance(joint)(np.ones_like(found), found, slice(None))
-        return np.asarray(own * unit**2)
+        measure: Tested = "correlation" if column.kind == "corr" else "slope"
+        found, _ = read(measure, at)
+        x, y = at.variances
+        divisor = at.rows * (x if measure == "slope" else np.sqrt(x * y))
+        own = association_variance(measure, joint)(np.ones_like(found), found, slice(None))
+        return np.asarray(own.variance * (unit_of(measure, joint.half_widths) / divisor) ** 2)
     return np.asarray(values, np.float64)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
-from dpframe.certificates import parts, words
+from dpframe.certificates import mechanism_parts, parts, words
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors, no_numbers
 from dpframe.certificates.digest import ContentPart
 from dpframe.certificates.json_records import Packed, unpack
@@ -90,7 +90,7 @@ class Release(records.Record, repr=False):
     neighboring: Neighboring
     query: parts.QueryPart
     columns: tuple[Annotated[ReleasedColumn, records.TaggedBy("kind")], ...]
-    mechanism: Annotated[parts.MechanismRecord, records.TaggedBy("kind")]
+    mechanism: Annotated[mechanism_parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
     ledger: parts.LedgerPart | None
@@ -100,20 +100,20 @@ class Release(records.Record, repr=False):
     def __post_init__(self) -> None:
         mechanism = self.mechanism
         found = [grouping.source == "discovered" for grouping in self.query.by]
-        finding = parts.ThresholdPart | parts.SetPart
+        finding = mechanism_parts.ThresholdPart | mechanism_parts.SetPart
         kinds = mechanism.dtypes if isinstance(mechanism, finding) else ()
         records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
         records.require(all(found) or not any(found), "all groups are discovered, or none is")
         quantiles = {isinstance(column, QuantilePart) for column in self.columns}
-        selects = isinstance(mechanism, parts.SelectionPart)
+        selects = isinstance(mechanism, mechanism_parts.SelectionPart)
         records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
-        read = selects or isinstance(mechanism, parts.TreePart)
+        read = selects or isinstance(mechanism, mechanism_parts.TreePart)
         records.require(read or True not in quantiles, "quantiles are selected or read off")
         if self.rows is not None:
             records.places_of(self.rows)
 
     @property
-    def noise(self) -> parts.NoiseRecord:
+    def noise(self) -> mechanism_parts.NoiseRecord:
         """Where the noise comes from.
 
         Raises
@@ -121,9 +121,9 @@ class Release(records.Record, repr=False):
         QueryError
             If there is none: values were selected, or groups found without numbers.
         """
-        if isinstance(self.mechanism, parts.SelectionPart):
+        if isinstance(self.mechanism, mechanism_parts.SelectionPart):
             raise no_errors()
-        if isinstance(self.mechanism, parts.SetPart):
+        if isinstance(self.mechanism, mechanism_parts.SetPart):
             raise no_numbers()
         return self.mechanism
 
@@ -239,7 +239,7 @@ class Certificate(records.Record):
         records.require(len(widths) == 1, "all releases have the same columns")
         records.require(self.unstacked is None or widths == {1}, "one column is unstacked")
         for release in self.releases:
-            alone = isinstance(release.mechanism, parts.SetPart)
+            alone = isinstance(release.mechanism, mechanism_parts.SetPart)
             records.require(alone != bool(release.columns), "all have columns but sets of groups")
         if len(self.releases) == 1:
             records.require(self.releases[0].rows is None, "one release has all rows")
@@ -274,7 +274,7 @@ class Certificate(records.Record):
         return self.release.columns
 
     @property
-    def mechanism(self) -> parts.MechanismRecord:
+    def mechanism(self) -> mechanism_parts.MechanismRecord:
         """The mechanism of the only release."""
         return self.release.mechanism
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.column_parts import QuantilePart
-from dpframe.certificates.parts import TreePart
+from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 

@@ -5,6 +5,12 @@ from typing import Any
 
 from dpframe.certificates import parts, steps
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, TotalPart
+from dpframe.certificates.mechanism_parts import (
+    MechanismRecord,
+    SelectionPart,
+    SetPart,
+    ThresholdPart,
+)
 from dpframe.html import bounds_text, grid, unit_lines
 
 SOURCES = {
@@ -42,7 +48,7 @@ def _beside(loss: parts.LossPart) -> str:
     return f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
 
 
-def _about_threshold(found: parts.ThresholdPart) -> str:
+def _about_threshold(found: ThresholdPart) -> str:
     """Say how groups were found."""
     labels = "label" if found.max_labels == 1 else "labels"
     return (
@@ -51,7 +57,7 @@ def _about_threshold(found: parts.ThresholdPart) -> str:
     )
 
 
-def _about_set(found: parts.SetPart) -> str:
+def _about_set(found: SetPart) -> str:
     """Say how groups were found that have no numbers."""
     one = found.weights[0]
     rounds = ", ".join(f"{threshold / one:.4g}" for threshold in found.thresholds)
@@ -63,9 +69,9 @@ def _about_set(found: parts.SetPart) -> str:
     )
 
 
-def about_mechanism(mechanism: parts.MechanismRecord) -> str:
+def about_mechanism(mechanism: MechanismRecord) -> str:
     """Say what was done to exact numbers."""
-    noise = "" if isinstance(mechanism, parts.SelectionPart) else " noise"
+    noise = "" if isinstance(mechanism, SelectionPart) else " noise"
     return f"{mechanism.title}{noise} on exact integers"
 
 
@@ -82,7 +88,7 @@ def has_noise(release: Any) -> bool:
     release
         A `dpframe.certificates.certificate.Release`.
     """
-    if isinstance(release.mechanism, parts.SelectionPart | parts.SetPart):
+    if isinstance(release.mechanism, SelectionPart | SetPart):
         return False
     return not all(
         isinstance(column, TotalPart) and column.std_error == 0 for column in release.columns
@@ -98,31 +104,31 @@ def about_noise(release: Any) -> str:
         A `dpframe.certificates.certificate.Release`.
     """
     mechanism = release.mechanism
-    if isinstance(mechanism, parts.SelectionPart):
+    if isinstance(mechanism, SelectionPart):
         return "Selected values, without error bars: no noise was added to them."
-    if isinstance(mechanism, parts.SetPart):
+    if isinstance(mechanism, SetPart):
         return f"Labels without numbers: {mechanism.title} noise decided which are published."
     if not has_noise(release):
         return "Exact, without noise: replacing a unit does not change these numbers."
     return f"Noise: {mechanism.title}{_SHAPES.get(mechanism.name, '')}."
 
 
-def _about_selection(selected: parts.SelectionPart) -> str:
+def _about_selection(selected: SelectionPart) -> str:
     """Say how quantiles were selected."""
     rounds = "1 round" if selected.rounds == 1 else f"{selected.rounds} rounds"
     return f"among {selected.bins:,} bins in {rounds}, without error bars"
 
 
-def groups_lines(mechanism: parts.MechanismRecord) -> list[str]:
+def groups_lines(mechanism: MechanismRecord) -> list[str]:
     """Say how groups were found, if they were."""
-    if isinstance(mechanism, parts.SetPart):
+    if isinstance(mechanism, SetPart):
         return [_about_set(mechanism)]
-    return [_about_threshold(mechanism)] if isinstance(mechanism, parts.ThresholdPart) else []
+    return [_about_threshold(mechanism)] if isinstance(mechanism, ThresholdPart) else []
 
 
-def mechanism_rows(mechanism: parts.MechanismRecord) -> list[tuple[str, str]]:
+def mechanism_rows(mechanism: MechanismRecord) -> list[tuple[str, str]]:
     """Say how groups were found, or quantiles selected, in a row of a table."""
-    if isinstance(mechanism, parts.SelectionPart):
+    if isinstance(mechanism, SelectionPart):
         return [("selected", _about_selection(mechanism))]
     return [("groups", line) for line in groups_lines(mechanism)]
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
+from dpframe.arguments import is_unicode
 from dpframe.columns.arrow import pa
 from dpframe.errors import STOPS
 
@@ -377,6 +378,11 @@ def nearest_float(value: int | Decimal | Fraction) -> float:
 def _text(value: object) -> str | None:
     """Return a text as plain str, anything else as None."""
     return str.__str__(value) if issubclass(type(value), str) else None
+
+
+def is_plain(text: str) -> bool:
+    """Whether UTF-8 can hold a text, and no NUL cuts it off: pandas may mix up others."""
+    return "\0" not in text and (text.isascii() or is_unicode(text))
 
 
 def is_absent(value: object) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 
 class Denoised(NamedTuple):

@@ -17,7 +17,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from dpframe.denoising.base import Denoised, check_law, check_sigma, check_values, noise_unit
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float
-from dpframe.privacy.laws import GAUSSIAN, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN
 
 _SPACING = 0.35  # of the grid: finer grids, near the smallest truth or everywhere, gain nothing
 _COARSE = 0.5  # on coarser grids points cannot follow the values, and risks seem smaller than truly

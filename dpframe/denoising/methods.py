@@ -15,7 +15,7 @@ from dpframe.denoising.thresholding import soft_threshold
 from dpframe.denoising.trend import trend_filter
 from dpframe.denoising.wavelets import tree_wavelets
 from dpframe.errors import QueryError
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 DenoiserName: TypeAlias = Literal[
     "auto",

@@ -17,7 +17,8 @@ from dpframe.denoising import base
 from dpframe.denoising.base import Denoised, check_law, check_sigma, check_values, passing
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float
-from dpframe.privacy.laws import GAUSSIAN, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a warning could depend on what was released

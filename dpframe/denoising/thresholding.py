@@ -16,7 +16,8 @@ from dpframe.denoising.base import (
 from dpframe.denoising.shrinkage import stein_risk
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float
-from dpframe.privacy.laws import GAUSSIAN, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN
 
 Threshold: TypeAlias = Literal["sure", "universal"] | float
 """How a threshold is chosen, or the threshold itself."""

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_unicode
 from dpframe.columns import filters, lookup, times, values
 from dpframe.columns.suppress_warnings import silent
+from dpframe.columns.values import is_plain
 from dpframe.engines.threads import thread_count
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
@@ -106,14 +106,10 @@ def _texts(column: pd.Series, axis: LabelAxis) -> Read:
     for start in range(0, len(found), _BLOCK):
         block = found[start : start + _BLOCK].tolist()
         short = [text is not None and len(text) <= longest for text in block]
-        if not _is_plain("".join([text for text, fits in zip(block, short, strict=True) if fits])):
-            short = [fits and _is_plain(text) for text, fits in zip(block, short, strict=True)]
+        if not is_plain("".join([text for text, fits in zip(block, short, strict=True) if fits])):
+            short = [fits and is_plain(text) for text, fits in zip(block, short, strict=True)]
         valid[start : start + _BLOCK] = short
     return found, valid
-
-
-def _is_plain(text: str) -> bool:
-    return "\0" not in text and (text.isascii() or is_unicode(text))
 
 
 def _integers(column: pd.Series, axis: LabelAxis) -> Read:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import is_unicode
 from dpframe.columns import lookup, values
 from dpframe.columns.identity import key_of, own_keys
+from dpframe.columns.values import is_plain
 from dpframe.engines.capping import index_dtype, kept_rows, order_rows, unit_sizes
 from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
@@ -405,16 +405,11 @@ def _key_objects(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     plain = np.fromiter(map(is_, map(type, keys), repeat(str)), bool, len(keys))
     texts = items[plain].tolist()
     if not _all_plain(texts):
-        plain[plain] = list(map(_is_plain, texts))
+        plain[plain] = list(map(is_plain, texts))
     return items, plain
 
 
 def _all_plain(items: list[Any]) -> bool:
     """Whether some objects are plain texts; quicker than one by one."""
     # types are compared by identity: some raise when they are asked, or hashed
-    return all(map(is_, map(type, items), repeat(str))) and _is_plain("".join(items))
-
-
-def _is_plain(text: str) -> bool:
-    """Whether UTF-8 can hold a text, and no NUL cuts it off: pandas may mix up others."""
-    return "\0" not in text and (text.isascii() or is_unicode(text))
+    return all(map(is_, map(type, items), repeat(str))) and is_plain("".join(items))

@@ -25,7 +25,7 @@ from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release
-from dpframe.certificates.parts import SetPart, ThresholdPart
+from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.verify import ATTRIBUTE, refuse_test, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.privacy import seam

@@ -34,7 +34,8 @@ from dpframe.jobs.released_files import (
 )
 from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
-from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.transactions import MOST_AGAIN, ChargedRun
 from dpframe.operations.tables import PER_ROWS
 
 _LOGGER = logging.getLogger("dpframe")

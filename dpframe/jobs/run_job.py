@@ -23,8 +23,9 @@ from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
-from dpframe.ledger.ledger import MOST_AGAIN, ChargedRun, Ledger, copy_in_memory
+from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.parts import is_text
+from dpframe.ledger.transactions import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release

@@ -7,180 +7,34 @@ were chosen, is said in `dpframe.privacy.pots`.
 
 import gc
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from dpframe import errors
 from dpframe.arguments import check_release_name, is_unicode
 from dpframe.calls import with_keywords
-from dpframe.errors import (
-    BudgetExceededError,
-    DeclarationError,
-    LedgerError,
-    ReleaseError,
-    a_type,
-    quote,
-)
+from dpframe.errors import DeclarationError, LedgerError, a_type, quote
+from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
+from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
-from dpframe.ledger.status import BudgetStatus, refusal
+from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.store import Store, store_at
+from dpframe.ledger.transactions import ChargedRun
 from dpframe.privacy import seam
-from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss, float_below, round_up
-
-
-def refuse_repeated(name: str | None, seen: Chain) -> None:
-    """Refuse a name that an earlier release has."""
-    first = None if name is None else seen.log.with_name(name)
-    if first is not None:
-        wrong = f"name={name!r} was released already, at {first.released_at}, as {first.release_id}"
-        way = "nothing was charged. If this is another release, give it another name."
-        raise errors.AlreadyReleasedError(f"{wrong}: {way}", parameter="name", value=name)
-
-
-def refuse_moved(seen: Chain, where: str) -> None:
-    """Refuse to append where a ledger was before it was moved."""
-    if seen.moved_to is not None:
-        why = f"{where} was moved to {seen.moved_to}: nothing was charged."
-        raise LedgerError(f"{why} Open that one.", parameter="path")
-
-
-MOST_AGAIN = 3
-"""How often a run that was charged may begin again: each time, a crash may tell of the data."""
-
-
-class ChargedRun(NamedTuple):
-    """What became of a release that was charged."""
-
-    entry: Entry  # its charge
-    again: int  # how often it was begun again
-    had_noise: bool  # whether its noise was drawn, or may have been
-
-    @property
-    def may_begin_again(self) -> bool:
-        """Whether it is charged nothing if it begins again."""
-        return not self.had_noise and self.again < MOST_AGAIN
-
+from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 
 _OF_FIRST_RUN = ("release_id", "released_at", "user", "note")
 """What the entry of a run has from its first beginning."""
-
-
-def refuse_again(entry: Entry, seen: Chain) -> None:
-    """Refuse to begin a run again that is another one, or whose noise may have been drawn."""
-    name = quote(entry.name)
-    if seen.log.with_id(entry.release_id) != entry:
-        why = f"name={name} was charged for a release that was planned otherwise:"
-    elif seen.log.times_marked("noise", entry.release_id):
-        why = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}:"
-    elif seen.log.times_marked("again", entry.release_id) >= MOST_AGAIN:
-        why = f"name={name} ended before its noise {MOST_AGAIN + 1} times, and begins no more:"
-    else:
-        return
-    way = "nothing was charged. If this is another release, give it another name."
-    raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
-
-
-def refuse_second_noise(entry: Entry, seen: Chain) -> None:
-    """Refuse to draw noise where another run of the same charge did, or may have."""
-    if seen.log.times_marked("noise", entry.release_id):
-        why = f"another run of name={quote(entry.name)} drew the noise of this charge meanwhile"
-        raise ReleaseError(why)
-
-
-def refuse_recorded(release_id: str, seen: Chain) -> None:
-    """Refuse the identifier of an earlier release: certificates are looked up by it."""
-    first = seen.log.with_id(release_id)
-    if first is not None:
-        wrong = f"release_id={release_id!r} was charged already, at {first.released_at}:"
-        rule = "nothing was charged. Give each release an identifier of its own,"
-        way = f"{rule} uuid.uuid4().hex for instance."
-        raise errors.AlreadyReleasedError(
-            f"{wrong} {way}", parameter="release_id", value=release_id
-        )
-
-
-def refuse_outdated(entry: Entry, share: PrivacyLoss) -> None:
-    """Refuse a share that others made smaller after it was planned."""
-    if entry.loss.epsilon > share.epsilon or entry.loss.mu_squared > share.mu_squared:
-        amount = float(entry.spend.amount)
-        why = f"what share={amount:.6g} stands for became less while this release was planned,"
-        way = "for another one was charged: nothing was charged. Ask again."
-        raise BudgetExceededError(f"{why} {way}", parameter="share", value=entry.spend.amount)
-
-
-def refuse_part(part: Part | None, seen: Chain) -> None:
-    """Refuse a part where all of the data have one budget."""
-    if part is not None and seen.part is None:
-        rule = "needs a ledger by part"
-        way = 'Make one: dpf.Ledger.create(path, budget=..., part="week").'
-        raise DeclarationError.about("part", rule, part, way)
-    if part is not None and part != check_part(part):
-        rule = "of an entry must be the one form of a part"
-        raise DeclarationError.about("part", rule, part, f"That is {check_part(part)!r}.")
-
-
-def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
-    """Describe losses to the accountants of dp_accounting.
-
-    A Gaussian loss of mu becomes `GaussianDpEvent(1 / mu)`, its noise multiplier rounded down. A
-    pure epsilon becomes `DiscreteLaplaceDpEvent(epsilon, 1)`, rounded up: its loss is epsilon or
-    -epsilon, as that of randomized response, which dominates every epsilon-DP mechanism (Kairouz,
-    Oh and Viswanath 2015). `LaplaceDpEvent` would be that of continuous noise, which loses less.
-    An extra delta becomes `EpsilonDeltaDpEvent(0, delta)` where the installed dp_accounting
-    knows it, and else `UnsupportedDpEvent()`, at which its accountants refuse rather than forget
-    the delta. Equal losses are grouped.
-
-    Returns
-    -------
-    dp_accounting.DpEvent
-        The composed event; `NoOpDpEvent()` where nothing was spent.
-
-    Raises
-    ------
-    DPFrameError
-        If dp_accounting is not installed.
-    """
-    try:
-        from dp_accounting import dp_event as module  # optional, and slow to import
-    except ImportError as error:
-        raise errors.DPFrameError(
-            "events need dp_accounting, which is not installed: "
-            f"{errors.pip_install('accounting')}."
-        ) from error
-    events = [
-        module.SelfComposedDpEvent(event, count) if count > 1 else event
-        for loss, count in Counter(losses).items()
-        for event in _of_one(loss, module)
-    ]
-    return module.ComposedDpEvent(events) if events else module.NoOpDpEvent()
-
-
-def _of_one(loss: PrivacyLoss, module: Any) -> Iterator[Any]:
-    """Describe one loss; floats are taken as the binary numbers that they are to others."""
-    if loss.mu_squared:
-        yield module.GaussianDpEvent(float_below(1 / Fraction(loss.mu)))
-    if loss.epsilon:
-        yield module.DiscreteLaplaceDpEvent(_float_above(loss.epsilon), 1)
-    if loss.delta:
-        plain = getattr(module, "EpsilonDeltaDpEvent", None)
-        above = _float_above(loss.delta)
-        yield plain(0.0, above) if plain else module.UnsupportedDpEvent()
-
-
-def _float_above(value: Fraction) -> float:
-    return round_up(float(value), lambda number: Fraction(number) >= value)
 
 
 class Ledger:
@@ -369,7 +223,7 @@ class Ledger:
             If it is no name.
         """
         if self._earlier is None or self._earlier.name != check_release_name(name):
-            refuse_repeated(check_release_name(name), self._look())
+            transactions.refuse_repeated(check_release_name(name), self._look())
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.
@@ -397,11 +251,11 @@ class Ledger:
             way = "Releases charge the ledger of their frame by themselves."
             raise DeclarationError(f"{why} {way}", parameter="entry")
         if self._as_planned is not None:
-            self._append(lambda seen: _decide_again(seen, entry))
+            self._append(lambda seen: transactions.begin_again(seen, entry))
             self._as_planned, _ = self._as_planned.with_entry(entry)
             return
         try:
-            self._append(lambda seen: self._decide(seen, entry))
+            self._append(lambda seen: transactions.charge(seen, entry))
         except errors.LedgerDiskError as error:
             if not self._may_hold(entry):
                 raise
@@ -433,7 +287,7 @@ class Ledger:
         if entry.plan is None:
             return
         try:
-            self._append(lambda seen: _decide_noise(seen, entry))
+            self._append(lambda seen: transactions.note_noise(seen, entry))
         except LedgerError as error:
             raise noise_not_noted(self._where()) from error
 
@@ -458,7 +312,7 @@ class Ledger:
             rule = "must be a dpframe.ledger.protected.Protected"
             raise DeclarationError.about("protected", rule, protected)
         if self.protected is None:
-            self._append(lambda seen: _settle_protected(seen, protected))
+            self._append(lambda seen: transactions.protect(seen, protected))
         if self.protected != protected:
             raise DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
@@ -506,12 +360,14 @@ class Ledger:
         here, there = source._store, store_at(path)
         if source._look().moved_to is None:
             there.check_new()
-        source._append(lambda seen: _leave(seen, there.place, source._where()), closed=True)
+        source._append(
+            lambda seen: transactions.leave(seen, there.place, source._where()), closed=True
+        )
         rows = here.all_rows()[: source._seen.rows_that_left]
         # while nobody else appends: two that copy at once make one copy
-        source._append(lambda seen: _hand_over(seen, there, rows), closed=True)
+        source._append(lambda seen: transactions.hand_over(seen, there, rows), closed=True)
         moved = Ledger(path)
-        moved._append(lambda seen: _arrive(seen, here.place, rows[-1]), closed=True)
+        moved._append(lambda seen: transactions.arrive(seen, here.place, rows[-1]), closed=True)
         return moved
 
     def _append(
@@ -529,7 +385,7 @@ class Ledger:
 
         def decide_here(seen: Chain) -> tuple[Chain, Row | None]:
             if not closed:
-                refuse_moved(seen, self._where())
+                transactions.refuse_moved(seen, self._where())
             return decide(seen)
 
         def append(again: bool) -> None:
@@ -548,19 +404,6 @@ class Ledger:
             self._left = self._store.left
 
         self._lock.hold(append)
-
-    def _decide(self, seen: Chain, entry: Entry) -> tuple[Chain, Row]:
-        """Append an entry to what was seen, or refuse it."""
-        check_loss(entry.loss)
-        refuse_part(entry.part, seen)
-        refuse_repeated(entry.name, seen)
-        refuse_recorded(entry.release_id, seen)
-        left = BudgetStatus.of(seen, entry.part)
-        if entry.spend.kind == "share":
-            refuse_outdated(entry, left.share(entry.spend.amount))
-        if not left.pots.fits(entry.loss):
-            raise refusal(left, entry)
-        return seen.with_entry(entry)
 
     def _look(self) -> Chain:
         """Read what is new in the file."""
@@ -631,7 +474,7 @@ class Ledger:
             If there can be no such part.
         """
         if self.part is None:
-            refuse_part(check_part(part), self._seen)
+            transactions.refuse_part(check_part(part), self._seen)
         view = object.__new__(Ledger)
         vars(view).update(vars(self))
         view._whole, view._of_part = self._whole or self, check_part(part)
@@ -776,59 +619,6 @@ def emptied_in_memory(ledger: Ledger) -> Ledger:
     if protected is not None:
         made._seen, _ = made._seen.with_protected(protected)
     return made
-
-
-def _settle_protected(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
-    """Say whom a ledger protects, unless another process was quicker."""
-    return (seen, None) if seen.protected is not None else seen.with_protected(protected)
-
-
-def _leave(seen: Chain, place: str, where: str) -> tuple[Chain, Row | None]:
-    """Close a ledger that goes to a place; one that was closed may go on to the same."""
-    if seen.moved_to is None:
-        return seen.with_mark("leaving", place)
-    if seen.moved_to != place:
-        refuse_moved(seen, where)
-    return seen, None
-
-
-def _hand_over(seen: Chain, there: Store, rows: list[Row]) -> tuple[Chain, Row | None]:
-    """Copy what a ledger was when it was closed, once: what has left is never copied again."""
-    assert seen.moved is not None  # noqa: S101  # it is closed
-    if seen.moved.what == "left":
-        return seen, None
-    try:
-        there.create(rows)
-    except LedgerError:
-        if not _is_copied(there, rows):
-            raise
-    return seen.with_mark("left", there.place)
-
-
-def _is_copied(there: Store, rows: list[Row]) -> bool:
-    """Whether a copy that was cut short had made the new place."""
-    try:
-        return there.all_rows() == rows
-    except LedgerError:
-        return False
-
-
-def _arrive(seen: Chain, place: str, last: Row) -> tuple[Chain, Row | None]:
-    """Open a ledger at its new place, unless that was done before."""
-    if seen.log.hashes[last.number : last.number + 1] != (last.hash,):
-        raise LedgerError(f"it is another ledger than that of {place}: nothing was moved there.")
-    here = seen.log.rows - 1 > last.number
-    return (seen, None) if here else seen.with_mark("arrived", place)
-
-
-def _decide_again(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
-    refuse_again(entry, seen)
-    return seen.with_mark("again", entry.release_id)
-
-
-def _decide_noise(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
-    refuse_second_noise(entry, seen)
-    return seen.with_mark("noise", entry.release_id)
 
 
 def _check_budget(budget: object) -> None:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies import Mechanism, Planner

@@ -9,7 +9,7 @@ from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationErr
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import allowance_of, allowance_of_look, candidates
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact
-from dpframe.privacy.laws import Allowance, Law
+from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.threshold import (
     MOST_LABELS,

@@ -31,7 +31,8 @@ from dpframe.privacy.calibration import (
     pure_of_mu,
     pure_of_rho,
 )
-from dpframe.privacy.laws import LAPLACE, Allowance
+from dpframe.privacy.law import Allowance
+from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism

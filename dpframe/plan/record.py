@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypedDict, cast
 
 import pandas as pd
 
-from dpframe.certificates import column_parts, parts
+from dpframe.certificates import column_parts, mechanism_parts, parts
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.column_parts import packed_loadings
 from dpframe.certificates.digest import NOTHING
@@ -28,7 +28,7 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import name_of
 from dpframe.privacy import seam
-from dpframe.privacy.amounts import PrivacyLoss, below, round_up
+from dpframe.privacy.amounts import PrivacyLoss, below, float_above
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
@@ -98,8 +98,7 @@ def cost(plan: AnyPlan, declaration: Declaration) -> Cost:
     if not extra or noise["delta"] is None or together:
         return noise
     total = Fraction(noise["delta"]) + extra
-    delta = round_up(float(total), lambda number: Fraction(number) >= total)
-    return {**noise, "delta": min(delta, math.nextafter(1, 0))}
+    return {**noise, "delta": min(float_above(total), math.nextafter(1, 0))}
 
 
 def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
@@ -215,7 +214,7 @@ def _options(work: Workload) -> parts.OptionsPart:
     return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
-def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
+def mechanism_of(plan: Plan, planned: TablePlan) -> mechanism_parts.NoiseRecord:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
     measured = planned.measurement
     named = plan.mechanism, plan.how.title, plan.how.law.name
@@ -224,7 +223,7 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
     read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
     together = [group for group in measured.shared if not read.isdisjoint(group)]
     if len(measured.design.common) == len(measured.scales):
-        return parts.SignsPart(
+        return mechanism_parts.SignsPart(
             "signs",
             *named,
             scales={str(block): measured.scales[block] for block in sorted(read)},
@@ -232,7 +231,7 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
             members=tuple(map(len, measured.shared)),
         )
     blocks = sorted(read.union(*together))
-    return parts.BlockNoisePart(
+    return mechanism_parts.BlockNoisePart(
         "noise",
         *named,
         scales={str(block): measured.scales[block] for block in blocks},
@@ -244,7 +243,7 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> parts.NoiseRecord:
 
 def _layers(
     named: tuple[str, str, str], planned: TablePlan, layers: Layers
-) -> parts.MarginsPart | parts.TreePart:
+) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
     """Say how the cells of a table were measured together."""
     measured = planned.measurement
     blocks = {
@@ -253,8 +252,8 @@ def _layers(
     }
     one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
-    made: Mapping[str, Callable[..., parts.MarginsPart | parts.TreePart]]
-    made = {"margins": parts.MarginsPart, "tree": parts.TreePart}
+    made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
+    made = {"margins": mechanism_parts.MarginsPart, "tree": mechanism_parts.TreePart}
     return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
 
 
@@ -273,19 +272,19 @@ def _grouping(
     axis: Axis, query: Query, declaration: Declaration, *, called: bool
 ) -> parts.GroupingPart:
     """Describe a level: where its keys were given, and which is that of all other rows."""
-    source = "call" if called else source_of(axis.column, query, declaration)
+    source = "call" if called else _source_of(axis.column, query, declaration)
     rest = str(axis.keys[-1]) if isinstance(axis, KeyAxis) and axis.rest else None
     return parts.GroupingPart(str(axis.column), len(axis), source, rest)
 
 
-def source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
+def _source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
     """Say where the keys of a grouping column were given."""
-    made = label in query.binned or any(axis.column == label for axis in query.bin_axes)
-    given = label in query.keys if isinstance(query.keys, Mapping) else query.keys is not None
-    if given and not made:
-        own = query.keys[label] if isinstance(query.keys, Mapping) else query.keys
-        return "found" if _were_found(own) else "call"
-    return "call" if made else declaration.column(label).source
+    if label in query.binned or any(axis.column == label for axis in query.bin_axes):
+        return "call"
+    given = query.keys.get(label) if isinstance(query.keys, Mapping) else query.keys
+    if given is None:
+        return declaration.column(label).source
+    return "found" if _were_found(given) else "call"
 
 
 def _were_found(keys: object) -> bool:
@@ -296,7 +295,7 @@ def _were_found(keys: object) -> bool:
         release = verify(keys).releases[0]
     except CertificateError:
         return False
-    return isinstance(release.mechanism, parts.ThresholdPart | parts.SetPart)
+    return isinstance(release.mechanism, mechanism_parts.ThresholdPart | mechanism_parts.SetPart)
 
 
 def _text(where: Condition | None) -> str | None:
@@ -389,10 +388,10 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
     )
 
 
-def _threshold(plan: DiscoveryPlan) -> parts.ThresholdPart:
+def _threshold(plan: DiscoveryPlan) -> mechanism_parts.ThresholdPart:
     """Describe noise and threshold of numbers of units."""
     threshold, axes = plan.threshold, plan.wanted.axes
-    return parts.ThresholdPart(
+    return mechanism_parts.ThresholdPart(
         "threshold",
         plan.mechanism,
         plan.how.title,
@@ -405,10 +404,10 @@ def _threshold(plan: DiscoveryPlan) -> parts.ThresholdPart:
     )
 
 
-def _set(plan: DiscoveryPlan) -> parts.SetPart:
+def _set(plan: DiscoveryPlan) -> mechanism_parts.SetPart:
     """Describe the rounds in which a set was found."""
     axes = plan.wanted.axes
-    return parts.SetPart(
+    return mechanism_parts.SetPart(
         "set",
         plan.mechanism,
         plan.how.title,
@@ -467,11 +466,11 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
     )
 
 
-def _selection(plan: SelectionPlan) -> parts.SelectionPart:
+def _selection(plan: SelectionPlan) -> mechanism_parts.SelectionPart:
     """Say how quantiles are selected."""
     chosen = plan.selection
     rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
-    return parts.SelectionPart(
+    return mechanism_parts.SelectionPart(
         kind="selection",
         name=SELECT,
         title="permute-and-flip selection",

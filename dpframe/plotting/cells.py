@@ -17,7 +17,7 @@ from dpframe.calls import did_you_mean
 from dpframe.certificates.certificate import Certificate, check_before
 from dpframe.certificates.column_parts import AssociationPart, ValuePart
 from dpframe.certificates.companion_columns import PERCENT, followers
-from dpframe.certificates.parts import ThresholdPart, TreePart
+from dpframe.certificates.mechanism_parts import ThresholdPart, TreePart
 from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plotting.positions import NUMBERS, Scale, duration_scale, seconds_along, text

@@ -108,6 +108,17 @@ def float_below(value: Fraction) -> float:
     return number
 
 
+def float_above(value: Fraction) -> float:
+    """Smallest float that is no less than a fraction, as the binary number that it is.
+
+    Examples
+    --------
+    >>> float_above(Fraction(1, 3)) > Fraction(1, 3) > 1 / 3
+    True
+    """
+    return round_up(float(value), lambda number: Fraction(number) >= value)
+
+
 def is_above(one: Fraction, other: Fraction) -> bool:
     """Compare as fractions do, without looking whether they are some: much faster."""
     return one.numerator * other.denominator > other.numerator * one.denominator
@@ -313,7 +324,7 @@ class Spend:
         rho = loss.rho
         if self.kind != "rho" or Fraction(rho) <= self.amount:
             return rho
-        return round_up(float(self.amount), lambda number: Fraction(number) >= self.amount)
+        return float_above(self.amount)
 
     @classmethod
     def among(cls, options: AmountOptions) -> "Spend":

@@ -49,7 +49,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.amounts import round_up
+from dpframe.privacy.amounts import float_above
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.noise import integer_noise, random_words
 from dpframe.privacy.noise_tables import LAPLACE_CURVE
@@ -177,7 +177,7 @@ def selection_of(
     """
     steps = tuple(steps_of(quantiles))
     e = epsilon / _weight(steps, reach, neighboring)
-    scales = tuple(_above(2 * step.most_moved / e) for step in steps)
+    scales = tuple(float_above(2 * step.most_moved / e) for step in steps)
     if max(scales) > _MOST_SCALE:
         why = "is so small that a quantile would be selected at random, with noise beyond 2**50"
         text = f"epsilon {why}. Give a larger epsilon, or tighter caps."
@@ -195,10 +195,6 @@ def _weight(steps: Sequence[Pick], reach: Reach, neighboring: Neighboring) -> Fr
     ]
     scales = [Fraction(top.most_moved), *(Fraction(1) for _ in later)]
     return movement(footprints, scales, 1, reach, neighboring)
-
-
-def _above(exact: Fraction) -> float:
-    return round_up(float(exact), lambda number: Fraction(number) >= exact)
 
 
 def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.ndarray:

@@ -38,7 +38,7 @@ import numpy as np
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss, float_below, least_integer, round_up
 from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.laws import Allowance, Law
+from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
 
 _PARTS = 50  # of a delta that noise and threshold share

@@ -11,13 +11,13 @@ from dpframe.arguments import is_label, is_one_of, is_unicode
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
+from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.aggregate import Aggregate, View, check_part, check_weights
 from dpframe.queries.binned import check_bins
 from dpframe.queries.counts import Count, Rate
 from dpframe.queries.query import Columns, Keys, Query
 from dpframe.queries.reading import (
-    as_float,
     check_whole,
     condition_of,
     labels_of,

@@ -1,6 +1,5 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypedDict
 
@@ -150,14 +149,6 @@ def refuse_unknown(name: str, labels: Iterable[Hashable], columns: tuple[Hashabl
     if unknown:
         why = f"{name} names {quote(unknown)}, which is not among columns={quote(list(columns))}."
         raise QueryError(why, parameter=name, label=unknown[0])
-
-
-def as_float(given: object) -> float:
-    """Read a number; what is none, or too large, is not a number."""
-    try:
-        return float(as_number(given))
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def check_whole(name: str, given: object, most: int, way_out: str = "") -> int:

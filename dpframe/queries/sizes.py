@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.amounts import as_number
+from dpframe.privacy.amounts import as_float, as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import OutputSpec, Query
-from dpframe.queries.reading import as_float, check_whole
+from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 
 _MOST_EXPONENT = 100

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, TypedDict, Unpack, cast, get_args
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
-from dpframe.privacy.amounts import WRITTEN
+from dpframe.privacy.amounts import WRITTEN, as_float
 from dpframe.queries import reading
 from dpframe.queries.query import (
     NO_OPTIONS,
@@ -180,7 +180,7 @@ def read_options(
 
 
 def _n_weight(value: object) -> float:
-    number = reading.as_float(value)
+    number = as_float(value)
     if 0 <= number <= _MOST_WEIGHT:
         return number
     rule = f"must be a number >= 0, and at most {_MOST_WEIGHT:g}"

@@ -13,7 +13,8 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
 from dpframe.certificates.verify import certificate_of
 from dpframe.errors import QueryError
-from dpframe.reporting.tables import MOST_ROWS, CellView, cells_of, level_and_keys, number_text
+from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
+from dpframe.reporting.tables import level_and_keys
 
 _MOST_PAIRS = MOST_ROWS // 2
 

@@ -19,7 +19,7 @@ from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
-from dpframe.certificates.parts import SelectionPart, SetPart
+from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
 from dpframe.certificates.words import has_noise
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words

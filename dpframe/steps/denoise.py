@@ -25,7 +25,8 @@ from dpframe.certificates.verify import attach, verify
 from dpframe.denoising.base import Denoised
 from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
-from dpframe.privacy.laws import LAPLACE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAPLACE
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 

@@ -18,7 +18,7 @@ from dpframe.certificates.steps import ADDED_OR_RENAMED, QuantilesStep
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.queries.quantiles import (
     LEVEL,
     QUARTILES,

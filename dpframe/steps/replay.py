@@ -9,7 +9,7 @@ from dpframe.accuracy.ranges import with_quantiles
 from dpframe.calls import with_keywords
 from dpframe.certificates import steps
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.parts import MarginsPart, SignsPart
+from dpframe.certificates.mechanism_parts import MarginsPart, SignsPart
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, QueryError
 from dpframe.steps import head, join, rename, round, select, sort, suppress, unstack

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, STAIRCASE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.strategies import (
     box,
     characters,

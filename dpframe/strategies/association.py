@@ -23,8 +23,11 @@ import numpy as np
 from dpframe.strategies.base import Estimate, JointMoments
 
 Association: TypeAlias = Literal["covariance", "correlation", "slope"]
+Tested: TypeAlias = Literal["correlation", "slope"]
+"""Those that are quotients, whose intervals are found by a test."""
 
 _Loadings = dict[int, np.ndarray]
+Powers: TypeAlias = tuple[int, int]
 NoisyMoment: TypeAlias = tuple[np.ndarray, _Loadings]
 """A noisy sum of products of powers, and what the noise of the blocks does to it."""
 
@@ -138,13 +141,23 @@ def read(kind: Association, at: Centered) -> tuple[np.ndarray, _Loadings]:
     }
 
 
-def parts_of_slope(joint: JointMoments) -> tuple[np.ndarray, np.ndarray, _Loadings, _Loadings]:
-    """Return `N C` and `N V_x`, whose quotient is the slope, and what noise does to them.
+def parts_of_quotient(
+    kind: Tested, joint: JointMoments
+) -> tuple[np.ndarray, np.ndarray, _Loadings, _Loadings]:
+    """Return `N C` and `N D`, whose quotient is the correlation or the slope, and what noise does.
 
-    Nothing is cut off. Means count as exact, which is right to first order if b is the slope.
+    D is `sqrt(V_x V_y)`, which noise moves by `(k V_x + V_y / k) / 2` with `k^2 = V_y / V_x`, or
+    `V_x`. It is 0 where a variance is not positive. Means count as exact, which is right to first
+    order if the quotient is the true one.
     """
     *_, means = _middle(joint)
-    (top, of_top), (bottom, of_bottom) = (moment(joint, one, means) for one in ((1, 1), (2, 0)))
+    (top, of_top), (x, of_x) = (moment(joint, one, means) for one in ((1, 1), (2, 0)))
+    if kind == "slope":
+        return top, np.maximum(x, 0), of_top, of_x
+    y, of_y = moment(joint, (0, 2), means)
+    bottom = np.sqrt(np.maximum(x, 0) * np.maximum(y, 0))
+    divisor = 2 * np.where(bottom > 0, bottom, 1.0)
+    of_bottom = {block: (part * y + of_y[block] * x) / divisor for block, part in of_x.items()}
     return top, bottom, of_top, of_bottom
 
 

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Scale
 from dpframe.privacy.shared_movement import Kernel

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpframe.privacy.box import spread
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import Layout, depend_on_rows, lift_totals, separate, weights
 from dpframe.strategies.linear import LinearDesign, move_alone

@@ -32,7 +32,7 @@ import numpy as np
 
 from dpframe.forks import cached_property
 from dpframe.privacy.box import spread
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.base import Estimate, Need, Prediction, Workload
 from dpframe.strategies.box import boxes_of

@@ -28,7 +28,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload

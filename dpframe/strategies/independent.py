@@ -6,7 +6,7 @@ to the squared width of its output, and `h_k` how far a neighbor moves it, the b
 Totals of rows that exclude each other cost as much as one of them.
 """
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import separate, share_in_sets, weights
 from dpframe.strategies.linear import LinearDesign, move_alone

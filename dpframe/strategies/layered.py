@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Scale
 from dpframe.privacy.shared_movement import shared_movement
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload

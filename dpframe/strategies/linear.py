@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Exclusive, Footprint, Norm, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach

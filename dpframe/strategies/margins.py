@@ -40,7 +40,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.shared_movement import Kernel
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Layers, Workload

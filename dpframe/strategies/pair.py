@@ -33,7 +33,7 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.association import Association
 from dpframe.strategies.base import EVERYONE, WHOLE, Output, Source, Workload, parts_of_pair
 from dpframe.strategies.linear import (

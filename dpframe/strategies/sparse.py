@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Scale
 from dpframe.privacy.staircase import MOST_MOVED
 from dpframe.privacy.unit_reach import Reach

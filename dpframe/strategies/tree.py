@@ -27,7 +27,7 @@ from typing import Protocol
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.shared_movement import Kernel
 from dpframe.strategies import independent
 from dpframe.strategies.base import Layers, Workload

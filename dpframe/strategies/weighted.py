@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.base import Design, Estimate, Layers, Need, Prediction
 

@@ -16,7 +16,7 @@ from dpframe.operations.release import SelectedQuantiles
 from dpframe.operations.tables import PlannedTables
 from dpframe.plan.measurement import Measurement
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.selection import Pick, deal_rows
 from dpframe.privacy.threshold import LabelThreshold
 

@@ -7,8 +7,8 @@ from scipy import stats
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import covariance, slope_interval, std_error
-from dpframe.certificates.parts import BlockNoisePart
+from dpframe.accuracy.intervals import covariance, fieller_interval, std_error
+from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import law_named
 from dpframe.privacy.noise_sum import NoiseSum
@@ -210,42 +210,69 @@ def test_means_of_no_rows_are_no_bounds_and_may_be_anything(mechanism):
 
 
 X, XX, ONES = np.array([-1, 0, 1]), np.array([1, -1, 1]), np.ones(3)
-READ = {"rows": (ONES, ONES), "x": (X, ONES), "y": (ONES, X), "xx": (XX, ONES), "xy": (X, X)}
+READ = {
+    "rows": (ONES, ONES),
+    "x": (X, ONES),
+    "y": (ONES, X),
+    "xx": (XX, ONES),
+    "xy": (X, X),
+    "yy": (ONES, XX),
+}
 OF = np.array([np.outer(*factors).ravel() for factors in READ.values()])
 """How moments are read off nine parts."""
 NOISE = 1.0 + np.arange(9) % 4
 
 
-def slope_ends(rows, xx, xy, level):
-    """Ends of the interval of a slope of nine parts whose noises are of different sizes."""
+def ends_of(kind, sums, level):
+    """Ends of the interval of a statistic of nine parts whose noises are of different sizes."""
     how, scales = MECHANISMS["gaussian"], {str(at): 1e6 for at in range(9)}
     named = "gaussian", how.title, how.law.name
     part = BlockNoisePart("noise", *named, scales, (), joined=False, common_blocks=())
-    sums = np.linalg.lstsq(OF, [rows, 20.0, -30.0, xx, xy])[0]
-    parts = {at: sums[[at]] for at in range(9)}
+    found = np.linalg.lstsq(OF, sums)[0]
+    parts = {at: found[[at]] for at in range(9)}
     joint = JointMoments(parts, dict(enumerate(NOISE)), half_widths=(1.0, 1.0))
-    return np.ravel(slope_interval(joint, part, (), level)).tolist()
+    return np.ravel(fieller_interval(kind, joint, part, (), level)).tolist()
 
 
 @pytest.mark.parametrize(("rows", "xx", "xy"), [(200, 80, 40), (100, 50, -70), (300, 90, 0)])
+@pytest.mark.parametrize("kind", ["slope", "correlation"])
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_ends_of_slopes_are_the_roots_of_a_quadratic(rows, xx, xy, level):
-    x, y = 20 / rows, -30 / rows
-    top, bottom = xy - rows * x * y, xx - rows * x**2
-    of_top = np.array([x * y, -y, -x, 0, 1]) @ OF * NOISE
-    of_bottom = np.array([x**2, -2 * x, 0, 1, 0]) @ OF * NOISE
+def test_ends_of_quotients_are_the_roots_of_a_quadratic(rows, xx, xy, kind, level):
+    x, y, yy = 20 / rows, -30 / rows, 130.0
+    top, bottom, other = xy - rows * x * y, xx - rows * x**2, yy - rows * y**2
+    of_top = np.array([x * y, -y, -x, 0, 1, 0]) @ OF * NOISE
+    of_bottom = np.array([x**2, -2 * x, 0, 1, 0, 0]) @ OF * NOISE
+    if kind == "correlation":
+        of_other = np.array([y**2, 0, -2 * y, 0, 0, 1]) @ OF * NOISE
+        root = np.sqrt(bottom * other)
+        of_bottom, bottom = root / 2 * (of_bottom / bottom + of_other / other), root
     z = stats.norm.ppf((1 + level) / 2)
     squares = [a @ b for a, b in ((of_bottom,) * 2, (of_top, of_bottom), (of_top,) * 2)]
     products = bottom**2, top * bottom, top**2
     a, b, c = (own - z**2 * of for own, of in zip(products, squares, strict=True))
     roots = np.sort(np.roots([a, -2 * b, c]))
     assert a > 0
-    assert slope_ends(rows, xx, xy, level) == pytest.approx(roots.tolist(), rel=1e-4)
+    expected = roots if kind == "slope" else roots.clip(-1, 1)
+    found = ends_of(kind, [rows, 20.0, -30.0, xx, xy, yy], level)
+    assert found == pytest.approx(expected.tolist(), rel=1e-4)
 
 
-@pytest.mark.parametrize("xx", [-40, 0, 4, 8])
-def test_slopes_have_no_ends_where_nothing_may_be_divided_by(xx):
-    assert slope_ends(200, xx, 30, 0.95) == [-np.inf, np.inf]
+@pytest.mark.parametrize("xx", [-40, 0, 4])
+@pytest.mark.parametrize(("kind", "end"), [("slope", np.inf), ("correlation", 1)])
+def test_quotients_have_no_ends_where_nothing_may_be_divided_by(xx, kind, end):
+    assert ends_of(kind, [200, 20.0, -30.0, xx, 30, 130.0], 0.95) == [-end, end]
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_covariance_that_is_too_large_counts_as_that_of_a_correlation_of_one(sign):
+    most = sign * np.sqrt((80 - 2) * (130 - 4.5))
+    at_most, beyond = (
+        ends_of("correlation", [200, 20.0, -30.0, 80, times * most - 3, 130.0], 0.8)
+        for times in (1, 3)
+    )
+    assert beyond == pytest.approx(at_most)
+    assert sign in beyond
+    assert np.diff(beyond) < 1
 
 
 def test_a_column_of_one_value_has_ends_that_are_numbers():

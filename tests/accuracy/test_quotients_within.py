@@ -15,7 +15,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accuracy.joint_errors import errors_of_shares
-from dpframe.certificates.parts import MarginsPart
+from dpframe.certificates.mechanism_parts import MarginsPart
 from dpframe.errors import CallError, QueryError
 
 SPENDS = {

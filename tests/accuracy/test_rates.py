@@ -11,7 +11,7 @@ from dpframe.accuracy.intervals import rate_interval
 from dpframe.accuracy.sampling import rate_variance
 from dpframe.certificates.column_parts import RatioPart
 from dpframe.certificates.json_records import pack
-from dpframe.certificates.parts import BlockNoisePart
+from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import QueryError
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies import MECHANISMS

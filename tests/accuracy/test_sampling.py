@@ -7,9 +7,12 @@ from scipy import optimize, stats
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.sampling import count_ends, widen
+from dpframe.accuracy.sampling import WithSampling, association_variance, count_ends, widen
 from dpframe.errors import QueryError
+from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.noise_sum import NoiseSum
+from dpframe.strategies.base import JointMoments
 
 HARDLY = {"epsilon": 1e7, "mechanism": "laplace"}  # hardly any noise
 
@@ -308,6 +311,40 @@ def test_correlations_and_slopes_have_the_errors_of_what_rows_do_to_them():
         x, y = one["age"] - one["age"].mean(), one["cost"] - one["cost"].mean()
         off = ((x * y - low[at] * x**2) ** 2).sum() ** 0.5
         assert (x * y - low[at] * x**2).sum() == pytest.approx(z * off, rel=5e-3)
+
+
+@pytest.mark.parametrize("kind", ["correlation", "slope"])
+def test_variances_that_noise_hides_are_taken_for_twice_those_of_normal_values(kind):
+    frame, a, b = pairs(), np.array([0.8]), np.array([0.4])
+    ends = {"age": (18, 90), "cost": (0, 40)}
+    x, y = ((frame[name] - low) / (high - low) for name, (low, high) in ends.items())
+    first, second = (stats.binom.pmf(np.arange(5)[:, None], 4, one.to_numpy()) for one in (x, y))
+    parts = dict(enumerate((first @ second.T).reshape(25, 1)))
+    x, y = 2 * (x - x.mean()), 2 * (y - y.mean())
+    spread, k = np.cov(x, y, ddof=0), y.std() / x.std()
+    form = np.array([[0, a[0] / 2], [a[0] / 2, 0]])
+    form -= b[0] * np.diag([1, 0] if kind == "slope" else [k / 2, 1 / k / 2])
+    both = np.array([x, y])
+    exact = ((both * (form @ both)).sum(axis=0) ** 2).sum()
+    # the mean square of a form of normal values, with A S for the form and their covariances
+    product = form @ spread
+    normal = len(x) * (2 * np.trace(product @ product) + np.trace(product) ** 2)
+    for noise, low, high in ((1e-9, 1 - 1e-9, 1), (1.0, 0.5, 0.99), (6.0, 0.01, 0.7)):
+        joint = JointMoments(parts, dict.fromkeys(range(25), noise), (1.0, 1.0))
+        found = association_variance(kind, joint)(a, b, slice(None))
+        share = ((found.variance - 2 * normal) / (exact - 2 * normal)).item()
+        assert low < share <= high + 1e-9
+        assert share == pytest.approx(1 / (1 + (found.error.item() / share / 2 / normal) ** 2))
+
+
+@pytest.mark.parametrize("error", [0.0, 1.0, 3.0, 1e6])
+def test_a_variance_with_an_error_counts_as_one_of_few_values(error):
+    noise = IndependentSum([(GAUSSIAN, NoiseSum({"0": 2.0}, {"0": 1e6}))])
+    freedom = max(2 * 9.0**2 / error**2, 20) if error else np.inf
+    for level in (0.8, 0.95):
+        width = WithSampling(noise, np.array(5.0), np.array(error)).half_width(level)
+        # a quantile of Student, whose expansion ends with the first term
+        assert width == pytest.approx(3 * stats.t.ppf((1 + level) / 2, freedom), rel=4e-3)
 
 
 @pytest.mark.parametrize("spend", [{"epsilon": 3.0, "mechanism": "laplace"}, {"mu": 2.0}])

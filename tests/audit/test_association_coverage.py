@@ -1,10 +1,10 @@
 """Intervals of covariances, correlations and slopes hold what they say: noise alone, or a sample.
 
-One release has many groups alike: 2,000 intervals or more a case. Those of slopes are found by a
-test, the others are first-order. A coverage of 95 % is then seen with a standard error of 0.49 %:
-below 92.5 % with chance 1.5e-7; one of 80 % with 0.9 %, below 75.6 % with chance 5e-7. Gaussian
-noise of (1, 1e-6) has three times the error of Laplace noise: in its groups of 100 and 300 rows,
-and in those of 100 with Laplace noise, a variance may often be 0 for all that is known.
+One release has many groups alike: 2,000 intervals or more a case. Those of covariances are first-
+order, the others are found by a test. A coverage of 95 % is then seen with a standard error of
+0.49 %: below 92.5 % with chance 1.5e-7; one of 80 % with 0.9 %, below 75.6 % with chance 5e-7.
+Gaussian noise of (1, 1e-6) has three times the error of Laplace noise: in its groups of 100 and 300
+rows, and in those of 100 with Laplace noise, a variance may often be 0 for all that is known.
 """
 
 import math
@@ -155,16 +155,29 @@ def of_population(population, rows, spend):
         yield frame.dp.release(SAMPLED, **spend), truth
 
 
-@pytest.mark.parametrize("rows", [300, 3_000, 10_000])
-@pytest.mark.parametrize("mechanism", SPENDS)
+OF_SAMPLES = {**SPENDS, "little noise": {"epsilon": 10.0, "mechanism": "laplace"}}
+
+
+def say_nothing(made, level):
+    """Parts of the intervals of correlations and slopes that are all that is possible."""
+    bars = made.dp.interval(level, sampling=True)
+    return [
+        ((bars[f"{name}_low"] <= -end) & (bars[f"{name}_high"] >= end)).mean()
+        for name, end in (("r", 1), ("b", np.inf))
+    ]
+
+
+@pytest.mark.parametrize("rows", [300, 1_000, 3_000, 10_000])
+@pytest.mark.parametrize("mechanism", OF_SAMPLES)
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_intervals_with_sampling_cover_the_population(name, mechanism, rows):
-    releases = [*of_population(POPULATIONS[name], rows, SPENDS[mechanism])]
-    for level, least, most in ((0.8, 0.756, 0.844), (0.95, 0.925, 0.975)):
+    releases = [*of_population(POPULATIONS[name], rows, OF_SAMPLES[mechanism])]
+    for level, least, most in ((0.8, 0.756, 0.865), (0.95, 0.925, 0.985)):
         found = np.mean([covered(*one, level, sampling=True) for one in releases], axis=0)
+        empty = np.mean([say_nothing(made, level) for made, _ in releases], axis=0)
         assert (found >= least).all()
-        # where noise is larger than the error of the sample, they are wider than is said
-        assert rows < 10_000 or (found <= most).all()
+        # 83 and 97 %, and what chance adds; one that is all that is possible always holds
+        assert (found <= np.where(empty > 0.01, 1, most)).all()
 
 
 def test_intervals_with_sampling_that_are_too_narrow_are_found():

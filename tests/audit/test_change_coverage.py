@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.privacy.laws import LAWS, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAWS
 
 pytestmark = pytest.mark.audit
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

@@ -15,7 +15,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
-from dpframe.privacy.laws import LAWS, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAWS
 
 pytestmark = pytest.mark.audit
 

@@ -19,7 +19,8 @@ import dpframe as dpf
 from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
-from dpframe.ledger.ledger import MOST_AGAIN, Ledger
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.transactions import MOST_AGAIN
 from dpframe.operations.tables import PlannedTables
 
 pytestmark = [

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.denoising.methods import Facts, choose, denoise_array
-from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAWS
 from dpframe.steps.denoise_checks import edges_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,8 @@ import numpy as np
 
 from dpframe.privacy import noise
 from dpframe.privacy.box import box_noise
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 SCALES = [0.05, 0.3, 1.0, 4.2, 1000.0, 2.0**20, 2.0**40, 2.0**50]
 MILLION = 10**6

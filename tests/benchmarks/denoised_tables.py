@@ -10,7 +10,8 @@ from real_tables import LOOKED_AT, Means, counts, other_means, packaged_means
 
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Facts, choose
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 SIGMAS = (1, 5, 25, 100)
 # scale of the noise in each of the two halves that a release of means measures, in rows

@@ -15,7 +15,7 @@ import dpframe as dpf
 from dpframe.errors import LedgerError
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 
 @pytest.fixture

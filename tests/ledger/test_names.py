@@ -14,7 +14,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DeclarationError, ReleaseError
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 
 def trips(**declared) -> pd.DataFrame:

@@ -31,7 +31,7 @@ from dpframe.ledger.chain import Row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import store_at
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.testing import record
 
 pytestmark = [

@@ -8,7 +8,8 @@ from support.charging import entry, pure
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, ReleaseError
-from dpframe.ledger.ledger import MOST_AGAIN, copy_in_memory
+from dpframe.ledger.ledger import copy_in_memory
+from dpframe.ledger.transactions import MOST_AGAIN
 from dpframe.operations.tables import PlannedTables
 
 PLAN, OTHER = "a" * 64, "b" * 64

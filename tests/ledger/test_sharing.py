@@ -21,7 +21,7 @@ from dpframe.errors import BudgetExceededError, LedgerError, ReleaseError
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.pots import settle_pots
 
 forks = [

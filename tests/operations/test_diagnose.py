@@ -12,7 +12,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.engines import base
 from dpframe.errors import CertificateError, DeclarationError, DPFrameError, QueryError
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 HEADING = "Not for publication"
 BY_ZONE = dpf.count(by="zone")

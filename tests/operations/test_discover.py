@@ -25,7 +25,8 @@ from dpframe.errors import (
     UnknownColumnError,
 )
 from dpframe.operations import discover as discovering
-from dpframe.privacy.laws import GAUSSIAN, LAWS, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAWS
 from dpframe.privacy.threshold import extra_delta, weights_of
 
 SPEND = {"epsilon": 1, "delta": 1e-6}

@@ -23,7 +23,7 @@ from dpframe.errors import (
 )
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import noise
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.strategies.linear import LinearDesign
 
 ENOUGH = {"epsilon": 1e6}  # noise of scale 1e-6 or so: what is released is what was totaled

@@ -21,7 +21,7 @@ from dpframe.errors import (
     UnknownColumnError,
 )
 from dpframe.operations.tables import PlannedTables
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 COLUMNS = ["units", "lost", "noise", "error", "error_high"]
 DAYS = pd.Timedelta("1D")

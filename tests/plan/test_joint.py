@@ -10,7 +10,8 @@ from dpframe.engines import capping
 from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release, resolve
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.laws import LAWS, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import LAWS
 from dpframe.privacy.neighbors import Caps
 
 COLUMNS = {

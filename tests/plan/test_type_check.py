@@ -15,7 +15,7 @@ from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 
 MARCH = Overrides({"month": "2024-03"})
 BY = 'by = "zone"'

@@ -12,7 +12,8 @@ from support.raising import raises
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy import laws, staircase
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE, IndependentSum
+from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.noise_sum import NoiseSum, Shares
 from dpframe.privacy.staircase import scale_for, staircase_noise, stairs_of
 

@@ -11,7 +11,7 @@ from support.neighbors import ALL_CAPS
 import dpframe as dpf
 from dpframe.engines.capping import binding
 from dpframe.privacy import noise
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps
 
 KEYS, HOURS = ["A", "B", "C"], [0, 1]

@@ -17,7 +17,8 @@ from support.hostile import DAY, HOSTILE, KINDS, NOON, OBJECTS
 import dpframe as dpf
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.threshold import UNIT_WEIGHT, weights_of
 from dpframe.queries.tasks import LabelAxis, LabelTask
 

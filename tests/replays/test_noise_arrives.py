@@ -13,7 +13,7 @@ import dpframe as dpf
 from dpframe.operations import discover
 from dpframe.operations.tables import PlannedTables
 from dpframe.privacy import selection
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.testing.recorder import Run
 
 CELLS = 20_000

@@ -18,7 +18,7 @@ from dpframe.operations import release, tables
 from dpframe.operations.tables import PlannedTables
 from dpframe.privacy import threshold
 from dpframe.privacy.amounts import PrivacyLoss, Spend
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.steps import denoise
 from dpframe.strategies import layered
 

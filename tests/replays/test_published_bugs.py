@@ -58,8 +58,8 @@ def totals_lost_with_one_value(patch):
 
 
 def selection_as_bounded_range(patch):
-    above = selection._above
-    patch.setattr(selection, "_above", lambda exact: above(exact / 2))
+    above = selection.float_above
+    patch.setattr(selection, "float_above", lambda exact: above(exact / 2))
 
 
 def codes_by_appearance(patch):

@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines import engine_for
-from dpframe.privacy.laws import Law
+from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term

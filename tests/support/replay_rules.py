@@ -170,7 +170,7 @@ class Tags:
     def instead_of_noise(self):
         """Replace the samplers."""
         with ExitStack() as stack:
-            stack.enter_context(mock.patch.object(laws, "integer_noise", self._integers))
+            stack.enter_context(mock.patch("dpframe.privacy.law.integer_noise", self._integers))
             stack.enter_context(mock.patch.object(box, "box_noise", self._box))
             stack.enter_context(mock.patch.object(selection, "geometric", self._geometric))
             stack.enter_context(mock.patch.object(staircase, "staircase_noise", self._staircase))

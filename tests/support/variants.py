@@ -12,7 +12,8 @@ import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.plan import calibrated, plan, tables
 from dpframe.privacy import noise, noise_tables, sensitivity, unit_reach
-from dpframe.privacy.laws import GAUSSIAN, LAPLACE, Law
+from dpframe.privacy.law import Law
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries import grid
 from dpframe.strategies import linear, staircase, weighted
