@@ -7,12 +7,14 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import check_not_selected
+from dpframe.accuracy.intervals import association_interval, check_not_selected
 from dpframe.accuracy.joint_errors import NoiseSource, Weighed, independent_sources, steps_before
+from dpframe.accuracy.quotients import part_of
 from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_each_before
+from dpframe.certificates.column_parts import AssociationPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
 from dpframe.certificates.verify import ATTRIBUTE, verify
@@ -21,7 +23,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
-from dpframe.privacy.noise_sum import NoiseSum
+from dpframe.privacy.noise_sum import NoiseSum, Value
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
@@ -42,7 +44,8 @@ def combine(
     `L_b(i, j)` is what the noise of the block does to a cell; for a block that all rows share,
     `v_b = (sum_ij w_ij L_b(i, j))^2`. For cells measured together, such as margins and ranges, it
     is the variance by `dpframe.strategies.structure.Structure`; for means, that of the first-order
-    error. Variances of different releases add up.
+    error. Variances of different releases add up. Intervals with correlations or slopes are put
+    together from those of the cells, as by `change` for means: they may be infinite.
 
     Parameters
     ----------
@@ -95,8 +98,13 @@ def combine(
         else:
             tables, estimate = _weigh(released, cast(Weights, weights))
         sampled = _variance_of_sample(tables) if sampling else 0.0
-        combined = _estimate_frame(independent_sources(tables), estimate, level, sampled)
-    if not np.isfinite(combined.to_numpy()).all():
+        cells = []
+        if any(_has_quotients(table) for table in tables):
+            cells = [
+                one for table in tables for one in _ends_of_cells(table, level, sampling=sampling)
+            ]
+        combined = _estimate_frame(independent_sources(tables), estimate, level, sampled, cells)
+    if not np.isfinite(combined[["estimate", "std_error"]].to_numpy()).all():
         rule = "weights are so large that the result is beyond the range of floats"
         raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
     return mark_diagnosis(combined, [table.release for table in tables], "combine")
@@ -179,8 +187,72 @@ def _variance_of_sample(tables: list[Weighed]) -> float:
     return variance
 
 
+def _has_quotients(table: Weighed) -> bool:
+    """Whether correlations or slopes, whose intervals are uneven, have weight."""
+    used = np.flatnonzero((table.weights != 0).any(axis=0))
+    return any(table.release.columns[place].kind in ("corr", "slope") for place in used)
+
+
+def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.ndarray]:
+    """Return by cell of weight, times its weight, how far it may be off: see `_uneven`.
+
+    These are the half-width of its first-order error, how far the true value may be below and above
+    the cell, and whether that is all that is possible.
+    """
+    found, release = [], table.release
+    source = release.noise
+    groups = source.drawn_together(release.query.cells)
+    for place in np.flatnonzero((table.weights != 0).any(axis=0)):
+        column, rows = release.columns[place], np.flatnonzero(table.weights[:, place])
+        weights, values = table.weights[rows, place], table.cells[rows, place]
+        sums = [
+            _sum_of(
+                (
+                    source,
+                    1,
+                    {b: np.ravel(part_of(column.deviations, b, row)) for b in column.deviations},
+                )
+            )
+            for row in np.split(rows, len(rows))
+        ]
+        alone = np.array([float(law.sum_half_width(noise, level)) for law, noise in sums])
+        if sampling:
+            variance = variance_of_cells(column, table.cells[:, place])[rows]
+            errors = np.array([float(noise.deviation) for _, noise in sums])
+            alone = widen(alone, errors, variance, level)
+        below = above = alone
+        full = np.zeros((2, len(rows)))
+        if isinstance(column, AssociationPart):
+            ends = association_interval(column, source, groups, level, sampling=sampling)
+            low, high = (end[rows] for end in ends)
+            below, above = values - low, high - values
+            full = np.array([low, high]) == np.array(column.span)[:, None]
+        turned = weights < 0
+        below, above = np.where(turned, above, below), np.where(turned, below, above)
+        full = np.where(turned, full[::-1], full)
+        found.append(np.stack([*(np.abs(weights) * one for one in (alone, below, above)), *full]))
+    return found
+
+
+def _uneven(cells: list[np.ndarray], width: Value) -> list[float]:
+    """Return how far a sum may be below and above its estimate, from the cells in it.
+
+    Distances to the ends of their intervals are added as squares, times the half-width for the sum
+    over the root of the sum of the squared half-widths (Zou and Donner 2008); as they are where one
+    is all that is possible. Of cells with even intervals, that is the half-width.
+    """
+    alone, below, above, *full = np.concatenate(cells, axis=1)
+    factor = float(width) / (_norm(alone) or 1.0)
+    off = zip((below, above), full, strict=True)
+    return [float(one.sum()) if own.any() else factor * _norm(one) for one, own in off]
+
+
 def _estimate_frame(
-    sources: list[NoiseSource], estimate: float, level: float, variance: float
+    sources: list[NoiseSource],
+    estimate: float,
+    level: float,
+    variance: float,
+    cells: list[np.ndarray],
 ) -> pd.DataFrame:
     """Return the estimate with its error and interval, as a row; the variance is of sampling."""
     sums = [_sum_of(source) for source in sources]
@@ -189,7 +261,8 @@ def _estimate_frame(
     if variance:
         width = widen(width, error, variance, level)
         error = math.hypot(error, math.sqrt(variance))
-    low, high = estimate - width, estimate + width
+    down, up = _uneven(cells, width) if cells else (width, width)
+    low, high = estimate - down, estimate + up
     row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
     return pd.DataFrame(row)
 

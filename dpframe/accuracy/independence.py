@@ -97,7 +97,8 @@ class NoisyTable:
         Let P_1 be the noisy table without negative cells, and P_0 that of independent groupings
         with the same sums. Of the tables `P_t = P_0 + t (P_1 - P_0)`, those are in the interval
         where X is neither among the largest `(1 - level) / 2` of made-up tables nor among the
-        smallest. The estimate is where X is in the middle of these.
+        smallest. The estimate is where X is in the middle of these. These tables end where a cell
+        is empty: if X is not too small even there, V may be 1, which takes other sums.
         """
         tail = (1 - level) / 2
         middle, low, high = (self._v_where(part) for part in (_HALF, 1 - tail, tail))
@@ -141,6 +142,8 @@ class NoisyTable:
             t = (start + end) / 2
             smaller = np.count_nonzero(self._make_up(moved(t), _FEWER) < self.statistic)
             start, end = (t, end) if smaller >= part * _FEWER else (start, t)
+        if end == 1 / v and part < _HALF:
+            return 1.0
         return min(cramers_v(moved(end)), 1.0) if start else 0.0
 
 

@@ -200,3 +200,42 @@ def test_combinations_beyond_floats_are_refused(trips):
         dpf.combine(released, {first: 1.7e308, second: -1.7e308})
     small = dpf.combine(released, {first: 1e300, second: -1e300})
     assert np.isfinite(small.to_numpy()).all()
+
+
+def slopes(spread):
+    """Groups of 400 rows of a slope of 3, whose x are that far apart."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(5, spread, 40_000).clip(0, 10)
+    y = (3 * x - 5 + rng.normal(0, 1, 40_000)).clip(0, 20)
+    frame = pd.DataFrame({"g": np.arange(40_000) % 100, "x": x, "y": y})
+    bounds = {"x": (0, 10), "y": (0, 20)}
+    frame.dp.declare(keys={"g": range(100)}, bounds=bounds, privacy_unit=dpf.EACH_ROW)
+    return frame
+
+
+@pytest.mark.parametrize("sampling", [False, True])
+@pytest.mark.parametrize("kind", ["corr", "slope"])
+def test_a_combination_of_one_correlation_or_slope_has_its_interval(kind, sampling):
+    for spread in (0.3, 1.5):
+        ask = getattr(slopes(spread).dp, kind)
+        made = ask("x", "y", by="g", epsilon=1, sampling=sampling)
+        bars = made.dp.interval(sampling=sampling)
+        for key in range(5):
+            low, high = bars.iloc[key]
+            up = made.dp.combine({key: 2}, sampling=sampling).iloc[0]
+            down = made.dp.combine({key: -1}, sampling=sampling).iloc[0]
+            assert [up["low"], up["high"]] == pytest.approx([2 * low, 2 * high])
+            assert [down["low"], down["high"]] == pytest.approx([-high, -low])
+
+
+def test_differences_of_slopes_are_as_unsure_as_the_slopes():
+    made = slopes(0.3).dp.slope("x", "y", by="g", epsilon=1)
+    known = np.isfinite(made.dp.interval()).all(axis=1).to_numpy()
+    found = [made.dp.combine({key: 1, key + 1: -1}).iloc[0] for key in range(0, 30, 2)]
+    both = known[0:30:2] & known[1:31:2]
+    assert not known.all()
+    assert [np.isfinite(one["low"]) for one in found] == both.tolist()
+    wide = slopes(1.5).dp.slope("x", "y", by="g", epsilon=1)
+    close = [wide.dp.combine({key: 1, key + 1: -1}).iloc[0] for key in range(0, 100, 2)]
+    # of 50 intervals of 95 %, each of which misses 0 with chance .05, 14 with chance 1e-7
+    assert sum(one["low"] > 0 or one["high"] < 0 for one in close) < 14

@@ -111,3 +111,17 @@ def test_several_rows_of_a_unit_are_refused():
     with pytest.raises(QueryError, match="max_rows=1"):
         frame.dp.count(["tea", "milk"], epsilon=1).dp.independence()
     assert len(frame.dp.count(["tea", "milk"], max_rows=1, epsilon=1).dp.independence()) == 1
+
+
+@pytest.mark.parametrize("keys", [2, 3])
+def test_groupings_that_are_the_same_may_have_a_v_of_one(keys):
+    """Each of 40 intervals of 99 % misses it with chance .005: more than 4 with chance 5e-7."""
+    people = pd.DataFrame({"a": np.arange(600) % keys, "run": 0})
+    people["b"] = people["a"]
+    people = pd.concat([people.assign(run=run) for run in range(40)], ignore_index=True)
+    keyed = {"run": range(40), "a": range(keys), "b": range(keys)}
+    people.dp.declare(keys=keyed, privacy_unit=dpf.EACH_ROW)
+    made = people.dp.count(["run", "a", "b"], epsilon=1, mechanism="laplace")
+    found = made.dp.independence(level=0.99)
+    assert (found["high"] < 1).sum() <= 4
+    assert (found["low"] > 0.9).all()
