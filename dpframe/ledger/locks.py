@@ -237,10 +237,11 @@ class _Opening:
 
     def close(self) -> None:
         """Give the lock back, and close the file: once more does nothing."""
-        if self._file is None or self._file.closed:
+        if self._file is None:
             return
         try:
-            _unlock(self._file.fileno())
+            if not self._file.closed:  # else an interrupt came before it was forgotten here
+                _unlock(self._file.fileno())
             if KEEPERS.get(self._key) is self:
                 KEEPERS.pop(self._key, None)  # a signal handler may have used the file just now
         finally:

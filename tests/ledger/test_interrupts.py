@@ -123,6 +123,7 @@ def test_an_interrupt_anywhere_in_a_charge_leaves_the_file_free(path, other, str
     charge()  # what is imported or remembered on first use
     for place in places(charge, FILES)[stride::STRIDES]:
         kept.append(interrupted(charge, place))
+        assert not locks.KEEPERS, place
         name = next(NAMES)
         assert other(name) == "done", place
         done.append(name)
@@ -160,6 +161,7 @@ def test_an_interrupt_anywhere_while_a_ledger_is_read_leaves_it_free(path, other
     kept = []
     for place in places(ledger.status, FILES)[stride::STRIDES]:
         kept.append(interrupted(ledger.status, place))
+        assert not locks.KEEPERS, place
         assert other(next(NAMES)) == "done", place
         assert in_a_thread(ledger.status), place
     assert all(kept)
@@ -173,6 +175,7 @@ def test_an_interrupt_anywhere_while_a_ledger_is_made_leaves_it_whole_or_absent(
 
     kept = [interrupted(make, place) for place in places(make, FILES)[stride::STRIDES]]
     assert all(kept)
+    assert not locks.KEEPERS
     for made in path.parent.glob("*.ledger"):
         Ledger(made).charge(entry(TINY))
         assert made.stat().st_nlink == 1
