@@ -78,6 +78,11 @@ def combine(
         combination is beyond the range of floats; or if it is not known how errors go together:
         tables that share noise but are no margins of one query, or several sampled columns.
 
+    References
+    ----------
+    G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures: a general
+    approach", Statistics in Medicine 27(10), 2008.
+
     Examples
     --------
     >>> import dpframe as dpf
@@ -205,16 +210,11 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
     for place in np.flatnonzero((table.weights != 0).any(axis=0)):
         column, rows = release.columns[place], np.flatnonzero(table.weights[:, place])
         weights, values = table.weights[rows, place], table.cells[rows, place]
-        sums = [
-            _sum_of(
-                (
-                    source,
-                    1,
-                    {b: np.ravel(part_of(column.deviations, b, row)) for b in column.deviations},
-                )
-            )
+        own = [
+            {block: np.ravel(part_of(column.deviations, block, row)) for block in column.deviations}
             for row in np.split(rows, len(rows))
         ]
+        sums = [_sum_of((source, 1, parts)) for parts in own]
         alone = np.array([float(law.sum_half_width(noise, level)) for law, noise in sums])
         if sampling:
             variance = variance_of_cells(column, table.cells[:, place])[rows]
