@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import check_not_selected, intervals_of
-from dpframe.accuracy.joint_errors import check_no_given_rows, shared_noise
+from dpframe.accuracy.joint_errors import Side, check_no_given_rows, shared_noise
 from dpframe.accuracy.quotients import Quotients, estimate_quotients, part_of, span_of_signs
 from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_cells
 from dpframe.arguments import check_flag
@@ -29,8 +28,6 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.queries.timescale import in_seconds
 
-_Side: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Distances added as squares, as they are, and whether an end is that of what is possible."""
 _ALL = slice(None)
 _COLUMNS = ["estimate", "std_error", "low", "high"]
 
@@ -328,7 +325,7 @@ class _ErrorOfBoth:
         one, other = self.both.alone
         return norm([np.abs(self.a * one), np.abs(self.b * other)])
 
-    def _sides(self) -> tuple[_Side, _Side]:
+    def _sides(self) -> tuple[Side, Side]:
         """Return distances to ends for true sums below and above the estimate."""
         (down, up, first, last), (fall, rise, lowest, highest) = (
             one.distances() for one in (self.both.now, self.both.then)
@@ -337,8 +334,8 @@ class _ErrorOfBoth:
         fall, rise = np.where(turned, rise, fall), np.where(turned, fall, rise)
         lowest, highest = np.where(turned, highest, lowest), np.where(turned, lowest, highest)
         return (
-            (np.hypot(a * down, b * rise), a * down + b * rise, first | highest),
-            (np.hypot(a * up, b * fall), a * up + b * fall, last | lowest),
+            Side.of([a * down, b * rise], [first, highest]),
+            Side.of([a * up, b * fall], [last, lowest]),
         )
 
     def widths(self) -> tuple[Value, Value]:
@@ -346,9 +343,7 @@ class _ErrorOfBoth:
         width = self.noise.half_width(self.both.level)
         if self.both.now.ends is None:
             return width, width
-        alike = self._alike
-        factor = np.divide(width, alike, out=np.ones(np.shape(alike)), where=alike > 0)
-        below, above = (np.where(ends, full, factor * part) for part, full, ends in self._sides())
+        below, above = (side.width(width, self._alike) for side in self._sides())
         return below, above
 
     def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:

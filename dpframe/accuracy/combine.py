@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import association_interval, check_not_selected
-from dpframe.accuracy.joint_errors import NoiseSource, Weighed, independent_sources, steps_before
+from dpframe.accuracy.joint_errors import (
+    NoiseSource,
+    Side,
+    Weighed,
+    independent_sources,
+    steps_before,
+)
 from dpframe.accuracy.quotients import part_of
 from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
 from dpframe.arguments import check_flag
@@ -23,7 +29,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
-from dpframe.privacy.noise_sum import NoiseSum, Value
+from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
@@ -235,16 +241,13 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
 
 
 def _uneven(cells: list[np.ndarray], width: Value) -> list[float]:
-    """Return how far a sum may be below and above its estimate, from the cells in it.
+    """Return how far a sum may be below and above its estimate, from the cells in it; see `Side`.
 
-    Distances to the ends of their intervals are added as squares, times the half-width for the sum
-    over the root of the sum of the squared half-widths (Zou and Donner 2008); as they are where one
-    is all that is possible. Of cells with even intervals, that is the half-width.
+    Of cells with even intervals, that is the half-width.
     """
     alone, below, above, *full = np.concatenate(cells, axis=1)
-    factor = float(width) / (_norm(alone) or 1.0)
-    off = zip((below, above), full, strict=True)
-    return [float(one.sum()) if own.any() else factor * _norm(one) for one, own in off]
+    sides = zip((below, above), full, strict=True)
+    return [float(Side.of(list(off), own > 0).width(width, norm(alone))) for off, own in sides]
 
 
 def _estimate_frame(

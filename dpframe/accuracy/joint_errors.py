@@ -17,6 +17,7 @@ from dpframe.certificates.mechanism_parts import (
 )
 from dpframe.certificates.steps import ALL_ROWS, CELLS_AS_RELEASED, StepKinds
 from dpframe.errors import QueryError
+from dpframe.privacy.noise_sum import Value, norm
 from dpframe.strategies.linear import KNOWN
 
 _OF_MARGINS = MarginsPart, SignsPart
@@ -27,6 +28,38 @@ TOGETHER = (
     'denoise="consistent" there, or by dpframe.consistent afterwards.'
 )
 """What to do in place of denoising tables that were measured together."""
+
+
+class Side(NamedTuple):
+    """How far a sum may be off on one side, from how far each of its terms may be.
+
+    Distances to the ends of the intervals of the terms are added as squares, times the half-width
+    for the sum over the root of the sum of the squared half-widths (Zou and Donner 2008); as they
+    are where one of these ends is all that is possible.
+
+    Parameters
+    ----------
+    root
+        The root of the sum of the squared distances.
+    plain
+        Their sum.
+    possible
+        Whether an end is that of what is possible.
+    """
+
+    root: np.ndarray
+    plain: np.ndarray
+    possible: np.ndarray
+
+    @classmethod
+    def of(cls, off: Sequence[np.ndarray], possible: Sequence[np.ndarray]) -> "Side":
+        """Put distances together, with whether each is to an end of what is possible."""
+        return cls(norm(off), np.asarray(sum(off)), np.any(possible, axis=0))
+
+    def width(self, width: Value, alone: Value) -> np.ndarray:
+        """Return the distance for a half-width of the sum, and the root of the squares of all."""
+        factor = np.divide(width, alone, out=np.ones(np.shape(alone)), where=np.asarray(alone) > 0)
+        return np.where(self.possible, self.plain, factor * self.root)
 
 
 def steps_before(certificate: Certificate) -> StepKinds:

@@ -28,6 +28,7 @@ Tested: TypeAlias = Literal["correlation", "slope"]
 
 _Loadings = dict[int, np.ndarray]
 Powers: TypeAlias = tuple[int, int]
+"""Of x and of y, in a product."""
 NoisyMoment: TypeAlias = tuple[np.ndarray, _Loadings]
 """A noisy sum of products of powers, and what the noise of the blocks does to it."""
 
@@ -46,9 +47,7 @@ class Centered(NamedTuple):
     of_variances: tuple[_Loadings, _Loadings]
 
 
-def moment(
-    joint: JointMoments, powers: tuple[int, int], means: tuple[np.ndarray, ...]
-) -> NoisyMoment:
+def moment(joint: JointMoments, powers: Powers, means: tuple[np.ndarray, ...]) -> NoisyMoment:
     """Return the noisy sum of `(x - m_x)^a (y - m_y)^b`, and what noise does to it.
 
     A polynomial is the sum of its Bernstein coefficients times the parts, where that of `(x - m)^a`
@@ -111,7 +110,7 @@ def center(joint: JointMoments) -> Centered:
     return Centered(rows, covariance, (v_x, v_y), moved, (of_x, of_y))
 
 
-def fourth_moments(joint: JointMoments) -> dict[tuple[int, int], NoisyMoment]:
+def fourth_moments(joint: JointMoments) -> dict[Powers, NoisyMoment]:
     """Return the moments around the means of four factors in all, by the powers of x and y."""
     *_, means = _middle(joint)
     return {(a, FOURTH - a): moment(joint, (a, FOURTH - a), means) for a in range(FOURTH + 1)}
