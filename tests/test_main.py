@@ -12,7 +12,7 @@ import pytest
 import dpframe as dpf
 from dpframe.jobs.answers import ALTERED, LATER, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.ledger import locks
+from dpframe.ledger import deadline
 
 HOLD = """
 import pathlib, sys
@@ -327,7 +327,7 @@ def test_a_ledger_that_cannot_be_read_has_a_code_of_its_own(charged, tmp_path, c
 @pytest.mark.parametrize("command", ["ledger", "verify"])
 def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, command):
     path, ledger = charged
-    monkeypatch.setattr(locks, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(deadline, "USUAL_PATIENCE", 0.1)
     file = ledger.path if command == "ledger" else path
     more = [] if command == "ledger" else ["--ledger", str(ledger.path)]
     holding = [sys.executable, "-c", HOLD, str(ledger.path)]

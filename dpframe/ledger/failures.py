@@ -7,12 +7,11 @@ from pathlib import Path
 
 from dpframe import errors
 from dpframe.errors import LedgerBusyError, LedgerDiskError, LedgerError, ReleaseError
-from dpframe.ledger.locks import BUSY_SECONDS
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says where nothing more can be written: also of a quota, or of a limit."""
 
-_KEPT = f"Another program has kept it for {BUSY_SECONDS:g} s: try again."
+_KEPT = "Another program keeps it for long: try again."
 _RIGHTS = "It must be a file that you can read and write, in a folder in which you can write."
 _ROOM = "Make room on the disk, and try again."
 _FAILS = "The disk fails, or a quota or a limit on the size of files is reached: try again."

@@ -22,6 +22,7 @@ from uuid import uuid4
 from dpframe.errors import LedgerAlteredError, LedgerError
 from dpframe.ledger import failures, locks
 from dpframe.ledger.chain import FORMAT, Chain, Row, broken, news_after, other_format
+from dpframe.ledger.deadline import Deadline
 
 T = TypeVar("T")
 Mark: TypeAlias = tuple[int | bytes, ...]
@@ -147,6 +148,10 @@ class LedgerFile:
             why = f"{left[0]} is left from a ledger that is gone, and may hold its last spends."
             way = "Restore that ledger beside it, or move it away."
             raise LedgerError(f"{why} {way}")
+
+    def upgrade(self) -> None:
+        """Refuse: what protects a file is looked at as a whole."""
+        raise LedgerError(f"{self.path} is a file: only ledgers in PostgreSQL are upgraded.")
 
     def all_rows(self) -> list[Row]:
         """Read everything, after checking that the file is a ledger of this format.
@@ -335,9 +340,8 @@ def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> 
     opened: list[sqlite3.Connection] = []
 
     def connected() -> T:
-        opened.append(
-            sqlite3.connect(uri, uri=True, timeout=locks.BUSY_SECONDS, isolation_level=None)
-        )
+        patience = Deadline.begin().seconds
+        opened.append(sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None))
         opened[0].text_factory = _text
         opened[0].setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_ROW)
         return act(opened[0])

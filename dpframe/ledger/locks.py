@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpframe.errors import LedgerBusyError, LedgerError
+from dpframe.ledger.deadline import Deadline
 
 _SHORT_FILE = 1 << 12
 
@@ -113,9 +114,6 @@ except ImportError:  # everywhere else
     msvcrt = None  # type: ignore[assignment]
 
 T = TypeVar("T")
-
-BUSY_SECONDS = 60.0
-"""How long others may keep a file before it is said to be busy."""
 
 _PAUSE = 0.001  # seconds between two attempts
 _BEYOND = 1 << 40  # a place behind the end of every file: Windows forbids to read what is locked
@@ -270,16 +268,16 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
 
 def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
-    deadline = time.monotonic() + BUSY_SECONDS
+    deadline = Deadline.begin()
     while not try_to_lock(handle):
         if key in KEEPERS:
             raise LedgerError(
                 f"the ledger {path} is in use by this very thread, which a signal has interrupted: "
                 "nothing was charged. Ask for it after the signal was handled."
             )
-        if time.monotonic() > deadline:
+        if deadline.is_over:
             why = f"the ledger {path} cannot be used (it is locked): nothing was charged."
-            way = f"Another process has kept it for {BUSY_SECONDS:g} s: try again."
+            way = f"Another process has kept it for {deadline}: try again."
             raise LedgerBusyError(f"{why} {way}")
         time.sleep(_PAUSE)
 

@@ -9,15 +9,17 @@ Who may only read and insert cannot edit: triggers of the owner of the table ref
 that continues the chain.
 """
 
+import math
 import re
+import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, make_url, text
+from sqlalchemy import URL, Connection, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -30,26 +32,33 @@ from dpframe.errors import (
     TemporaryError,
 )
 from dpframe.ledger.chain import Row, broken, news_after
-from dpframe.ledger.locks import BUSY_SECONDS, KEEPERS, freed_surely
+from dpframe.ledger.deadline import Deadline
+from dpframe.ledger.locks import KEEPERS, freed_surely
+from dpframe.ledger.table_form import MARK, source_of, statements_to_make, statements_to_upgrade
 
 T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
-_MARK = "A ledger of dpframe. Rows are only added."  # tells it from other tables
 _PAUSE = 0.003  # seconds between two attempts
-_PATIENCE = 20.0  # seconds that a server may take to begin again after a crash
+_LOOK = 5.0  # seconds that there are at least to look up a commit that was cut
 # what the system tells of a network that is gone comes after hours otherwise
 _CONNECT = {
-    "connect_timeout": "10",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "4",
     "tcp_user_timeout": "30000",
     "application_name": "dpframe",
 }
+_CONNECTING = 10  # seconds that a host may take to answer, whatever the patience
+# What the server limits is set in each transaction: poolers refuse options of a connection. It does
+# so for what it waits for; `_Cutter` ends the wait for the server itself.
+_LIMITS = (
+    "set_config('lock_timeout', :patience, true), set_config('statement_timeout', :patience, true)"
+)
 # the lock, which a client that is gone does not keep; and a commit that returns is on disk
 _BEGIN = text(
     "SELECT pg_try_advisory_xact_lock((1685087820::bigint << 32) | :name ::regclass::oid::bigint), "
+    f"{_LIMITS}, "
     "set_config('idle_in_transaction_session_timeout', '30000', true), "
     "set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN "
     "('off', 'local') THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
@@ -63,30 +72,11 @@ _FORM = text(
     "(t.tgname, t.tgtype) IN (('only_grows', 31), ('is_never_emptied', 34))) "
     "FROM pg_class c WHERE c.oid = :name ::regclass"
 )
-_SOURCE = """
-DECLARE last record;
-BEGIN
-  IF TG_OP = 'INSERT' THEN
-    SELECT * INTO last FROM {table} ORDER BY number DESC LIMIT 1;
-    IF NEW.number = coalesce(last.number + 1, 0) AND NEW.hash = encode(sha256(convert_to(
-      coalesce(last.hash, repeat('0', 64)) || chr(10) || NEW.body, 'UTF8')), 'hex')
-    THEN RETURN NEW; END IF;
-  END IF;
-  RAISE EXCEPTION 'a ledger can only grow at its end';
-END
-"""
-_MAKE = (
-    "CREATE TABLE {table} (number integer PRIMARY KEY, "
-    "body text NOT NULL CHECK (octet_length(body) < 4194304), hash text NOT NULL)",
-    "COMMENT ON TABLE {table} IS '{mark}'",
-    "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql "
-    "SET search_path = pg_catalog AS $${source}$$",
-    "CREATE TRIGGER only_grows BEFORE INSERT OR UPDATE OR DELETE ON {table} "
-    "FOR EACH ROW EXECUTE FUNCTION {function}()",
-    "CREATE TRIGGER is_never_emptied BEFORE TRUNCATE ON {table} "
-    "FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
+# where the commit waits for a standby, a limit would let it return before that has the row
+_INSERT = (
+    "INSERT INTO {table} VALUES (:number, :body, :hash) "
+    "RETURNING set_config('statement_timeout', '0', true)"
 )
-_INSERT = "INSERT INTO {table} VALUES (:number, :body, :hash)"
 _SELECT = "SELECT number, body, hash FROM {table} WHERE number >= :first ORDER BY number"
 
 _AGAIN = ("40001", "40P01", "23505")  # another spend was quicker
@@ -124,6 +114,29 @@ class _Cut(Exception):  # noqa: N818
     """The connection ended while a transaction was committed."""
 
 
+class _Cutter:
+    """Ends a connection at a deadline, though its server is stopped and the network well.
+
+    It shuts down a duplicate of the socket: the number of the socket itself may be given to another
+    file at any time. Then libpq reads an end of file.
+    """
+
+    def __init__(self, handle: int, deadline: Deadline) -> None:
+        self._socket = socket.socket(fileno=socket.dup(handle))
+        self._timer = threading.Timer(deadline.left, self._cut)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _cut(self) -> None:
+        with suppress(OSError):  # it ended meanwhile
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Cut nothing any more; once more does nothing."""
+        self._timer.cancel()
+        self._socket.close()
+
+
 class LedgerTable:
     """The rows of one ledger in a database.
 
@@ -157,6 +170,7 @@ class LedgerTable:
         self._engine = create_engine(
             made, poolclass=NullPool, hide_parameters=True, pool_reset_on_return=None
         )
+        event.listen(self._engine, "do_connect", _connected)
 
     def looks_like(self, left: object) -> bool:
         """Answer no: to look takes as long as to read what is new."""
@@ -165,7 +179,9 @@ class LedgerTable:
     def exists(self) -> bool:
         """Whether there is a table of its name."""
         query, name = text("SELECT to_regclass(:name) IS NOT NULL"), {"name": self._table}
-        return self._attempt(_READ, lambda on: bool(on.execute(query, name).scalar_one()))
+        return self._attempt(
+            _READ, lambda on: bool(on.execute(query, name).scalar_one()), Deadline.begin()
+        )
 
     def check_new(self, *, taken: bool = False) -> None:
         """Refuse a name that is taken, and a database that cannot be used."""
@@ -180,24 +196,20 @@ class LedgerTable:
         LedgerError
             If there is one of that name already, or it cannot be created.
         """
-        names = {
-            "table": self._table,
-            "function": f'"dpframe"."{self._name}_grows"',
-            "mark": _MARK,
-            "source": self._source,
-        }
+        deadline = Deadline.begin()
 
         def made(connection: Connection) -> None:
+            connection.execute(text(f"SELECT {_LIMITS}"), {"patience": _milliseconds(deadline)})
             has = text("SELECT to_regnamespace('dpframe') IS NOT NULL")
             if not connection.execute(has).scalar_one():
                 connection.exec_driver_sql("CREATE SCHEMA dpframe")
-            for statement in _MAKE:
-                connection.exec_driver_sql(statement.format(**names))
+            for statement in statements_to_make(self._table, self._function):
+                connection.exec_driver_sql(statement)
             self._insert(connection, rows)
 
         self.check_new()
         try:
-            self._attempt(_MAKING, made)
+            self._attempt(_MAKING, made, deadline)
         except _Busy:
             raise self._taken_error() from None
         except _Cut as cut:
@@ -214,15 +226,11 @@ class LedgerTable:
         """
 
         def everything(connection: Connection) -> list[Row]:
-            given = {"name": self._table, "mark": _MARK, "source": self._source}
-            is_ours, is_protected = connection.execute(_FORM, given).one()
-            if not is_ours:
-                why = f"{self.place} is not a ledger of dpframe. Choose another name."
-                raise LedgerError(why)
-            if not is_protected:
+            if not self._is_protected(connection):
                 raise LedgerAlteredError(
                     f"the ledger {self.place} was changed: its table or the triggers that protect "
-                    "entry 0 and all after it are not as they were made. Restore it from a copy."
+                    "entry 0 and all after it are not as they were made. Restore it from a copy; "
+                    "or, if an earlier version made it, as its owner: dpframe ledger URL --upgrade."
                 )
             return self._rows(connection, 0)
 
@@ -260,6 +268,7 @@ class LedgerTable:
             If the row that was seen is not there any more, or the table cannot be written.
         """
         last: list[tuple[T, Row | None]] = []
+        deadline = Deadline.begin()
 
         def appended(connection: Connection) -> None:
             last[:] = [decide(self._news(connection, number, head))]
@@ -268,14 +277,14 @@ class LedgerTable:
                 self._insert(connection, [row])
 
         try:
-            self._transact(_SPEND, appended)
+            self._transact(_SPEND, appended, deadline)
         except _Cut as cut:
             row = last[0][1]
-            if row is not None and not self._holds(row):
+            if row is not None and not self._holds(row, Deadline(max(deadline.left, _LOOK))):
                 raise self._unusable(LedgerBusyError, cut, _LATER) from None
         return last[0][0]
 
-    def _holds(self, row: Row) -> bool:
+    def _holds(self, row: Row, deadline: Deadline) -> bool:
         """Whether a row was committed, once that is settled.
 
         Raises
@@ -284,20 +293,44 @@ class LedgerTable:
             If nobody can tell.
         """
         query = text(f"SELECT hash FROM {self._table} WHERE number = :number")  # noqa: S608
-        given, deadline = {"number": row.number}, time.monotonic() + _PATIENCE
+        given = {"number": row.number}
         while True:
             try:
-                found = self._transact(_READ, lambda on: on.execute(query, given).all())
+                found = self._transact(_READ, lambda on: on.execute(query, given).all(), deadline)
                 return [tuple(one) for one in found] == [(row.hash,)]
             except LedgerError as error:
-                if time.monotonic() > deadline or not isinstance(error, TemporaryError):
+                if deadline.is_over or not isinstance(error, TemporaryError):
                     why = f"what became of a charge to {self.place} is not known: {error}"
                     raise LedgerDiskError(why) from None
-            time.sleep(100 * _PAUSE)
+            deadline.pause(100 * _PAUSE)
+
+    def upgrade(self) -> None:
+        """Make the triggers anew, as those of a table that is made now; only its owner can.
+
+        Raises
+        ------
+        LedgerError
+            If it is not a ledger, or of another owner.
+        """
+
+        def made(connection: Connection) -> None:
+            self._is_protected(connection)
+            for statement in statements_to_upgrade(self._table, self._function):
+                connection.exec_driver_sql(statement)
+
+        self._transact(_MAKING, made)
 
     @property
-    def _source(self) -> str:
-        return _SOURCE.format(table=self._table)
+    def _function(self) -> str:
+        return f'"dpframe"."{self._name}_grows"'
+
+    def _is_protected(self, connection: Connection) -> bool:
+        """Whether a ledger has the triggers that are made with one; refuse another table."""
+        given = {"name": self._table, "mark": MARK, "source": source_of(self._table)}
+        is_ours, is_protected = connection.execute(_FORM, given).one()
+        if not is_ours:
+            raise LedgerError(f"{self.place} is not a ledger of dpframe. Choose another name.")
+        return bool(is_protected)
 
     def _insert(self, connection: Connection, rows: Sequence[Row]) -> None:
         statement = text(_INSERT.format(table=self._table))
@@ -314,13 +347,16 @@ class LedgerTable:
                 raise LedgerAlteredError(broken(self.place, number))
         return rows
 
-    def _transact(self, kind: _Kind, act: Callable[[Connection], T]) -> T:
+    def _transact(
+        self, kind: _Kind, act: Callable[[Connection], T], deadline: Deadline | None = None
+    ) -> T:
         """Act within a transaction that has the lock; once more where others were quicker."""
-        deadline = time.monotonic() + BUSY_SECONDS
+        ends = Deadline.begin() if deadline is None else deadline
         key = (self.place, threading.get_ident())
 
         def locked(connection: Connection) -> T:
-            if not connection.execute(_BEGIN, {"name": self._table}).scalar_one():
+            given = {"name": self._table, "patience": _milliseconds(ends)}
+            if not connection.execute(_BEGIN, given).scalar_one():
                 raise _Busy
             return act(connection)
 
@@ -334,19 +370,20 @@ class LedgerTable:
             KEEPERS[key] = self
             while True:
                 try:
-                    return self._attempt(kind, locked)
+                    return self._attempt(kind, locked, ends)
                 except _Busy:
-                    if time.monotonic() > deadline:
+                    if ends.is_over:
                         why = f"the ledger {self.place} cannot be used (it is locked):"
-                        way = f"Others have kept it for {BUSY_SECONDS:g} s: try again."
+                        way = f"Others have kept it for {ends}: try again."
                         raise LedgerBusyError(f"{why} nothing was charged. {way}") from None
-                time.sleep(_PAUSE)
+                ends.pause(_PAUSE)
 
         return freed_surely(kept, lambda: KEEPERS.pop(key, None))
 
-    def _attempt(self, kind: _Kind, act: Callable[[Connection], T]) -> T:
+    def _attempt(self, kind: _Kind, act: Callable[[Connection], T], deadline: Deadline) -> T:
         """Open a connection, act, and commit what is written; whatever is raised takes all back."""
         opened: list[Connection] = []
+        cutters: list[_Cutter] = []
         committing = False
 
         def committed() -> T:
@@ -367,22 +404,27 @@ class LedgerTable:
                 if not connection.closed:
                     connection.invalidate()  # ends it, and takes back what was not committed
                     connection.close()
+            for cutter in cutters:
+                cutter.close()
 
+        outer = _attempted.set((deadline, cutters))
         try:
             return freed_surely(committed, free)
         except DBAPIError as error:
             state = getattr(error.orig, "sqlstate", None)
             if state in _AGAIN:
                 raise _Busy from None
+            said = f"no answer in {deadline}" if deadline.is_over else _first_line(error)
             if committing:
-                raise _Cut(_first_line(error)) from None
-            raise self._failure(error, state) from None
+                raise _Cut(said) from None
+            raise self._failure(error, state, said) from None
         except SQLAlchemyError as error:
             raise self._unusable(LedgerError, type(error).__name__, _WAY) from None
+        finally:
+            _attempted.reset(outer)
 
-    def _failure(self, error: DBAPIError, state: str | None) -> LedgerError:
+    def _failure(self, error: DBAPIError, state: str | None, said: str) -> LedgerError:
         """Say what the server, or the driver, said; what it was given is not shown."""
-        said = _first_line(error)
         if state in _ABSENT:
             return LedgerError(
                 f"there is no ledger at {self.place}. Is this the right database? To start a new "
@@ -431,6 +473,24 @@ def _read(url: str) -> URL:
     rule = "path must be a URL such as postgresql://user@host/database?ledger=visits"
     way = "In a password, write all but letters and digits as %, and two hexadecimal digits."
     raise LedgerError(f"{rule}; the one given is not shown. {way}", parameter="path") from None
+
+
+_attempted: ContextVar[tuple[Deadline, list[_Cutter]]] = ContextVar("dpframe_attempted")
+"""When an attempt ends, and what cuts its connection then."""
+
+
+def _connected(dialect: Any, _: object, given: Any, named: dict[str, Any]) -> Any:
+    """Connect to a server, and cut the connection at the end of the attempt that needs it."""
+    deadline, cutters = _attempted.get()
+    seconds = min(int(named.get("connect_timeout", _CONNECTING)), math.ceil(deadline.left))
+    connection = dialect.connect(*given, **{**named, "connect_timeout": max(1, seconds)})
+    cutters.append(_Cutter(connection.fileno(), deadline))
+    return connection
+
+
+def _milliseconds(deadline: Deadline) -> str:
+    """Say what is left for the server; 0 would be no limit."""
+    return str(max(1, round(1000 * deadline.left)))
 
 
 def _first_line(error: DBAPIError) -> str:

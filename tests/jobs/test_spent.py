@@ -21,7 +21,7 @@ from dpframe.jobs import answers, file_commands, output_files, run_job
 from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
-from dpframe.ledger import locks
+from dpframe.ledger import deadline
 from dpframe.ledger.protected import Protected
 from dpframe.operations import pipeline
 from dpframe.operations.tables import PlannedTables
@@ -223,7 +223,7 @@ def test_a_rescue_that_is_stopped_goes_on_elsewhere(plan, tmp_path, monkeypatch,
 
 
 def test_a_ledger_that_is_busy_may_be_asked_again(plan, capsys, monkeypatch):
-    monkeypatch.setattr(locks, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(deadline, "USUAL_PATIENCE", 0.05)
     code = "import sys, pathlib; from dpframe.ledger.locks import with_locked_file as held\n"
     code += "held(pathlib.Path(sys.argv[1]), lambda _: [print(flush=True), sys.stdin.read()])"
     line = [sys.executable, "-c", code, str(plan.parent / "trips.ledger")]

@@ -5,14 +5,16 @@ import json
 import os
 import pickle
 import re
+import signal
 import threading
+import time
 from fractions import Fraction
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
-from support.databases import KEEPERS_PASSWORD, URL_OF_KEEPER, Proxy, table_of
+from support.databases import KEEPER, KEEPERS_PASSWORD, URL_OF_KEEPER, Proxy, table_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -28,7 +30,9 @@ from dpframe.errors import (
 )
 from dpframe.jobs.commands import main
 from dpframe.ledger.chain import Row
+from dpframe.ledger.deadline import patience
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.postgres import LedgerTable
 from dpframe.ledger.store import store_at
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.law import Law
@@ -366,7 +370,8 @@ def test_what_protects_it_is_looked_at_when_it_is_opened(server, url, change):
 @pytest.mark.parametrize("forever", [False, True])
 @pytest.mark.parametrize("cut", ["before", "after", "late"])
 def test_a_commit_that_is_cut_is_looked_up(server, url, cut, forever, monkeypatch):
-    monkeypatch.setattr("dpframe.ledger.postgres._PATIENCE", 1.0)
+    monkeypatch.setattr("dpframe.ledger.postgres._LOOK", 1.0)
+    monkeypatch.setattr("dpframe.ledger.deadline.USUAL_PATIENCE", 1.5)
     proxy = Proxy(server.port, cut, forever=forever)
     ledger = Ledger(url.replace(str(server.port), str(proxy.port)))
     if forever:
@@ -398,7 +403,8 @@ def test_a_commit_that_is_not_looked_up_is_not_known(server, url, monkeypatch):
 
 
 def test_nothing_is_drawn_for_a_charge_that_is_not_known(server, url, monkeypatch):
-    monkeypatch.setattr("dpframe.ledger.postgres._PATIENCE", 0.1)
+    monkeypatch.setattr("dpframe.ledger.postgres._LOOK", 0.1)
+    monkeypatch.setattr("dpframe.ledger.deadline.USUAL_PATIENCE", 1.0)
     proxy = Proxy(server.port)
     frame = trips(Ledger(url.replace(str(server.port), str(proxy.port))))
     proxy.cut, proxy._forever = "after", True
@@ -445,8 +451,7 @@ def _error(store, ledger, decide) -> DPFrameError | None:
 
 
 @pytest.mark.audit
-def test_a_ledger_that_others_keep_is_busy(url, monkeypatch):
-    monkeypatch.setattr("dpframe.ledger.postgres.BUSY_SECONDS", 0.2)
+def test_a_ledger_that_others_keep_is_busy(url):
     ledger, other = Ledger(url), []
 
     def meanwhile(_):
@@ -462,7 +467,8 @@ def test_a_ledger_that_others_keep_is_busy(url, monkeypatch):
 
 def _charge_error(url):
     try:
-        Ledger(url).charge(entry(pure(0.25)))
+        with patience(0.5):
+            Ledger(url).charge(entry(pure(0.25)))
     except LedgerError as error:
         return error
     return None
@@ -516,3 +522,73 @@ def test_a_commit_is_on_disk_whatever_the_session_says(server, url):
         assert seen == ["on"]
     finally:
         server.run("ALTER ROLE keeper RESET synchronous_commit")
+
+
+# Waits have an end
+
+
+def took(act, *words: str) -> float:
+    """Refuse for now, and say after how many seconds."""
+    begun = time.monotonic()
+    with raises(LedgerBusyError, *words), patience(2):
+        act()
+    return time.monotonic() - begun
+
+
+def test_a_table_that_an_administrator_keeps_is_busy(server, url):
+    import psycopg
+
+    ledger = Ledger(url)
+    at = {"host": "127.0.0.1", "port": server.port, "dbname": "postgres"}
+    with psycopg.connect(**at, user=KEEPER, password=KEEPERS_PASSWORD) as keeper:
+        keeper.execute(f"LOCK TABLE {table_of(url)} IN ACCESS EXCLUSIVE MODE")
+        assert took(lambda: ledger.charge(entry(pure(0.25))), "nothing was charged") < 7
+        assert took(ledger.status) < 7
+        keeper.rollback()
+    ledger.charge(entry(pure(0.25)))
+
+
+def test_a_server_that_stands_still_is_busy(server, url):
+    ledger, standing = Ledger(url), []
+
+    def decide(_):
+        (standing[:],) = server.run(
+            "SELECT array_agg(pid) FROM pg_stat_activity WHERE application_name = 'dpframe'"
+        )
+        for process in standing[0]:
+            os.kill(process, signal.SIGSTOP)
+        return None, Row(1, "{}", "")
+
+    try:
+        seconds = took(lambda: store_at(url).append(0, ledger.head, decide), "no answer in 2 s")
+    finally:
+        for process in standing[0]:
+            os.kill(process, signal.SIGCONT)
+    assert seconds < 7
+    ledger.charge(entry(pure(0.25)))
+
+
+def test_a_server_that_answers_nobody_is_busy(server, url):
+    ledger = Ledger(url)
+    first = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+    os.kill(first, signal.SIGSTOP)
+    try:
+        assert took(ledger.status, "nothing was charged") < 7
+    finally:
+        os.kill(first, signal.SIGCONT)
+
+
+def test_a_commit_waits_for_a_standby_without_the_limit_of_the_server(server, url, monkeypatch):
+    """A limit on the statement would end the wait, and the commit return as if all were well."""
+    limits = []
+    insert = LedgerTable._insert
+
+    def inserted(self, connection, rows):
+        before = connection.exec_driver_sql("SHOW statement_timeout").scalar_one()
+        insert(self, connection, rows)
+        limits.append((before, connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
+
+    monkeypatch.setattr(LedgerTable, "_insert", inserted)
+    Ledger(url).charge(entry(pure(0.25)))
+    ((before, at_commit),) = limits
+    assert before != "0" and at_commit == "0"
