@@ -12,13 +12,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpframe.checker.noise import NEVER, Noise
+from dpframe.checker.noise import NEVER, BlockNoise
 from dpframe.checker.rows import Component, Group, RowVectors
 
-Kernel: TypeAlias = tuple[tuple[int, int, float], ...]
+PlaceKernel: TypeAlias = tuple[tuple[int, int, float], ...]
 """Of (u, v, f): f times what it costs that `u x - v y` moves. In one cell it is ((1, 1, 1),)."""
 
-ONE_CELL: Kernel = ((1, 1, 1.0),)
+ONE_CELL: PlaceKernel = ((1, 1, 1.0),)
 
 Moves: TypeAlias = Mapping[int, tuple[int, int]]
 """By block, what one row of either unit adds to it."""
@@ -36,7 +36,7 @@ class Moved:
     Parameters
     ----------
     a, b
-        Rows of either unit.
+        OddRows of either unit.
     rows
         What each of them adds, by block.
     kernel
@@ -46,9 +46,9 @@ class Moved:
     a: int
     b: int
     rows: Moves
-    kernel: Kernel = ONE_CELL
+    kernel: PlaceKernel = ONE_CELL
 
-    def cost(self, noise: Noise) -> Fraction:
+    def cost(self, noise: BlockNoise) -> Fraction:
         """Return what it costs, exactly; of a box, `rows` has one block at most."""
         total = Fraction(0)
         for block, (x, y) in self.rows.items():
@@ -76,7 +76,12 @@ class Cell:
     """
 
     def __init__(
-        self, vectors: RowVectors, noise: Noise, kernels: Sequence[Kernel], *, apart: bool = False
+        self,
+        vectors: RowVectors,
+        noise: BlockNoise,
+        kernels: Sequence[PlaceKernel],
+        *,
+        apart: bool = False,
     ) -> None:
         self._vectors = vectors
         self._noise = noise
@@ -105,10 +110,12 @@ class Cell:
 
     def _block_ends(self) -> dict[int, tuple[int, int]]:
         """Return the least and the largest that a row adds to each block."""
-        found = {}
+        found: dict[int, tuple[int, int]] = {}
         for group in self._groups:
             if len(group.vectors):
-                ends = zip(group.vectors.min(0).tolist(), group.vectors.max(0).tolist(), strict=True)
+                ends = zip(
+                    group.vectors.min(0).tolist(), group.vectors.max(0).tolist(), strict=True
+                )
                 found |= dict(zip(group.blocks.tolist(), ends, strict=True))
         return found
 
@@ -124,7 +131,8 @@ class Cell:
             low = high if a * abs(high) >= a * abs(low) else low
             return a * abs(low), low, 0
         return max(
-            (abs(a * x - b * y), x, y) for x, y in ((low, high), (high, low), (low, low), (high, high))
+            (abs(a * x - b * y), x, y)
+            for x, y in ((low, high), (high, low), (low, low), (high, high))
         )
 
     def distance(self, a: int, b: int) -> float:
@@ -141,7 +149,7 @@ class Cell:
             self._known[a, b] = max(found, key=lambda pair: pair[0])
         return self._known[a, b]
 
-    def _with_kernel(self, a: int, b: int, kernel: Kernel) -> tuple[float, Moved]:
+    def _with_kernel(self, a: int, b: int, kernel: PlaceKernel) -> tuple[float, Moved]:
         total, rows = 0.0, dict[int, tuple[int, int]]()
         for part in self._vectors.components:
             cost, own = self._of_component(part, a, b, kernel)
@@ -170,7 +178,7 @@ class Cell:
         return list(worst.values())
 
     def _of_component(
-        self, part: Component, a: int, b: int, kernel: Kernel
+        self, part: Component, a: int, b: int, kernel: PlaceKernel
     ) -> tuple[float, dict[int, tuple[int, int]]]:
         """Return the worst classes of rows, and what they add."""
         if not b:
@@ -183,7 +191,7 @@ class Cell:
         for at, group in enumerate(part.groups):
             sets, places = np.unique(classes[:, at], return_inverse=True)
             vectors, starts = _take(group, sets)
-            each = self._costs(group.blocks, vectors, vectors, a, b, kernel)
+            each = self._costs(group.blocks, vectors, vectors, (a, b), kernel)
             pairs.append((each, vectors, starts, places))
             worst = np.maximum.reduceat(np.maximum.reduceat(each, starts, 0), starts, 1)
             costs += worst[np.ix_(places, places)]
@@ -196,7 +204,7 @@ class Cell:
         return float(costs[mine, theirs]), rows
 
     def _one_sided(
-        self, part: Component, a: int, kernel: Kernel
+        self, part: Component, a: int, kernel: PlaceKernel
     ) -> tuple[float, dict[int, tuple[int, int]]]:
         costs, each = self._costs_of_classes(part, a, kernel)
         worst = part.classes[int(costs.argmax())]
@@ -208,24 +216,24 @@ class Cell:
         return float(costs.max()), rows
 
     def _costs_of_classes(
-        self, part: Component, a: int, kernel: Kernel
+        self, part: Component, a: int, kernel: PlaceKernel
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         costs, each = np.zeros(len(part.classes)), []
         for at, group in enumerate(part.groups):
             nothing = np.zeros((1, len(group.blocks)), np.int64)
-            own = self._costs(group.blocks, group.vectors, nothing, a, 0, kernel)[:, 0]
+            own = self._costs(group.blocks, group.vectors, nothing, (a, 0), kernel)[:, 0]
             each.append(own)
             costs += np.maximum.reduceat(own, group.starts)[part.classes[:, at]]
         return costs, each
 
-    def _farthest_classes(self, part: Component, a: int, kernel: Kernel) -> np.ndarray:
+    def _farthest_classes(self, part: Component, a: int, kernel: PlaceKernel) -> np.ndarray:
         costs, _ = self._costs_of_classes(part, a, kernel)
         size = max(int(group.sizes.max()) for group in part.groups)
         most = max(math.isqrt(_MOST_PAIRS) // size, 2)
         return np.argsort(-costs, kind="stable")[:most]
 
     def _of_few(
-        self, a: int, b: int, kernel: Kernel
+        self, a: int, b: int, kernel: PlaceKernel
     ) -> tuple[float, dict[int, tuple[int, int]]]:
         """Return the worst choice of a few groups for either row.
 
@@ -253,7 +261,7 @@ class Cell:
         return best, rows
 
     def _four(
-        self, group: Group, a: int, b: int, kernel: Kernel
+        self, group: Group, a: int, b: int, kernel: PlaceKernel
     ) -> list[tuple[float, dict[int, tuple[int, int]]]]:
         """Return what it costs that both rows, one, the other or neither has a group."""
         absent, present = (
@@ -261,7 +269,7 @@ class Cell:
         )
         found = []
         for x, y in ((present, present), (present, absent), (absent, present), (absent, absent)):
-            costs = self._costs(group.blocks, x, y, a, b, kernel)
+            costs = self._costs(group.blocks, x, y, (a, b), kernel)
             i, j = np.unravel_index(int(costs.argmax()), costs.shape)
             found.append((float(costs[i, j]), self._named(group, x[i], y[j], a, b)))
         return found
@@ -289,14 +297,13 @@ class Cell:
         blocks: np.ndarray,
         first: np.ndarray,
         second: np.ndarray,
-        a: int,
-        b: int,
-        kernel: Kernel,
+        rows: tuple[int, int],
+        kernel: PlaceKernel,
     ) -> np.ndarray:
         """Return what it costs that each vector of one unit stands in place of each of another."""
         total = np.zeros((len(first), len(second), len(blocks)))
         for u, v, factor in kernel:
-            one, other = _times(first, u * a), _times(second, v * b)
+            one, other = _times(first, u * rows[0]), _times(second, v * rows[1])
             moved = np.abs(one[:, None, :] - other[None, :, :]).astype(np.float64)
             lengths = np.multiply(moved, self._inverse[blocks], where=moved > 0, out=moved)
             total += factor * lengths**self._noise.law.norm
@@ -328,6 +335,8 @@ def _members(starts: np.ndarray, kind: int, size: int) -> slice:
 
 def _take(group: Group, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of some sets, and where each begins."""
-    own = [group.vectors[_members(group.starts, kind, len(group.vectors))] for kind in sets.tolist()]
+    own = [
+        group.vectors[_members(group.starts, kind, len(group.vectors))] for kind in sets.tolist()
+    ]
     starts = np.cumsum([0, *map(len, own)])[:-1]
     return np.concatenate(own), starts

@@ -7,11 +7,11 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from dpframe.checker.cell import ONE_CELL, Cell
-from dpframe.checker.encoding import Encoding, kernels_of
+from dpframe.checker.encoding import EncodingProbe, kernels_of
 from dpframe.checker.measured import Measured
 from dpframe.checker.mixed import worst_over_cells, worst_with_units
 from dpframe.checker.rows import RowVectors, row_vectors
-from dpframe.checker.units import Filled, Filling, most_stairs, worst_cells
+from dpframe.checker.units import FilledCaps, FilledCells, most_stairs, worst_cells
 from dpframe.checker.witness import Found, Witness, WitnessCells, compare
 from dpframe.checker.words import words_of
 from dpframe.errors import PlanCheckError
@@ -23,7 +23,7 @@ _MOST_KEPT = 256
 _Value = TypeVar("_Value")
 
 
-class Kept(Generic[_Value]):
+class KeptVerdicts(Generic[_Value]):
     """What was found last, by all that was read for it."""
 
     def __init__(self) -> None:
@@ -46,8 +46,10 @@ class Kept(Generic[_Value]):
         self._found.clear()
 
 
-_VERDICTS: Kept[tuple[Found, Measured]] = Kept()  # a key may name what is only kept alive here
-_ROWS: Kept[RowVectors] = Kept()
+_VERDICTS: KeptVerdicts[tuple[Found, Measured]] = (
+    KeptVerdicts()
+)  # a key may name what is only kept alive here
+_ROWS: KeptVerdicts[RowVectors] = KeptVerdicts()
 
 
 class Chargeable(Protocol):
@@ -86,7 +88,7 @@ def find_worst(measured: Measured) -> Found:
 def _find(measured: Measured) -> Found:
     seed = zlib.crc32(repr((measured.noise.scales, measured.caps, measured.places)).encode())
     dice = np.random.default_rng(seed)  # no noise: a sample of rows and places to try
-    encoding = Encoding(measured, dice)
+    encoding = EncodingProbe(measured, dice)
     encoding.check()
     if any(total.units for total in measured.totals):
         return worst_with_units(measured)
@@ -122,10 +124,10 @@ def _is_always(measured: Measured, vectors: RowVectors) -> bool:
 
 def _worst(
     measured: Measured, cell: Cell, *, always: bool
-) -> tuple[Filled, list[WitnessCells]]:
+) -> tuple[FilledCells, list[WitnessCells]]:
     """Find how the worst unit fills cells, and what it moves there."""
     noise = measured.noise
-    filling = Filling.of(measured.caps, measured.places.groups)
+    filling = FilledCaps.of(measured.caps, measured.places.groups)
     if noise.law.shape == "stairs":
         return _worst_stairs(measured, cell, filling, always=always)
     drawn = {k for k, scale in enumerate(noise.scales) if scale}
@@ -144,8 +146,8 @@ def _worst(
 
 
 def _worst_stairs(
-    measured: Measured, cell: Cell, filling: Filling, *, always: bool
-) -> tuple[Filled, list[WitnessCells]]:
+    measured: Measured, cell: Cell, filling: FilledCaps, *, always: bool
+) -> tuple[FilledCells, list[WitnessCells]]:
     """Find how many stairs the worst unit crosses."""
     moving = cell.moving
     if len(moving) > 1:

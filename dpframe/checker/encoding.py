@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpframe.checker.cell import ONE_CELL, Kernel
-from dpframe.checker.measured import Measured, Places
+from dpframe.checker.cell import ONE_CELL, PlaceKernel
+from dpframe.checker.measured import Measured, RowPlaces
 from dpframe.errors import PlanCheckError
 
 _MOST_CELLS = 64  # of random totals, where cells are measured one by one
@@ -21,7 +21,7 @@ _SAMPLED = 4  # places beside the ends
 _LARGEST = 2**20  # of random totals
 
 
-class Encoding:
+class EncodingProbe:
     """The encoding of one measurement.
 
     Parameters
@@ -96,7 +96,7 @@ class Encoding:
 
 
 def pairs_of_places(
-    places: Places, dice: np.random.Generator, *, two: bool
+    places: RowPlaces, dice: np.random.Generator, *, two: bool
 ) -> tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], bool]:
     """Return where two rows are, to be tried, and whether these are a sample.
 
@@ -126,8 +126,8 @@ def pairs_of_places(
 
 
 def kernels_of(
-    measured: Measured, encoding: Encoding, weights: np.ndarray, dice: np.random.Generator
-) -> tuple[list[Kernel], bool]:
+    measured: Measured, encoding: EncodingProbe, weights: np.ndarray, dice: np.random.Generator
+) -> tuple[list[PlaceKernel], bool]:
     """Return what is measured of rows at two places, for pairs of places; tell if it is a sample.
 
     Of Gaussian noise, three sums are enough: `(u x - v y)^2` is made of `x^2`, `y^2` and `(x -
@@ -153,7 +153,7 @@ def kernels_of(
     return list({_rounded(kernel): kernel for kernel in kernels}.values()), sampled
 
 
-def _check_groups(measured: Measured, encoding: Encoding, total: int) -> None:
+def _check_groups(measured: Measured, encoding: EncodingProbe, total: int) -> None:
     """Refuse groups of cells that share measured integers, but for the caps are apart."""
     places = measured.places
     if places.groups == 1:
@@ -164,7 +164,7 @@ def _check_groups(measured: Measured, encoding: Encoding, total: int) -> None:
         raise PlanCheckError.of("groups share integers that are measured")
 
 
-def _gaussian(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> Kernel:
+def _gaussian(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> PlaceKernel:
     precision = profile**-2.0
     u, v = one.astype(np.float64), other.astype(np.float64)
     mine, theirs, shared = (
@@ -174,7 +174,7 @@ def _gaussian(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> Kernel
     return tuple(part for part in parts if part[2])
 
 
-def _by_pairs(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> Kernel:
+def _by_pairs(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> PlaceKernel:
     found: dict[tuple[int, int], list[float]] = {}
     moved = np.flatnonzero(one.astype(bool) | other.astype(bool))
     rows = zip(one[moved].tolist(), other[moved].tolist(), profile[moved].tolist(), strict=True)
@@ -183,5 +183,5 @@ def _by_pairs(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> Kernel
     return tuple((u, v, math.fsum(parts)) for (u, v), parts in sorted(found.items()))
 
 
-def _rounded(kernel: Kernel) -> tuple[tuple[int, int, float], ...]:
+def _rounded(kernel: PlaceKernel) -> tuple[tuple[int, int, float], ...]:
     return tuple((u, v, float(f"{factor:.12g}")) for u, v, factor in kernel)

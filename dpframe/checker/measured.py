@@ -6,15 +6,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpframe.checker.noise import Noise
+from dpframe.checker.noise import BlockNoise
 from dpframe.privacy.neighbors import Caps, Neighboring
 
-Rows: TypeAlias = Mapping[Hashable, tuple[Sequence[object], np.ndarray]]
+OddRows: TypeAlias = Mapping[Hashable, tuple[Sequence[object], np.ndarray]]
 """Rows of a frame: by column, some values, and which of them each row has."""
 
 
 @dataclass(frozen=True)
-class Column:
+class OddColumn:
     """A column that totals read.
 
     Parameters
@@ -30,7 +30,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Total:
+class ProbedTotal:
     """An integer that rows add to a cell.
 
     Parameters
@@ -56,7 +56,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Places:
+class RowPlaces:
     """Where a row can be counted.
 
     Parameters
@@ -136,16 +136,16 @@ class Measured:
         All that was read, to be compared.
     """
 
-    noise: Noise
-    totals: tuple[Total, ...]
-    columns: Mapping[Hashable, Column]
-    probe: Callable[[Rows, int], tuple[np.ndarray, np.ndarray]]
+    noise: BlockNoise
+    totals: tuple[ProbedTotal, ...]
+    columns: Mapping[Hashable, OddColumn]
+    probe: Callable[[OddRows, int], tuple[np.ndarray, np.ndarray]]
     encode: Callable[[Sequence[np.ndarray]], list[np.ndarray]]
     most: int | None
     caps: Caps
     has_unit: bool
     neighboring: Neighboring
-    places: Places
+    places: RowPlaces
     mixed: bool
     filtered: bool
     content: Hashable

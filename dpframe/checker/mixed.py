@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.checker.cell import ONE_CELL, Cell
-from dpframe.checker.encoding import Encoding
+from dpframe.checker.encoding import EncodingProbe
 from dpframe.checker.measured import Measured
 from dpframe.checker.rows import Component, Group, RowVectors, combinations
-from dpframe.checker.units import Filling
+from dpframe.checker.units import FilledCaps
 from dpframe.checker.witness import Found, WitnessCells
 from dpframe.checker.words import count, words_of
 from dpframe.errors import PlanCheckError
@@ -20,7 +20,7 @@ _MOST_VECTORS = 256
 
 
 def worst_over_cells(
-    measured: Measured, encoding: Encoding, vectors: RowVectors, dice: np.random.Generator
+    measured: Measured, encoding: EncodingProbe, vectors: RowVectors, dice: np.random.Generator
 ) -> Found:
     """Find the worst unit where each measured integer is a sum over all cells.
 
@@ -39,7 +39,7 @@ def worst_over_cells(
     whole = Group(np.arange(different.shape[1]), different, np.zeros(1, np.intp))
     rows = RowVectors((Component((whole,), np.zeros((1, 1), np.intp)),), (), 0, True, False)
     cell = Cell(rows, noise, [ONE_CELL], apart=True)
-    filling = Filling.of(measured.caps, measured.places.groups)
+    filling = FilledCaps.of(measured.caps, measured.places.groups)
     most = filling.full * filling.rows + filling.rest
     filtered = measured.filtered or not vectors.all_count
     always = measured.places.everywhere and not measured.has_unit and not filtered
@@ -90,7 +90,7 @@ def worst_with_units(measured: Measured) -> Found:
     if any(total.values or total.given for total in measured.totals):
         raise PlanCheckError.of("units are counted beside more than rows")
     size = measured.places.cells
-    filling = Filling.of(measured.caps, measured.places.groups)
+    filling = FilledCaps.of(measured.caps, measured.places.groups)
     units = [*_fillings(filling)]
     pairs: list[tuple[list[int], list[int]]] = [(unit, []) for unit in units]
     if measured.neighboring == "replace":
@@ -112,7 +112,7 @@ def worst_with_units(measured: Measured) -> Found:
     return Found(law, scales, cells, words)
 
 
-def _fillings(filling: Filling) -> Iterator[list[int]]:
+def _fillings(filling: FilledCaps) -> Iterator[list[int]]:
     """Yield rows by cell: of a unit that fills one cell, or all it can, or has a row in many."""
     yield [1]
     yield [1] * filling.touched

@@ -13,7 +13,7 @@ NEVER = Fraction(10**30)
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class BlockNoise:
     """Noise on blocks of integers.
 
     Parameters

@@ -1,17 +1,17 @@
 """Labels that are found, and quantiles that are selected: formulas, with tails of their own."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
-from dpframe.checker.units import Filling, worst_cells
+from dpframe.checker.units import FilledCaps, worst_cells
 from dpframe.checker.witness import Found, LoneLabels, WitnessCells
 from dpframe.checker.words import count, words_of
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps, Neighboring
-from dpframe.privacy.selection import GEOMETRIC, Pick
+
 
 @dataclass(frozen=True)
 class LabelRound:
@@ -24,13 +24,13 @@ class LabelRound:
     least
         The least noisy number that is published.
     weights
-        What each label of a unit counts for, by how many it has; 1 for numbers of units.
+        What each label of a unit counts for, by how many it has.
     """
 
     law: Law
     scale: float
     least: int
-    weights: Sequence[int]
+    weights: Mapping[int, int]
 
 
 def worst_labels(rounds: Iterable[LabelRound], neighboring: Neighboring) -> tuple[Found, ...]:
@@ -40,7 +40,7 @@ def worst_labels(rounds: Iterable[LabelRound], neighboring: Neighboring) -> tupl
 
 def _worst_of_round(one: LabelRound, sides: int) -> Found:
     norm = one.law.norm
-    pairs = [*enumerate(one.weights, 1)]
+    pairs = [*one.weights.items()]
     labels, weight = max(pairs, key=lambda pair: pair[0] * pair[1] ** norm)
     shown = {
         pair: -math.expm1(pair[0] * math.log1p(-_tail(one, one.least - pair[1]))) for pair in pairs
@@ -68,9 +68,34 @@ def _tail(one: LabelRound, m: int) -> float:
     return 1 - math.exp((m - 1) / one.scale) / (1 + ratio)
 
 
+@dataclass(frozen=True)
+class Selected:
+    """The selection of one quantile.
+
+    Parameters
+    ----------
+    a, b
+        It is the a/b quantile of the rows that it is selected among.
+    level
+        How many selections come before it, one after the other.
+    scale
+        The scale of its noise.
+    """
+
+    a: int
+    b: int
+    level: int
+    scale: float
+
+    @property
+    def step(self) -> int:
+        """By how much one row more or fewer moves a utility at most."""
+        return max(self.a, self.b - self.a)
+
+
 def worst_selection(
-    steps: Sequence[Pick],
-    scales: Sequence[float],
+    law: str,
+    steps: Sequence[Selected],
     caps: Caps,
     groups: int,
     neighboring: Neighboring,
@@ -82,26 +107,20 @@ def worst_selection(
     Its rows lie on one side of a quantile at worst. On later levels, each row counts in the range
     that it lies in.
     """
-    inverse = {step: 1 / scale for step, scale in zip(steps, scales, strict=True)}
-    levels = [[*own] for _, own in groupby(steps, key=lambda step: step.level)]
-    (first,), *later = levels
+    (first,), *later = ([*own] for _, own in groupby(steps, key=lambda step: step.level))
+    farthest = [max(level, key=lambda step: step.step / step.scale) for level in later]
 
-    def moves(a: int, b: int) -> dict[int, int]:
-        """Return by selection how far utilities are moved, of one selection for each level."""
+    def moves(a: int, b: int) -> dict[int, tuple[int, int]]:
+        """Return by how much utilities are moved, of one selection for each level."""
         over, under = first.b - first.a, first.a
-        found = {steps.index(first): 2 * max(over * a + under * b, under * a + over * b)}
-        for level in later:
-            worst = max(level, key=lambda step: max(step.a, step.b - step.a) * inverse[step])
-            found[steps.index(worst)] = 2 * max(worst.a, worst.b - worst.a) * (a + b)
-        return found
+        found = {first: max(over * a + under * b, under * a + over * b)}
+        found |= {one: one.step * (a + b) for one in farthest}
+        return {steps.index(one): (2 * moved, 0) for one, moved in found.items()}
 
     def distance(a: int, b: int) -> float:
-        return sum(moved * inverse[steps[at]] for at, moved in moves(a, b).items())
+        return sum(moved / steps[at].scale for at, (moved, _) in moves(a, b).items())
 
-    filled = worst_cells(distance, Filling.of(caps, groups), neighboring, always=always)
-    cells = tuple(
-        WitnessCells(times, (1, 0), {at: (moved, 0) for at, moved in moves(a, b).items()})
-        for times, a, b in filled
-    )
-    used = {at: scales[at] for own in cells for at in own.moves}
-    return Found(GEOMETRIC, used, cells, words_of(filled, neighboring))
+    filled = worst_cells(distance, FilledCaps.of(caps, groups), neighboring, always=always)
+    cells = tuple(WitnessCells(times, (1, 0), moves(a, b)) for times, a, b in filled)
+    scales = {at: steps[at].scale for own in cells for at in own.moves}
+    return Found(law, scales, cells, words_of(filled, neighboring))

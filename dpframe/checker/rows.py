@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.checker.measured import Column, Measured, Total
+from dpframe.checker.measured import Measured, OddColumn
 
 _MOST_COMBINATIONS = 512
 """Rows of odd values of one component and its conditions; of more, a sample is tried."""
@@ -92,20 +92,20 @@ class RowVectors:
     sampled: bool
 
 
-def odd_values(column: Column) -> list[object]:
+def odd_values(column: OddColumn) -> list[object]:
     """Return values of a column of which one does what any other value would do.
 
     They are the ends, the constants, numbers between and beyond them, another text, and none.
 
     Examples
     --------
-    >>> odd_values(Column((0.0, 5.0), (2.0,)))
+    >>> odd_values(OddColumn((0.0, 5.0), (2.0,)))
     [0.0, 5.0, -1.0, 0.5, 1.0, 1.5, 2.0, 3.0, None]
     """
     texts = sorted({one for one in column.constants if isinstance(one, str)})
     numbers = {one for one in column.constants if not isinstance(one, str)}
     found: list[object] = list(column.ends)
-    if numbers or column.constants or not column.ends:
+    if numbers or not (texts or column.ends):
         marks = sorted({*numbers, 0.0, 1.0})
         between = [(low + high) / 2 for low, high in itertools.pairwise(marks)]
         found += sorted([marks[0] - 1, *marks, *between, marks[-1] + 1])
@@ -175,9 +175,7 @@ class _Plan:
 class _Probe:
     """One frame of odd rows for all components."""
 
-    def __init__(
-        self, measured: Measured, weights: np.ndarray, dice: np.random.Generator
-    ) -> None:
+    def __init__(self, measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> None:
         self._measured = measured
         self._weights = weights
         self._dice = dice
@@ -230,10 +228,7 @@ class _Probe:
         )
 
     def _plan(
-        self,
-        part: list[int],
-        near: Mapping[int, set[Hashable]],
-        free: Mapping[int, set[Hashable]],
+        self, part: list[int], near: Mapping[int, set[Hashable]], free: Mapping[int, set[Hashable]]
     ) -> _Plan:
         """Lay out the rows of a component: for each class, those of each group."""
         hubs = [c for c in self._places if any(c in near[k] for k in part)]
@@ -249,8 +244,9 @@ class _Probe:
             block = np.zeros((len(classes), len(found), len(self._places)), np.intp)
             block[:, :, [self._places[c] for c in hubs]] = classes[:, None, :]
             block[:, :, [self._places[c] for c in own]] = found
-            self._blocks.append(block.reshape(-1, len(self._places)))
-            self._rows += len(classes) * len(found)
+            number = len(classes) * len(found)
+            self._blocks.append(block.reshape(number, len(self._places)))
+            self._rows += number
         return plan
 
     def _combinations(self, columns: Sequence[Hashable], most: int) -> np.ndarray:
@@ -275,7 +271,9 @@ class _Probe:
             start += classes * size
             keep = counted[own].reshape(classes, size)
             vectors = added[blocks, own].T.reshape(classes, size, len(blocks))
-            sets = [frozenset(map(tuple, v[k].tolist())) for v, k in zip(vectors, keep, strict=True)]
+            sets = [
+                frozenset(map(tuple, v[k].tolist())) for v, k in zip(vectors, keep, strict=True)
+            ]
             different = {one: at for at, one in enumerate(dict.fromkeys(filter(None, sets)))}
             kinds.append([different.get(one, -1) for one in sets])
             groups.append(_group(blocks, list(different)))
@@ -301,5 +299,3 @@ def _group(blocks: Sequence[int], sets: Sequence[frozenset[tuple[int, ...]]]) ->
     starts = np.cumsum([0, *sizes])[:-1]
     array = np.array(vectors, np.int64).reshape(len(vectors), len(blocks))
     return Group(np.array(blocks, np.intp), array, starts)
-
-

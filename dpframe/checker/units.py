@@ -14,7 +14,7 @@ from typing import TypeAlias
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.neighbors import Caps, Neighboring
 
-Filled: TypeAlias = list[tuple[int, int, int]]
+FilledCells: TypeAlias = list[tuple[int, int, int]]
 """How many cells have so many rows of one unit, and so many of the other."""
 
 Distance: TypeAlias = Callable[[int, int], float]
@@ -22,7 +22,7 @@ Distance: TypeAlias = Callable[[int, int], float]
 
 
 @dataclass(frozen=True)
-class Filling:
+class FilledCaps:
     """How one unit fills its caps.
 
     Parameters
@@ -42,13 +42,13 @@ class Filling:
     cells: int
 
     @classmethod
-    def of(cls, caps: Caps, cells: int) -> "Filling":
+    def of(cls, caps: Caps, cells: int) -> "FilledCaps":
         """Fill caps.
 
         Examples
         --------
-        >>> Filling.of(Caps(rows=7, groups=5, rows_per_group=2), 100)
-        Filling(full=3, rows=2, rest=1, touched=5, cells=100)
+        >>> FilledCaps.of(Caps(rows=7, groups=5, rows_per_group=2), 100)
+        FilledCaps(full=3, rows=2, rest=1, touched=5, cells=100)
         """
         groups = cells if caps.groups is None else min(caps.groups, cells)
         each = caps.rows_per_group or caps.rows
@@ -61,8 +61,8 @@ class Filling:
 
 
 def worst_cells(
-    distance: Distance, filling: Filling, neighboring: Neighboring, *, always: bool
-) -> Filled:
+    distance: Distance, filling: FilledCaps, neighboring: Neighboring, *, always: bool
+) -> FilledCells:
     """Return the rows of the worst unit, or of the worst pair of units, by cells.
 
     Parameters
@@ -77,26 +77,26 @@ def worst_cells(
         Whether a unit is one row that is in some cell, whatever it holds.
     """
     if neighboring == "add_remove":
-        ways: Iterator[Filled] = iter([_alone(filling)])
+        ways: Iterator[FilledCells] = iter([_alone(filling)])
     elif always:
-        apart: list[Filled] = [[(2, 1, 0)]] if filling.cells > 1 else []
+        apart: list[FilledCells] = [[(2, 1, 0)]] if filling.cells > 1 else []
         ways = iter([[(1, 1, 1)], *apart])
     else:
         ways = _pairs(filling)
     known = cache(distance)
 
-    def total(filled: Filled) -> float:
+    def total(filled: FilledCells) -> float:
         return sum(times * known(a, b) for times, a, b in filled)
 
     return max(ways, key=total)
 
 
-def _alone(filling: Filling) -> Filled:
+def _alone(filling: FilledCaps) -> FilledCells:
     cells = [(filling.full, filling.rows, 0), (1, filling.rest, 0)]
     return [(times, a, b) for times, a, b in cells if times and a]
 
 
-def _pairs(filling: Filling) -> Iterator[Filled]:
+def _pairs(filling: FilledCaps) -> Iterator[FilledCells]:
     """Yield how a pair of units can lie.
 
     A rest is nowhere, in a cell of its own, or in a full cell of the other; or both are in one
@@ -129,7 +129,11 @@ def _pairs(filling: Filling) -> Iterator[Filled]:
 
 
 def most_stairs(
-    stairs: Callable[[int, int], int], filling: Filling, neighboring: Neighboring, *, always: bool
+    stairs: Callable[[int, int], int],
+    filling: FilledCaps,
+    neighboring: Neighboring,
+    *,
+    always: bool,
 ) -> int:
     """Return how many stairs one unit, or a pair of units, crosses at most, over all cells.
 

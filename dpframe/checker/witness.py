@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.checker.cell import ONE_CELL, Kernel, Moved, Moves
-from dpframe.checker.noise import NEVER, Noise
+from dpframe.checker.cell import ONE_CELL, Moved, Moves, PlaceKernel
+from dpframe.checker.noise import NEVER, BlockNoise
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.laws import LAPLACE, LAWS
-from dpframe.privacy.selection import GEOMETRIC
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class WitnessCells:
     times
         How many there are; of staircase noise, how many stairs are crossed.
     rows
-        Rows of the unit in such a cell, and of the unit in its place.
+        OddRows of the unit in such a cell, and of the unit in its place.
     moves
         By block, what one row of either adds to it.
     kernel
@@ -31,7 +30,7 @@ class WitnessCells:
     times: int
     rows: tuple[int, int]
     moves: Moves
-    kernel: Kernel = ONE_CELL
+    kernel: PlaceKernel = ONE_CELL
 
 
 @dataclass(frozen=True)
@@ -84,9 +83,9 @@ class Found:
     def cost(self) -> Fraction:
         """What the unit costs: mu squared of Gaussian noise, epsilon of other."""
         total = Fraction(0)
-        law = LAPLACE if self.law == GEOMETRIC else LAWS[self.law]
+        law = LAWS.get(self.law, LAPLACE)  # noise of selections costs as Laplace noise does
         size = max(self.scales, default=-1) + 1
-        noise = Noise(law, tuple(self.scales.get(k, 0.0) for k in range(size)), ())
+        noise = BlockNoise(law, tuple(self.scales.get(k, 0.0) for k in range(size)), ())
         for cells in self.cells:
             a, b = cells.rows
             total += cells.times * Moved(a, b, cells.moves, cells.kernel).cost(noise)

@@ -1,10 +1,10 @@
 """The worst unit in words."""
 
-from dpframe.checker.units import Filled
+from dpframe.checker.units import FilledCells
 from dpframe.privacy.neighbors import Neighboring
 
 
-def words_of(filled: Filled, neighboring: Neighboring) -> str:
+def words_of(filled: FilledCells, neighboring: Neighboring) -> str:
     """Say how rows of a unit, or of two units, lie in cells.
 
     Examples
