@@ -80,7 +80,7 @@ def _encode(
 
 
 def _probe(task: Task, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """ProbedTotal odd rows by the engine of pandas, each in a cell of its own, without caps.
+    """Total odd rows by the engine of pandas, each in a cell of its own, without caps.
 
     The condition on all rows is left out: rows that meet it are some of these.
     """
