@@ -24,6 +24,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
+from dpframe.operations.probing import check_rows
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
 from dpframe.plan.record import certificate_for, outlook, record_of_discovery
 from dpframe.privacy.amounts import Spend
@@ -72,6 +73,7 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
 
     def witness(self) -> Witness:
         """Find the worst unit of each round."""
+        check_rows(self.declaration, [self.plan.task])
         rounds = [
             LabelRound(one.law, one.scale, one.least, _weights(one))
             for one in self.plan.threshold.rounds

@@ -32,6 +32,7 @@ from dpframe.operations.pipeline import (
     entry_of,
     make_release,
 )
+from dpframe.operations.probing import check_rows
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
 from dpframe.plan.record import certificate_for, left_after, outlook, record_of_selection
@@ -71,6 +72,7 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
 
     def witness(self) -> Witness:
         """Find the worst unit of all selections."""
+        check_rows(self.declaration, [self.plan.task])
         plan = self.plan
         alone = not plan.unit and not plan.groups.axes and plan.query.condition is None
         pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)

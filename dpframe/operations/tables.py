@@ -21,7 +21,7 @@ from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
-from dpframe.operations.probing import measured_of
+from dpframe.operations.probing import check_rows, measured_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
@@ -190,8 +190,9 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
 
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
-        relation = self.declaration.neighboring
-        pairs = zip(self.plan.measurements, self.plan.noises, strict=True)
+        measurements, relation = self.plan.measurements, self.declaration.neighboring
+        check_rows(self.declaration, (one.table.task(()) for one in measurements))
+        pairs = zip(measurements, self.plan.noises, strict=True)
         return witness_of([measured_of(one, noise, relation) for one, noise in pairs])
 
     def measure(self, frame: Frame) -> list[list[np.ndarray]]:
