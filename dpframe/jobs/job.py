@@ -501,7 +501,8 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "q": lambda section, key: section.get(key, int, float, list),
     **dict.fromkeys(("level", "n_weight"), lambda section, key: section.get(key, int, float)),
     **dict.fromkeys(
-        ("simultaneous", "sampling", "counts"), lambda section, key: section.get(key, bool)
+        ("simultaneous", "sampling", "counts", "missing"),
+        lambda section, key: section.get(key, bool),
     ),
     "dtype": lambda section, key: section.get(key, str, dict),
     "discovery": lambda section, key: section.get(key, *_AMOUNT),
