@@ -161,7 +161,7 @@ def choose_designs(
 
     Each candidate is given the same part of the allowance, alone; that with the least relative
     variance is taken, the first among equals. Beside other tables, one may do as well or better
-    with the plain designs of the law. Tables of one kind share a design.
+    with the plain designs of the law. Tables share a design if their workloads are equal.
 
     Parameters
     ----------
@@ -172,19 +172,24 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    kinds = [work.kind for work in workloads] if len(workloads) > 1 else [None]
-    each = dict(zip(kinds, workloads, strict=True))
-    own = {kind: _fitting(how.planners(work), work, how.law) for kind, work in each.items()}
+    keys = [_key_of(work) for work in workloads]
+    each = dict(zip(keys, workloads, strict=True))
+    own = {key: _fitting(how.planners(work), work, how.law) for key, work in each.items()}
     if not any(own.values()):
         return None
     if len(workloads) > 1:
-        for kind, work in each.items():
-            own[kind] += _fitting(how.plain_planners(work), work, how.law)
+        for key, work in each.items():
+            own[key] += _fitting(how.plain_planners(work), work, how.law)
     if not all(own.values()):
         return None
     part = allowed / len(workloads)
-    best = {kind: _least(own[kind], work, how.law, part) for kind, work in each.items()}
-    return [best[kind] for kind in kinds]
+    best = {key: _least(own[key], work, how.law, part) for key, work in each.items()}
+    return [best[key] for key in keys]
+
+
+def _key_of(workload: Workload) -> Hashable:
+    """Return the whole workload, or where it has arrays, which are not compared, its identity."""
+    return workload if workload.known_rows is None else id(workload)
 
 
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
@@ -209,7 +214,11 @@ def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> f
     if _is_too_wide(moved, widest(design, design.scales), law.norm):
         return math.inf
     factor = float(moved) ** (1 / law.norm)
-    scales = tuple(min(factor * scale, MAX_SCALE) for scale in design.scales)
+    wide = (min(factor * scale, MAX_SCALE) for scale in design.scales)
+    try:
+        scales = tuple(map(law.settle, wide, design.scales))
+    except CalibrationError:  # the amount is too small for the law
+        return math.inf
     return _predict(law, workload, design, scales).variance
 
 

@@ -15,9 +15,10 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.forks import cached_property
+from dpframe.privacy.footprints import Exclusive, Footprint, Parts, Sparse
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import Exclusive, Footprint, Norm, Scale, Sparse, movement
+from dpframe.privacy.sensitivity import Norm, Scale, movement
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.association import Association, associate, center, read, unit_of
 from dpframe.strategies.base import (
@@ -325,7 +326,7 @@ class LinearDesign:
     layers: ClassVar[None] = None  # a block has one integer per cell
 
     @cached_property
-    def footprints(self) -> tuple[Footprint | Sparse | Exclusive, ...]:
+    def footprints(self) -> Parts:
         """What one row adds to the blocks of its cell."""
         blocks, most = self.blocks, self.workload.most
         parts: list[Footprint | Sparse | Exclusive] = []

@@ -24,19 +24,17 @@ from dpframe.strategies import layered
 
 
 def tables_share_all(patch):
-    movement = layered.shared_movement
+    movement = layered.movement
 
     def shared(*given, kernel):
         return movement(*given, kernel=replace(kernel, least=kernel.whole))
 
-    patch.setattr(layered, "shared_movement", shared)
+    patch.setattr(layered, "movement", shared)
 
 
 def margins_for_half(patch):
-    movement = layered.shared_movement
-    patch.setattr(
-        layered, "shared_movement", lambda *given, kernel: movement(*given, kernel=kernel) / 2
-    )
+    movement = layered.movement
+    patch.setattr(layered, "movement", lambda *given, kernel: movement(*given, kernel=kernel) / 2)
 
 
 def nan_as_an_integer(patch):
