@@ -179,26 +179,26 @@ def _everything(frame: Frame, declaration: Declaration) -> _Look:
     labels = [label for label in declaration.columns if label in there]
     keyed = [label for label in labels if declaration.column(label).keys is not None]
     bounded = [label for label in labels if declaration.column(label).bounds is not None]
-    everything = sums_and_means.sum(bounded) if bounded else counts.count()
 
     def table(query: Query) -> Table:
         asked: Any = in_part(declaration, query)
         return table_of(asked, declaration)
 
-    whole = table(everything)
-    tables = {label: table(counts.count([label])) for label in keyed}
+    tables = {f"rows by {label}": table(counts.count([label])) for label in keyed}
+    tables = tables or {"rows": table(counts.count())}
+    sums = [table(sums_and_means.sum([label])) for label in bounded]
 
     def make(rows: pd.DataFrame) -> Diagnosis:
-        found = _follow_rows(rows, whole)
-        lines = [] if tables else list(lines_of_chain(found, whole, declaration))
-        for label, table in tables.items():
+        lines: list[Line] = []
+        for part, table in tables.items():
             own = lines_of_chain(_follow_rows(rows, table), table, declaration)
-            lines += [replace(line, part=f"rows by {label}") for line in own]
-        for out in whole.outputs:  # caps differ with the groups
+            lines += [replace(line, part=part) for line in own]
+        for table in sums:  # caps differ with the groups
+            found, (out,) = _follow_rows(rows, table), table.outputs
             lines += lines_of_output(found, out, declaration, found.grouped)
         return _as_frame(lines)
 
-    columns = [label for one in (whole, *tables.values()) for label in one.columns]
+    columns = [label for one in (*tables.values(), *sums) for label in one.columns]
     return _Look(tuple(dict.fromkeys(columns)), make)
 
 
