@@ -4,7 +4,7 @@ Nothing is charged and no noise is added. What comes out is marked, and refused 
 frame is wanted.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns.suppress_warnings import silent
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
-from dpframe.engines.declared import SINGLE, check_part_held, check_queries, declaration_of
+from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.engines.steps import LabelTrace, RowTrace
 from dpframe.errors import STOPS, DPFrameError, QueryError
 from dpframe.operations.lines import (
@@ -38,7 +38,7 @@ from dpframe.queries import counts, sums_and_means
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
-from dpframe.queries.tasks import Cells, LabelTask
+from dpframe.queries.tasks import Axis, Cells
 
 _Result = TypeVar("_Result")
 
@@ -116,17 +116,20 @@ def diagnose(
     labels = list(dict.fromkeys(label for look in looks.values() for label in look.columns))
     engine = engine_for(frame)
     engine.check(frame, labels)
-    check_part_held(engine, frame, declaration)
+    for name, look in looks.items():
+        for claims, axes in look.claims:
+            check_matches(engine, frame, declaration, {name: claims}, {name: axes})
     found = _read(engine, frame, labels, looks)
     return found if isinstance(queries, Mapping) else found[SINGLE]
 
 
 @dataclass(frozen=True)
 class _Look:
-    """What is read, and what is made of it."""
+    """What is read, what is made of it, and what is asked of which groups."""
 
     columns: tuple[Hashable, ...]
     make: Callable[[pd.DataFrame], Any]
+    claims: Sequence[tuple[Any, Sequence[Axis]]]
 
 
 def _looks(
@@ -138,9 +141,10 @@ def _looks(
             return {SINGLE: _everything(frame, declaration)}
         case Discovery():
             engine_for(frame).check(frame, asked.labels)
-            return {SINGLE: _labels(label_task(declaration, asked), declaration)}
+            return {SINGLE: _labels(asked, declaration)}
         case CapSearch() | BoundSearch():
             engine_for(frame).check(frame, asked.labels)
+            check_matches(engine_for(frame), frame, declaration, {SINGLE: asked}, {})
             asked = query_of_search(declaration, asked)
     _, queries = check_queries(frame, asked)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}
@@ -154,10 +158,11 @@ def _of_table(table: Table, declaration: Declaration, groups: bool) -> _Look:
             return _by_group(found, table)
         return _as_frame(lines_of_table(found, table, declaration))
 
-    return _Look(table.columns, make)
+    return _Look(table.columns, make, [(table.query, table.groups.axes)])
 
 
-def _labels(task: LabelTask, declaration: Declaration) -> _Look:
+def _labels(wanted: Discovery, declaration: Declaration) -> _Look:
+    task = label_task(declaration, wanted)
     beyond = {
         "max_groups": f"beyond max_groups={task.most}",
         "further rows": "further rows of a unit with its label",
@@ -170,7 +175,7 @@ def _labels(task: LabelTask, declaration: Declaration) -> _Look:
         found = LabelTrace(rows, task)
         return _as_frame(lines_of_rows(found, words, task.where, f"labels: {found.labels:,}"))
 
-    return _Look(tuple(dict.fromkeys(task.columns)), make)
+    return _Look(tuple(dict.fromkeys(task.columns)), make, [(wanted, ())])
 
 
 def _everything(frame: Frame, declaration: Declaration) -> _Look:
@@ -198,8 +203,9 @@ def _everything(frame: Frame, declaration: Declaration) -> _Look:
             lines += lines_of_output(found, out, declaration, found.grouped)
         return _as_frame(lines)
 
-    columns = [label for one in (*tables.values(), *sums) for label in one.columns]
-    return _Look(tuple(dict.fromkeys(columns)), make)
+    looked = [*tables.values(), *sums]
+    columns = tuple(dict.fromkeys(label for table in looked for label in table.columns))
+    return _Look(columns, make, [(table.query, table.groups.axes) for table in looked])
 
 
 def _read(
