@@ -8,7 +8,7 @@ are a plan and types of columns, and no row.
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -103,27 +103,43 @@ def _compared_by(query: Query) -> Iterator[_Typed]:
     """Give the types of constants that columns are compared with in conditions."""
     for condition, _ in _conditions_of(query):
         for found in where.comparisons(condition):
-            if isinstance(found, where.Compare):
-                yield from _of_values([found.left, found.right])
-            elif isinstance(found, where.Membership):
-                yield from _of_values([found.operand, *map(where.Constant, found.items)])
+            match found:
+                case where.Compare():
+                    yield from _of_values([found.left, found.right])
+                case where.Membership():
+                    yield from _of_values([found.operand, *map(where.Constant, found.items)])
+                case where.InPart():
+                    pass  # it compares with the identity of a value, of any type
+                case _:
+                    assert_never(found)
 
 
 def _of_values(values: Sequence[where.Value]) -> Iterator[_Typed]:
     """Give the type that columns have if they can equal the other values."""
-    types = {_kind_of_side(value) for value in values if not isinstance(value, where.Name)}
+    types = {kind for value in values for kind in _kinds_of_side(value)}
     for value in values:
-        if isinstance(value, where.Name):
-            yield from ((value.label, kind) for kind in types)
-        elif isinstance(value, where.Arithmetic | where.Negative):
-            yield from ((label, "float64") for label in where.names_in(value))
+        match value:
+            case where.Name(label):
+                yield from ((label, kind) for kind in types)
+            case where.Arithmetic() | where.Negative():
+                yield from ((label, "float64") for label in where.names_in(value))
+            case where.Constant():
+                pass
+            case _:
+                assert_never(value)
 
 
-def _kind_of_side(value: where.Value) -> str | None:
+def _kinds_of_side(value: where.Value) -> list[str | None]:
     """Say what equals a value; a text that is a time as well may stand for either."""
-    if isinstance(value, where.Constant) and isinstance(value.value, str):
-        return "string" if kinds.moment_of(value.value) is None else None
-    return "float64"
+    match value:
+        case where.Name():
+            return []
+        case where.Constant(str(text)):
+            return ["string" if kinds.moment_of(text) is None else None]
+        case where.Constant() | where.Arithmetic() | where.Negative():
+            return ["float64"]
+        case _:
+            assert_never(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +311,10 @@ def _said_by_condition(condition: where.Condition, key: str) -> Iterator[_Said]:
                 yield from (*_said_by_arithmetic(left, key), *_said_by_arithmetic(right, key))
             case where.Membership(where.Name(label), items) if items:
                 yield _with_constants(label, items, key)
+            case where.Membership() | where.InPart():
+                pass  # of no constants, of arithmetic, or of the identity of a value
+            case _:
+                assert_never(found)
 
 
 def _with_constants(label: Hashable, values: Iterable[float | str], key: str) -> _Said:
@@ -315,6 +335,11 @@ def _show_constant(value: float | str) -> str:
 
 def _said_by_arithmetic(value: where.Value, key: str) -> Iterator[_Said]:
     """Say what is computed with, which is no text."""
-    if isinstance(value, where.Arithmetic | where.Negative):
-        for label in where.names_in(value):
-            yield _Said(label, _NO_TEXT, "a condition computes with it", (key,))
+    match value:
+        case where.Arithmetic() | where.Negative():
+            for label in where.names_in(value):
+                yield _Said(label, _NO_TEXT, "a condition computes with it", (key,))
+        case where.Name() | where.Constant():
+            pass
+        case _:
+            assert_never(value)
