@@ -17,11 +17,12 @@ from typing import Any, NoReturn
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.certificates.certificate import TEST
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
 from dpframe.jobs import answers
-from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
+from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import lost_files
@@ -37,6 +38,7 @@ from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.transactions import MOST_AGAIN, ChargedRun
 from dpframe.operations.tables import PER_ROWS
+from dpframe.privacy import seam
 
 _LOGGER = logging.getLogger("dpframe")
 _PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
@@ -51,6 +53,7 @@ exit codes:
   4    a release of this name is in the ledger; nothing was spent
   5    the amount is spent, now or by an earlier run of this name, but a file, or what was to
        be printed, is not where it should be
+  78   done inside a testing block of dpframe.testing: nothing of it is real
   75   not now: others keep the ledger, or a disk is full; nothing was spent, try again
   129  hung up, by SIGHUP; 130 interrupted, by Ctrl-C; 143 terminated, by SIGTERM; 152 out of
        processor time, by SIGXCPU: nothing was spent, or a line says that all files are written
@@ -77,13 +80,17 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     is not in the ledger given. 2: something cannot be read or used, or what is said cannot be
     written. 3: a release does not fit in the budget. 4: it was made before. 5: it was charged, now
     or before, but not written or said as it should be. 75: others keep the ledger, or a disk is
-    full. 128 and the number of a signal: it was stopped by that.
+    full. 78: it was done, inside a testing block. 128 and the number of a signal: it was stopped
+    by that.
     """
     answers.forget_hidden()
     with stoppable(leaving=leaving) as stops:
         try:
             code = _ran(arguments)
             stops.over = True
+            if code == SOUND and seam.seen() is not None:
+                answers.say(TEST, sys.stderr)
+                return TESTED
         except KeyboardInterrupt:
             stops.over = True
             answers.say(stops.words, sys.stderr)
@@ -274,6 +281,10 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
         ("discovery", "part of delta that is kept for groups that are not known"),
     ):
         parser.add_argument(f"--{name}", metavar="AMOUNT", help=about)
+    number = "let entry N, which cannot be read and is no charge, count for nothing"
+    parser.add_argument("--void", type=int, metavar="N", help=number)
+    upgrade = "protect a ledger in PostgreSQL as those that are made now"
+    parser.add_argument("--upgrade", action="store_true", help=upgrade)
     of_part = "with --create: a column whose every value has that budget"
     parser.add_argument("--part", metavar="COLUMN", help=of_part)
 

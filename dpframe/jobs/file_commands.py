@@ -13,6 +13,7 @@ from dpframe.certificates.verify import verify
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_released
+from dpframe.ledger.keeping import upgrade_table, void_row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy import seam
@@ -111,12 +112,18 @@ def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
             return _refusal(path, f"there is no folder {file.parent}: make it first.")
     if given.part is not None and not given.create:
         return _refusal(path, "--part goes with --create.")
+    if (given.void is not None) + given.upgrade + given.create > 1:
+        return _refusal(path, "give one of --create, --void and --upgrade.")
+    if given.void is not None:
+        void_row(path.given, given.void)
+    if given.upgrade:
+        upgrade_table(str(path.given))
     if given.create:
         ledger = Ledger.create(path.given, budget=Budget(**amounts), part=given.part)
     else:
         ledger = opened_ledger(path)
     status = ledger.last_status()
-    lines = [str(status), *_fullest(status), f"\nhead {status.log.head}"]
+    lines = [str(status), *_fullest(status), *_voided(status), f"\nhead {status.log.head}"]
     return Answer(str(path), "\n".join(lines), state_of(ledger))
 
 
@@ -125,6 +132,12 @@ def _fullest(status: BudgetStatus) -> list[str]:
     used = status.parts["used"].head(_MOST_PARTS)
     parts = [f"{visible(str(part))} {share:.1%}" for part, share in used.items()]
     return [f"Fullest    {', '.join(parts)}"] if parts else []
+
+
+def _voided(status: BudgetStatus) -> list[str]:
+    """Name the rows that nobody can read, and that count for nothing."""
+    numbers = [mark.release_id for mark in status.log.marks if mark.what == "voided"]
+    return [f"Void       entry {', '.join(numbers)}: cannot be read"] if numbers else []
 
 
 def _refusal(path: Path | LedgerPlace, why: str) -> Answer:

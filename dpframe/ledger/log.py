@@ -71,9 +71,10 @@ class RunMark(NamedTuple):
         Number of the row.
     what
         "again": it was begun again, for nothing; "noise": its noise is about to be drawn. Of a
-        move: "leaving", "left", and "arrived", where the ledger is now.
+        move: "leaving", "left", and "arrived", where the ledger is now. Of a row: "void", by the
+        keeper; and "voided", the row itself.
     release_id
-        Identifier of its release; of a move, the other place.
+        Identifier of its release; of a move, the other place; of a row, its number.
     """
 
     number: int

@@ -156,7 +156,7 @@ def test_frames_of_another_type_are_named_by_their_type():
         table = released(frame)
         return table if len(frame) else None
 
-    assert "is not the same: a DataFrame and None" in str(fault(nothing))
+    assert "is not the same: a TestTable and None" in str(fault(nothing))
 
 
 def test_another_unit_is_named_first():
