@@ -9,12 +9,12 @@ from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.errors import QueryError, a_type
 from dpframe.privacy.amounts import as_float
 from dpframe.queries.tasks import Cells
-from dpframe.strategies.base import KnownRows
+from dpframe.strategies.base import PublicRows
 
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
 
 
-def known_rows(given: object, cells: Cells) -> KnownRows | None:
+def known_rows(given: object, cells: Cells) -> PublicRows | None:
     """Resolve a public number of rows to one number per cell, and its variance.
 
     Parameters
@@ -52,7 +52,7 @@ def known_rows(given: object, cells: Cells) -> KnownRows | None:
     if not (np.abs(numbers) <= _MOST).all() or (not variance and (numbers < 0).any()):
         way = "and >= 0 unless it is an estimate with a variance: n=(series, variance)."
         raise _wrong_n(f"must be at most {_MOST:g} in size, {way}")
-    return KnownRows(numbers, variance)
+    return PublicRows(numbers, variance)
 
 
 def _wrong_n(rule: str) -> QueryError:

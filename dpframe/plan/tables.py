@@ -25,7 +25,7 @@ from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import KnownRows, Need, Output, Source, Total, Workload, parts_of_pair
+from dpframe.strategies.base import Need, Output, PublicRows, Source, Total, Workload, parts_of_pair
 from dpframe.strategies.domain import Dimension, Domain
 
 _LEAST_BITS = 16
@@ -227,7 +227,7 @@ class _OfCells(TypedDict):
 
     domain: Domain
     reach: Reach
-    known_rows: KnownRows | None
+    known_rows: PublicRows | None
 
 
 def _of_cells(

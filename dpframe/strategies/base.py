@@ -163,7 +163,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownRows:
+class PublicRows:
     """Public numbers of rows, equal to themselves alone.
 
     Parameters
@@ -223,7 +223,7 @@ class Workload:
     most: int | None = None
     rows_weight: float = 0.0
     worst: bool = False
-    known_rows: KnownRows | None = None
+    known_rows: PublicRows | None = None
     has_units: bool = False
     ranges: bool = False
     exclusive: tuple[tuple[int, ...], ...] = ()

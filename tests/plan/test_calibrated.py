@@ -12,7 +12,7 @@ from dpframe.plan.calibrated import _calibrate_anew, calibrate_designs
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies import MECHANISMS
-from dpframe.strategies.base import KnownRows, Output, Source
+from dpframe.strategies.base import Output, PublicRows, Source
 from dpframe.strategies.domain import Dimension, Domain
 
 WORK = workload(columns((-5, 100), (0, 7)), cells=4, caps=Caps(6, 2, None))
@@ -27,7 +27,7 @@ OTHER = {
     "most": 1,
     "rows_weight": 2.0,
     "worst": True,
-    "known_rows": KnownRows(np.arange(4), 1.0),
+    "known_rows": PublicRows(np.arange(4), 1.0),
     "has_units": True,
     "ranges": True,
     "exclusive": ((1, 2),),
@@ -85,7 +85,7 @@ def test_no_fact_is_left_out_where_workloads_are_compared(part):
 
 
 def test_known_rows_are_equal_to_themselves_alone():
-    one, other = (replace(WORK, known_rows=KnownRows(np.arange(4), 1.0)) for _ in range(2))
+    one, other = (replace(WORK, known_rows=PublicRows(np.arange(4), 1.0)) for _ in range(2))
     assert one == replace(one) and one != other
     made = [calibrate_designs(HOW, [one], ALLOWED) for _ in range(2)]
     assert made[0] is not made[1]  # arrays are not kept
