@@ -17,11 +17,13 @@ from typing import NamedTuple, assert_never
 
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
+from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, of_query
+from dpframe.forks import cached_property
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import Calibrated, calibrate_designs
-from dpframe.plan.measurement import Measurement, TablePlan, join, join_across
+from dpframe.plan.measurement import Measurement, TablePlan, join, join_across, noise_of
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact, rho_of_laplace
 from dpframe.privacy.calibration import (
@@ -108,6 +110,11 @@ class Plan:
     def how(self) -> Mechanism:
         """The mechanism chosen."""
         return MECHANISMS[self.mechanism]
+
+    @cached_property
+    def noises(self) -> tuple[BlockNoise, ...]:
+        """The noise of every measurement: what is checked is drawn."""
+        return tuple(noise_of(self.how.law, one.design, one.scales) for one in self.measurements)
 
 
 class Resolved(NamedTuple):
