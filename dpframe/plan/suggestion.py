@@ -33,9 +33,13 @@ def plan_search(
     declaration: Declaration, search: CapSearch | BoundSearch, spend: Spend
 ) -> tuple[Query, CapErrors | BoundErrors]:
     """Say which histogram to release, and what is public about the errors of the later query."""
-    if isinstance(search, CapSearch):
-        return plan_caps(declaration, search, spend)
-    return plan_bounds(declaration, search, spend)
+    match search:
+        case CapSearch():
+            return plan_caps(declaration, search, spend)
+        case BoundSearch():
+            return plan_bounds(declaration, search, spend)
+        case _:
+            assert_never(search)
 
 
 def query_of_search(declaration: Declaration, search: CapSearch | BoundSearch) -> Query:
