@@ -13,7 +13,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
@@ -213,9 +213,8 @@ def plan_release(
     if mechanism == "auto":
         names = [name for name in names if allowance.epsilon >= MECHANISMS[name].least_epsilon]
     found = [_plan_with(name, resolved, spend, allowance) for name in names]
-    plans = [one for one in found if isinstance(one, Plan)]
+    plans, refusals = _divide(found)
     if not plans:
-        refusals = [one for one in found if isinstance(one, Refusal)]
         raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
     best = _best(plans, declaration) if sparing is None else _best_look(plans)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
@@ -339,8 +338,23 @@ def _plan_with(name: str, resolved: Resolved, spend: Spend, allowance: Allowance
     """Plan with one mechanism, or say why it cannot."""
     ways = resolved.ways(MECHANISMS[name])
     found = [_plan_joint(name, resolved.tables, joint, spend, allowance) for joint in ways]
-    plans = [one for one in found if isinstance(one, Plan)]
-    return min(plans, key=_score) if plans else found[0]
+    plans, refusals = _divide(found)
+    return min(plans, key=_score) if plans else refusals[0]
+
+
+def _divide(found: Sequence[Plan | Refusal]) -> tuple[list[Plan], list[Refusal]]:
+    """Divide plans and refusals."""
+    plans: list[Plan] = []
+    refusals: list[Refusal] = []
+    for one in found:
+        match one:
+            case Plan():
+                plans.append(one)
+            case Refusal():
+                refusals.append(one)
+            case _:
+                assert_never(one)
+    return plans, refusals
 
 
 def _plan_joint(

@@ -46,7 +46,7 @@ DESIGNS = [
 ]
 
 
-MARGINS = Domain((Dimension(2, ordered=False), Dimension(4, ordered=True)), ((0,), (0, 1)))
+MARGINS = Domain((Dimension(2, ordered=False), Dimension(4, ordered=True)), margins=((0,), (0, 1)))
 LAYERED = [
     pytest.param(law, made, id=f"{law}-{number}-{number_of}")
     for law in (GAUSSIAN, LAPLACE)
