@@ -20,6 +20,7 @@ from dpframe.certificates.diagnosis import about_computed, mark_test
 from dpframe.certificates.digest import content_of, digest, pieces_of
 from dpframe.certificates.json_records import read, schema_of_record
 from dpframe.certificates.steps import COMPUTED
+from dpframe.certificates.witness_parts import recomputed_loss
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
@@ -56,6 +57,26 @@ def check_recorded(release: Release, ledger: Ledger) -> None:
         raise CertificateError(f"{ours} has release {release_id} with {another}.")
 
 
+def check_cost(release: Release) -> None:
+    """Recompute what the worst units cost, and compare it with what was promised.
+
+    Raises
+    ------
+    CertificateError
+        If they cost more.
+    """
+    lost, promised = recomputed_loss(release.witness), release.privacy_loss
+    said = {
+        "mu": (lost.mu if lost.mu_squared else 0.0, promised.mu),
+        "epsilon": (float(lost.epsilon), promised.epsilon or 0.0),
+        "an extra delta": (float(lost.delta), promised.extra_delta),
+    }
+    for name, (cost, most) in said.items():
+        if cost > most * _NEAR:
+            units = f"the units that its certificate names cost {name} = {cost:.6g}"
+            raise CertificateError(f"{units}, more than the {most:.6g} that it promises.")
+
+
 def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
     """Pair what a certificate says with what was kept."""
     words, loss = release.query.words, release.privacy_loss
@@ -73,6 +94,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 
 
 ATTRIBUTE = "dpframe"
+_NEAR = 1 + 2.0**-40  # amounts of certificates are floats
 _MOST_FORMATS, _MOST_SHOWN = 1000, 2
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
@@ -192,7 +214,8 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     lists it all. It finds mistakes, such as a filter, a rounding or a sum with raw data. It is not
     a signature: it does not show that somebody rewrote the digest as well. Steps of this library
     name the digest of the table before. If denoising is the only step, it is computed again;
-    `dpframe.replay` repeats other steps.
+    `dpframe.replay` repeats other steps. What the worst unit costs is computed anew, and compared
+    with the privacy loss.
 
     Parameters
     ----------
@@ -237,8 +260,9 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     if not sound:
         what = _alteration(frame, certificate)
         raise CertificateError(f"this frame is not what its certificate was given for: {what}")
-    if ledger is not None:
-        for release in certificate.releases:
+    for release in certificate.releases:
+        check_cost(release)
+        if ledger is not None:
             check_recorded(release, ledger)
     return certificate
 

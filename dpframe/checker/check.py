@@ -11,7 +11,7 @@ from dpframe.checker.encoding import EncodingProbe, layers_of
 from dpframe.checker.measured import Measured
 from dpframe.checker.mixed import worst_over_cells, worst_with_units
 from dpframe.checker.rows import RowVectors, row_vectors
-from dpframe.checker.units import FilledCaps, FilledCells, most_stairs, worst_cells
+from dpframe.checker.units import FilledCaps, FilledCells, worst_cells, worst_stairs
 from dpframe.checker.witness import Found, Witness, WitnessCells, compare
 from dpframe.checker.words import words_of
 from dpframe.errors import PlanCheckError
@@ -163,6 +163,9 @@ def _worst_stairs(
     def stairs(a: int, b: int) -> int:
         return -(-cell.farthest(block, a, b)[0] // width)
 
-    number = most_stairs(stairs, filling, measured.neighboring, always=always)
-    filled = [(number, 1, 0)] if number else []
-    return filled, [WitnessCells(n, (1, 0), {block: (1, 0)}, ONE_CELL) for n, _, _ in filled]
+    filled = worst_stairs(stairs, filling, measured.neighboring, always=always)
+    found = []
+    for times, a, b in filled:
+        _, x, y = cell.farthest(block, a, b)
+        found.append(WitnessCells(times, (a, b), {block: (x, y)}))
+    return filled, found

@@ -23,7 +23,7 @@ _LARGEST = 2**20  # of random totals
 _BASE, _DIGITS = 2**15, 4
 """Places are digits of one integer of 64 bits, four at once."""
 
-Place: TypeAlias = tuple[int, ...]
+RowPlace: TypeAlias = tuple[int, ...]
 """Where a row is within a group, axis by axis."""
 
 
@@ -64,8 +64,8 @@ class EncodingProbe:
         return np.array(self._encode(np.eye(self._number, dtype=np.int64)))
 
     def weights_of_layers(
-        self, places: Sequence[Place]
-    ) -> tuple[np.ndarray, dict[Place, np.ndarray]]:
+        self, places: Sequence[RowPlace]
+    ) -> tuple[np.ndarray, dict[RowPlace, np.ndarray]]:
         """Return the same where each block measures the same of its total, and what that is.
 
         Parameters
@@ -97,13 +97,13 @@ class EncodingProbe:
                 raise PlanCheckError.of("blocks are measured in different layers")
         return weights, of_row
 
-    def at_places(self, total: int, places: Sequence[Place]) -> dict[Place, list[np.ndarray]]:
+    def at_places(self, total: int, places: Sequence[RowPlace]) -> dict[RowPlace, list[np.ndarray]]:
         """Return what one row adds by one total, at each place.
 
         Several places are encoded at once, as digits of one integer. That the digits are small
         enough is seen where they are added up another way.
         """
-        found: dict[Place, list[np.ndarray]] = {}
+        found: dict[RowPlace, list[np.ndarray]] = {}
         for start in range(0, len(places), _DIGITS):
             some = places[start : start + _DIGITS]
             arrays = self._encode(self._units(total, some, [_BASE**k for k in range(len(some))]))
@@ -130,7 +130,7 @@ class EncodingProbe:
     def _random(self, size: int) -> np.ndarray:
         return self._dice.integers(-_LARGEST, _LARGEST, (self._number, size))
 
-    def _units(self, total: int, places: Sequence[Place], times: Sequence[int]) -> np.ndarray:
+    def _units(self, total: int, places: Sequence[RowPlace], times: Sequence[int]) -> np.ndarray:
         """Return totals of so many rows at each place."""
         totals = np.zeros((self._number, self._measured.places.cells), np.int64)
         for place, number in zip(places, times, strict=True):
@@ -143,7 +143,7 @@ class EncodingProbe:
 
 def places_to_try(
     places: RowPlaces, dice: np.random.Generator, *, two: bool
-) -> tuple[list[Place], bool]:
+) -> tuple[list[RowPlace], bool]:
     """Return places of a row to try, and whether they are a sample: the first, and others.
 
     Where two rows are compared, the second one is elsewhere along each set of axes.

@@ -18,7 +18,7 @@ class WitnessCells:
     Parameters
     ----------
     times
-        How many there are; of staircase noise, how many stairs are crossed.
+        How many there are.
     rows
         OddRows of the unit in such a cell, and of the unit in its place.
     moves

@@ -23,6 +23,8 @@ from dpframe.strategies.base import Need
 _PROBE = "\0probe"
 _INNER = (1, 2, 3)
 """Quarters of a width at which squares and products are tried, too."""
+_BEYOND = 10.0
+"""How far beyond all numbers a column is tried that is compared with another one."""
 
 
 def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighboring) -> Measured:
@@ -203,13 +205,16 @@ def _columns(task: Task, compared: Sequence[_Comparison]) -> dict[Hashable, OddC
         inner = [grid.lower + width * k // 4 for k in _INNER] if multiplied else []
         values = [_value(grid, place) for place in (*inner, grid.lower, grid.upper)]
         ends.setdefault(label, []).extend(values)
+    known = {place for values in ends.values() for place in values if isinstance(place, float)}
+    known |= {number for one in compared for number in one.constants if isinstance(number, float)}
+    # what one column is decides on what another is compared with
+    pool = sorted({*known, min(known, default=0.0) - _BEYOND, max(known, default=0.0) + _BEYOND})
     for one in compared:
         for label in one.labels:
             ends.setdefault(label, []).extend(_moments(one.constants))
             constants.setdefault(label, []).extend(one.constants)
-            if not one.plain:  # what one column is decides on what another one is compared with
-                beside = (end for other in one.labels for end in ends.get(other, ()))
-                constants[label] += [end for end in beside if isinstance(end, float)]
+    for label in {label for one in compared if not one.plain for label in one.labels}:
+        constants[label] += pool
     return {
         label: OddColumn(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(constants.get(label, ()))))
         for label, own in ends.items()

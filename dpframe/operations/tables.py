@@ -13,6 +13,7 @@ from dpframe.accuracy.intervals import half_width as width_of
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
@@ -26,6 +27,7 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import (
+    Charged,
     Describe,
     certificate_for,
     mechanism_of,
@@ -214,11 +216,14 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
-    def certifier(self, entry: Entry) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
+    def certifier(
+        self, entry: Entry, witness: Witness
+    ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         tables, how = self.plan.tables, self.denoisings
+        charged = Charged(entry, witness_parts(witness))
         records = {
-            key: (one.table.cells.index, record_of(key, one, self.plan, self.declaration, entry))
+            key: (one.table.cells.index, record_of(key, one, self.plan, self.declaration, charged))
             for key, one in tables.items()
         }
         if any(planned.table.query.read for planned in tables.values()):
