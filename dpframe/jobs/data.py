@@ -20,9 +20,9 @@ from dpframe.engines.base import check_labels
 from dpframe.engines.text_files import TextFiles
 from dpframe.errors import DPFrameError, PlanFileError, TemporaryError, a_type, pip_install
 from dpframe.forks import cached_property
+from dpframe.jobs.column_types import kind_from_plan
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.stores import open_store, read_store, stored_matches
-from dpframe.plan.type_check import kind_from_plan
 from dpframe.queries.query import Query
 from dpframe.sources.cells import STRING
 from dpframe.sources.dialect import Dialect, DialectOptions

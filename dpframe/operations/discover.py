@@ -6,7 +6,7 @@ It is the one release whose rows are a result, as its counts are: dtype and orde
 nothing besides.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.provenance import mark_found
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.tasks import LabelAxis
+from dpframe.queries.tasks import Axis, LabelAxis
 
 _CHANCES = (0.05, 0.5, 0.95)
 
@@ -56,6 +56,11 @@ class Rounds:
 
 class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
     """Labels to be found, with the number of units on each, or the round in which it was found."""
+
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """There are no groups yet."""
+        return {}
 
     def preview(self) -> pd.DataFrame:
         """One row per mechanism, the one that would be used first."""

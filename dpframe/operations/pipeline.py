@@ -8,7 +8,7 @@ what an error after it may say, is here, too.
 import getpass
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
@@ -25,6 +25,7 @@ from dpframe.ledger.log import Entry
 from dpframe.ledger.status import describe
 from dpframe.plan.record import AnyPlan, ledger_of
 from dpframe.privacy import seam
+from dpframe.queries.tasks import Axis
 
 KindOfPlan = TypeVar("KindOfPlan", bound=AnyPlan)
 Exact = TypeVar("Exact")
@@ -50,6 +51,11 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
     declaration: Declaration
     engine: Engine
     plan: KindOfPlan
+
+    @property
+    @abstractmethod
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups of each query, by its name."""
 
     @abstractmethod
     def preview(self) -> pd.DataFrame:

@@ -5,7 +5,7 @@ first, without data; then the histogram is a release as any other, and errors ar
 came out.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self, Unpack, overload
 
@@ -19,13 +19,7 @@ from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
-from dpframe.engines.declared import (
-    SINGLE,
-    check_keys_match,
-    check_part_held,
-    check_queries,
-    declaration_of,
-)
+from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.errors import QueryError
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import plan_labels
@@ -48,6 +42,7 @@ from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.tasks import Axis
 from dpframe.queries.where import Condition
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors
 from dpframe.strategies import MechanismName
@@ -55,6 +50,11 @@ from dpframe.strategies import MechanismName
 
 class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
     """Quantiles to be selected."""
+
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups, and the bins that are selected among."""
+        return {SINGLE: (*self.plan.groups.axes, self.plan.bins.axis)}
 
     def preview(self) -> pd.DataFrame:
         """One row per quantile: how far off it may be."""
@@ -93,7 +93,6 @@ def plan_quantiles(
     engine, _ = check_queries(frame, query)
     plan = plan_selection(declaration, query, spend)
     engine.check(frame, plan.columns)
-    check_keys_match(engine, frame, plan.groups.axes)
     return SelectedQuantiles(declaration, engine, plan)
 
 
@@ -113,6 +112,12 @@ class Suggestion(PlannedTables):
     """A histogram from which caps or bounds are suggested."""
 
     facts: CapErrors | BoundErrors = field(kw_only=True)
+    groups: Sequence[Axis] = field(kw_only=True)
+
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups of the later query."""
+        return {SINGLE: self.groups}
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Refuse to denoise what errors are predicted from."""
@@ -148,9 +153,9 @@ def plan_suggestion(
     engine = engine_for(frame)
     engine.check(frame, search.labels)
     query, facts = plan_search(declaration, search, spend)
-    check_keys_match(engine, frame, cells_of(search.query, declaration).axes)
+    groups = cells_of(search.query, declaration).axes
     tables = plan_tables(frame, declaration, query, spend, mechanism, look=True)
-    return Suggestion(declaration, engine, tables.plan, several=False, facts=facts)
+    return Suggestion(declaration, engine, tables.plan, several=False, facts=facts, groups=groups)
 
 
 def has_noise(asked: Request, mechanism: str) -> bool:
@@ -180,7 +185,8 @@ def plan_operation(
     if isinstance(mechanism, str) and mechanism != SELECT:
         _refuse_candidates(asked)
     operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
-    check_part_held(operation.engine, frame, declaration)
+    named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
+    check_matches(operation.engine, frame, declaration, named, operation.axes)
     return operation
 
 

@@ -14,8 +14,8 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
 from dpframe.declaration.facts import Declaration
-from dpframe.engines import Engine, Frame
-from dpframe.engines.declared import SINGLE, check_keys_match, check_queries
+from dpframe.engines import Frame
+from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
@@ -31,11 +31,11 @@ from dpframe.plan.record import (
     record_of,
 )
 from dpframe.plan.tables import TableName, caps_of, name_of
-from dpframe.plan.type_check import check_conditions
 from dpframe.privacy.amounts import Spend
 from dpframe.progress import show_progress
 from dpframe.queries.query import Query, Request
 from dpframe.queries.sums_and_means import several_rows
+from dpframe.queries.tasks import Axis
 from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
@@ -162,6 +162,11 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
     several: bool
     denoisings: Denoisings = Denoisings()
 
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups of each query, by its name."""
+        return axes_of(self.plan)
+
     def denoised(self, method: str | None, graph: object) -> Self:
         """Denoise the tables, too."""
         return replace(self, denoisings=denoisings_of(self.plan, method, graph))
@@ -242,10 +247,9 @@ def plan_tables(
     engine, asked = check_queries(frame, queries)
     for name, query in asked.items():
         with of_query(name):
-            check_conditions(declaration, query)
             _check_sampled(declaration, query)
     plan = plan_release(declaration, asked, spend, mechanism, look=look, apart=apart)
-    check_tables(engine, frame, plan)
+    engine.check(frame, plan.columns)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 
 
@@ -257,15 +261,13 @@ def _check_sampled(declaration: Declaration, query: Query) -> None:
             raise several_rows(declaration.unit_columns, whole=False)
 
 
-def check_tables(engine: Engine, frame: Frame, plan: Plan) -> None:
-    """Check that a frame has the columns that are read, and that some key of each can match."""
-    engine.check(frame, plan.columns)
-    checked: set[int] = set()  # tables of margins share axes
+def axes_of(plan: Plan) -> Mapping[Hashable, Sequence[Axis]]:
+    """Return the groups of each query by its name; tables of margins share them."""
+    axes: dict[Hashable, dict[int, Axis]] = {}
     for key, planned in plan.tables.items():
-        axes = {id(axis): axis for axis in planned.table.groups.axes}
-        with of_query(name_of(key)):
-            check_keys_match(engine, frame, (axes[one] for one in axes if one not in checked))
-        checked |= axes.keys()
+        groups = planned.table.groups.axes
+        axes.setdefault(name_of(key), {}).update({id(axis): axis for axis in groups})
+    return {name: list(shared.values()) for name, shared in axes.items()}
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
