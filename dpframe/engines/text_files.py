@@ -1,5 +1,6 @@
 """Text files as a source of rows: where they are, and what is public about their columns."""
 
+import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,10 +30,6 @@ class TextFiles:
     dialect
         How the files are written.
 
-    Raises
-    ------
-    DPFrameError
-        If pyarrow is not installed.
     """
 
     folders: frozenset[str] = frozenset()
@@ -135,6 +132,8 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
         If there are no such files, or it is not said what their columns hold.
     """
     given = source if isinstance(source, list | tuple) else [source]
+    if not given or not all(isinstance(path, str | os.PathLike) for path in given):
+        raise DeclarationError.about("source", "must be a path or a list of paths", source)
     paths = [Path(path) for path in given]
     if types is None:
         raise _no_types(paths)

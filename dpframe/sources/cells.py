@@ -34,7 +34,7 @@ _PLAIN_TIME = f"{_PLAIN_DATE}(?:[ T]{_CLOCK.replace('9}', '6}')})?"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CellKind:
     """A kind of values.
 
     Parameters
@@ -246,13 +246,13 @@ _NONE = r"[^\x00-\xff]"
 _ASCII = r"[\x00-\x7f]*"
 INTEGER, FLOAT, STRING = "int64", "float64", "string"
 KINDS = {
-    STRING: Kind("string", lambda text, _: text, lambda _: _ASCII, _letters_of_texts),
-    INTEGER: Kind("int64", _integer, _plain_integer, lambda _: b"0123456789-"),
-    FLOAT: Kind("float64", _float, _plain_float, _letters_of_floats),
-    "bool": Kind("bool", _truth, lambda _: _NONE, lambda _: b""),
-    "date": Kind("date32", _date, _unless_forms(_PLAIN_DATE), lambda _: b""),
-    "datetime": Kind("timestamp[us]", _wall_clock, _unless_forms(_PLAIN_TIME), lambda _: b""),
-    "datetime-utc": Kind(
+    STRING: CellKind("string", lambda text, _: text, lambda _: _ASCII, _letters_of_texts),
+    INTEGER: CellKind("int64", _integer, _plain_integer, lambda _: b"0123456789-"),
+    FLOAT: CellKind("float64", _float, _plain_float, _letters_of_floats),
+    "bool": CellKind("bool", _truth, lambda _: _NONE, lambda _: b""),
+    "date": CellKind("date32", _date, _unless_forms(_PLAIN_DATE), lambda _: b""),
+    "datetime": CellKind("timestamp[us]", _wall_clock, _unless_forms(_PLAIN_TIME), lambda _: b""),
+    "datetime-utc": CellKind(
         "timestamp[us] UTC", _instant, _unless_forms(_PLAIN_TIME + _OFFSET), lambda _: b""
     ),
 }

@@ -1,10 +1,11 @@
 """The one reader of text files: lines, cut into cells, each read as its column's public kind."""
 
 import csv
+import gzip
 import io
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,17 +72,18 @@ def open_text(path: Path) -> Iterator[ByteStream]:
     DeclarationError
         If it is an archive of several files.
     """
-    if path.suffix.lower() != ".zip":
-        with pa.input_stream(str(path), compression="detect") as file:
-            yield file
-        return
-    with zipfile.ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if _is_file(name)]
-        if len(names) != 1:
-            text = f"{path} holds {len(names)} files, where one is read: unpack it."
-            raise DeclarationError(text, parameter="source")
-        with archive.open(names[0]) as member:
-            yield member
+    with ExitStack() as stack:
+        file: Any = stack.enter_context(path.open("rb"))
+        if path.suffix.lower() == ".gz":
+            file = stack.enter_context(gzip.open(file))
+        elif path.suffix.lower() == ".zip":
+            archive = stack.enter_context(zipfile.ZipFile(file))
+            names = [name for name in archive.namelist() if _is_file(name)]
+            if len(names) != 1:
+                text = f"{path} holds {len(names)} files, where one is read: unpack it."
+                raise DeclarationError(text, parameter="source")
+            file = stack.enter_context(archive.open(names[0]))
+        yield file
 
 
 def _is_file(name: str) -> bool:
