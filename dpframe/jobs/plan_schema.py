@@ -76,6 +76,7 @@ _FORMS: dict[str, Mapping[str, Any]] = {
     "q": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]},
     **dict.fromkeys(("level", "n_weight"), _NUMBER),
     **dict.fromkeys(("simultaneous", "sampling", "counts"), _FLAG),
+    "missing": {"const": False},
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), _WHOLE),
     "dtype": {"anyOf": [_DTYPE, _by_column(_DTYPE)]},
     "discovery": _AMOUNT,

@@ -389,14 +389,15 @@ class LinearDesign:
         """Read the outputs off the measured blocks."""
         blocks = dict(enumerate(measured))
         if self.workload.known_rows is not None:
-            blocks[KNOWN] = self.workload.known_rows[0]
+            blocks[KNOWN] = self.workload.known_rows.rows
         own = self._deviations(deviations)
         return [reading.decode(blocks, own, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
     def _deviations(self, deviations: Sequence[float]) -> dict[int, float]:
         """Return the noise deviations of the blocks, and that of a public number of rows."""
         known = self.workload.known_rows
-        return {KNOWN: 0.0 if known is None else math.sqrt(known[1])} | dict(enumerate(deviations))
+        of_rows = 0.0 if known is None else math.sqrt(known.variance)
+        return {KNOWN: of_rows} | dict(enumerate(deviations))
 
 
 def parts_of(blocks: Sequence[Block]) -> int:
