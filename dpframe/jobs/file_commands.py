@@ -15,6 +15,7 @@ from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_released
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
+from dpframe.operations.pipeline import user_name
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
@@ -99,6 +100,8 @@ def _sound(path: str, frame: pd.DataFrame, ledger: Ledger | None) -> Answer:
 
 def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
     """Check a ledger and say what is spent; or make one."""
+    if given.lost is not None:
+        return _give_up(given, path)
     named = {name: getattr(given, name) for name in ("epsilon", "delta", "discovery")}
     amounts = {name: amount for name, amount in named.items() if amount is not None}
     if given.create != ("epsilon" in amounts) or (amounts and not given.create):
@@ -118,6 +121,19 @@ def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
     status = ledger.last_status()
     lines = [str(status), *_fullest(status), f"\nhead {status.log.head}"]
     return Answer(str(path), "\n".join(lines), state_of(ledger))
+
+
+def _give_up(given: argparse.Namespace, path: LedgerPlace) -> Answer:
+    """Note that a run is lost, because a person says so."""
+    if given.create:
+        return _refusal(path, "--lost is for a ledger that is there: leave --create out.")
+    ledger = opened_ledger(path)
+    run = ledger.run_of(given.lost)
+    if run is None:
+        return _refusal(path, f"there is no release {given.lost!r}: nothing was noted.")
+    ledger.note_lost(run.entry, who=user_name() or "somebody", why="said to be dead")
+    closed = f"{given.lost!r} is given up: its amount stays spent, and its name is closed"
+    return Answer(str(path), f"{closed}.", state_of(ledger))
 
 
 def _fullest(status: BudgetStatus) -> list[str]:

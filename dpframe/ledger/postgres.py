@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, TextClause, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -33,6 +33,7 @@ from dpframe.errors import (
 )
 from dpframe.ledger.chain import Row, broken, news_after
 from dpframe.ledger.deadline import Deadline
+from dpframe.ledger.leases import LASTS, Lease
 from dpframe.ledger.locks import KEEPERS, freed_surely
 
 T = TypeVar("T")
@@ -94,6 +95,24 @@ _MAKE = (
     "FOR EACH ROW EXECUTE FUNCTION {function}()",
     "CREATE TRIGGER is_never_emptied BEFORE TRUNCATE ON {table} "
     "FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
+    "CREATE TABLE {leases} (release_id text PRIMARY KEY, epoch integer NOT NULL, "
+    "owner text NOT NULL CHECK (octet_length(owner) < 65536), "
+    "beat double precision NOT NULL, expires double precision NOT NULL)",
+)
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+_LEASE = (
+    "SELECT release_id, epoch, owner, beat, expires, {now} FROM {leases} "
+    "WHERE release_id = :release_id"
+)
+_CLAIM = (
+    "INSERT INTO {leases} VALUES (:release_id, :epoch, :owner, {now}, {now} + :seconds) "
+    "ON CONFLICT (release_id) DO UPDATE SET epoch = excluded.epoch, owner = excluded.owner, "
+    "beat = excluded.beat, expires = excluded.expires"
+)
+_RENEW = (
+    "UPDATE {leases} SET beat = {now}, "
+    "expires = CASE WHEN CAST(:seconds AS float8) = 0 THEN 0 ELSE {now} + :seconds END "
+    "WHERE release_id = :release_id AND epoch = :epoch"
 )
 # where the commit waits for a standby, a limit would let it return before that has the row
 _INSERT = (
@@ -189,6 +208,7 @@ class LedgerTable:
         port = f":{read.port}" if read.port else ""
         self.place = f"postgresql://{host}{port}/{read.database or ''}?ledger={name}"
         self._table, self._name = f'"dpframe"."{name}"', name
+        self._leases = f'"dpframe"."{name}_leases"'
         made = read.set(drivername="postgresql+psycopg", query={**_CONNECT, **query})
         self._engine = create_engine(
             made, poolclass=NullPool, hide_parameters=True, pool_reset_on_return=None
@@ -221,6 +241,7 @@ class LedgerTable:
         """
         names = {
             "table": self._table,
+            "leases": self._leases,
             "function": f'"dpframe"."{self._name}_grows"',
             "mark": _MARK,
             "source": self._source,
@@ -281,7 +302,11 @@ class LedgerTable:
         return self._transact(_READ, lambda on: self._news(on, number, head))
 
     def append(
-        self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
+        self,
+        number: int,
+        head: str,
+        decide: Callable[[list[Row], Lease | None], tuple[T, Row | None]],
+        claim: Lease | None = None,
     ) -> T:
         """Append the row that is decided on in view of those after one that was seen.
 
@@ -294,7 +319,10 @@ class LedgerTable:
         number, head
             Number and hash of the row that was seen.
         decide
-            Takes the rows after it; gives what to return, and the row to append, if any.
+            Takes the rows after it, and the lease on the release of the claim; gives what to
+            return, and the row to append, if any.
+        claim
+            The lease that goes with the row.
 
         Raises
         ------
@@ -305,10 +333,14 @@ class LedgerTable:
         deadline = Deadline.begin()
 
         def appended(connection: Connection) -> None:
-            last[:] = [decide(self._news(connection, number, head))]
+            held = None if claim is None else self._lease(connection, claim.release_id)
+            last[:] = [decide(self._news(connection, number, head), held)]
             row = last[0][1]
             if row is not None:
                 self._insert(connection, [row])
+            if row is not None and claim is not None:
+                given = {**claim._asdict(), "seconds": LASTS}
+                connection.execute(self._about_leases(_CLAIM), given)
 
         try:
             self._transact(_SPEND, appended, deadline)
@@ -317,6 +349,40 @@ class LedgerTable:
             if row is not None and not self._holds(row, Deadline(max(deadline.left, _LOOK))):
                 raise self._unusable(LedgerBusyError, cut, _LATER) from None
         return last[0][0]
+
+    def lease_of(self, release_id: str) -> Lease | None:
+        """Read the lease on a release, and the time of the server; `None`: it has none.
+
+        Raises
+        ------
+        LedgerError
+            If the table cannot be read.
+        """
+        return self._transact(_READ, lambda on: self._lease(on, release_id))
+
+    def renew(self, lease: Lease, seconds: float) -> bool:
+        """Let a lease last so many seconds from now; 0: it has ended. `False`: it was taken.
+
+        Raises
+        ------
+        LedgerError
+            If the table cannot be written.
+        """
+        statement = self._about_leases(_RENEW)
+        given = {**lease._asdict(), "seconds": seconds}
+        try:
+            done = self._transact(_MAKING, lambda on: on.execute(statement, given).rowcount)
+        except _Cut as cut:
+            raise self._unusable(LedgerBusyError, cut, _LATER) from None
+        return done > 0
+
+    def _lease(self, connection: Connection, release_id: str) -> Lease | None:
+        given = {"release_id": release_id}
+        row = connection.execute(self._about_leases(_LEASE), given).one_or_none()
+        return None if row is None else Lease(*row)
+
+    def _about_leases(self, statement: str) -> TextClause:
+        return text(statement.format(leases=self._leases, now=_NOW))
 
     def _holds(self, row: Row, deadline: Deadline) -> bool:
         """Whether a row was committed, once that is settled.
