@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+import dpframe.testing as dpt
 from dpframe.errors import CalibrationError, DeclarationError, QueryError
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon")
@@ -40,6 +41,59 @@ def inside(people):
     """Rows that have a place in every column."""
     known = people["region"].isin(["n", "s", "e"]) & (people["age"] > 0)
     return people[known].assign(age=lambda rows: pd.cut(rows["age"], [0, 17, 64, 200]))
+
+
+SIDES = {
+    "counts": {"up": dpf.count(where="pay > 9"), "down": dpf.count(where="pay <= 9")},
+    "sums": {"up": dpf.sum("pay", where="house >= 90"), "down": dpf.sum("pay", where="house < 90")},
+    "rates": {
+        "up": dpf.rate("pay > 20", where="house >= 90"),
+        "down": dpf.rate("pay > 20", where="house < 90"),
+    },
+}
+"""Pairs of conditions of which a row meets one."""
+
+
+@pytest.mark.parametrize("beside", [{}, {"n": dpf.count()}], ids=["alone", "beside all rows"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "auto"])
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+def test_no_row_moves_conditions_that_exclude_each_other_beyond_the_charge(
+    sides, mechanism, beside, neighboring
+):
+    rows = pd.DataFrame({"sex": ["f", "m", "f"], "region": ["n", "s", "e"]})
+    rows = rows.assign(pay=[50.0, 0.0, 9.5], house=[90, 7, 89])
+
+    def released(frame):
+        facts = {"keys": KEYS, "bounds": {"pay": (0, 50)}, "neighboring": neighboring}
+        frame.dp.declare(**facts, privacy_unit=dpf.EACH_ROW)
+        query = dpf.margins(["sex", "region"], 1, **SIDES[sides], **beside)
+        delta = {} if mechanism == "laplace" else {"delta": 1e-6}
+        return frame.dp.release(query, epsilon=0.01, mechanism=mechanism, **delta)
+
+    with dpt.record() as run:
+        released(rows)
+    for row in rows.index:
+        other = rows.iloc[[row]].assign(sex="m", region="e", pay=50.0 - rows["pay"][row])
+        others = [rows.drop(row)]
+        if neighboring == "replace":
+            others = [pd.concat([rows.drop(row), other.assign(house=h)]) for h in (90, 7)]
+        for neighbor in others:
+            with run.replay():
+                released(neighbor)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("sides", ["counts", "sums"])
+def test_conditions_that_exclude_each_other_cost_what_one_of_them_does(people, sides, mechanism):
+    how = {"epsilon": 0.5, "mechanism": mechanism}
+    how |= {"delta": 1e-6} if mechanism == "gaussian" else {}
+    both = people.dp.preview(dpf.margins(["sex", "region"], 1, **SIDES[sides]), **how)
+    one = {"up": SIDES[sides]["up"]}
+    alone = people.dp.preview(dpf.margins(["sex", "region"], 1, **one), **how)
+    errors = both["std_error"].xs("up", level="column")
+    expected = alone["std_error"].xs("up", level="column")
+    np.testing.assert_allclose(errors, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

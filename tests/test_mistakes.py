@@ -437,6 +437,20 @@ CONDITIONS = [
             "": "Without where=",
         }.items()
     ),
+    *(
+        mistake(f"df.dp.{call}", QueryError, "no row can match", word, parameter=parameter)
+        for call, word, parameter in [
+            ("""diagnose(dpf.count(where="year == '2020'"))""", "without quotes", "where"),
+            ('count(where="day == 2024", epsilon=1)', "in full", "where"),
+            ("""count(where="day == '01.03.2024'", epsilon=1)""", "in full", "where"),
+            ('count(where="ward == 1", epsilon=1)', "in quotes", "where"),
+            ('rate("ward", epsilon=1)', "ward == 'Yes'", "condition"),
+            ('count("year", keys=["2020"], epsilon=1)', "Give numbers", "keys"),
+            ('histogram("day", [0, 10], epsilon=1)', "pd.Timestamp", "bins"),
+            ('mean("day", bounds=(0, 10), epsilon=1)', "pd.Timestamp", "bounds"),
+            ('mean("ward", bounds=(0, 10), epsilon=1)', 'thousands=","', "columns"),
+        ]
+    ),
     mistake('df.dp.count(where="ward == A", epsilon=1)', UnknownColumnError, "'A'", label="A"),
     mistake("df.dp.count(where=df.stay > 3, epsilon=1)", DeclarationError, parameter="where"),
     mistake("df.dp.count(where=raw.stay > 3, epsilon=1)", QueryError, parameter="where"),
@@ -454,13 +468,10 @@ ROWS = [*HABITS, *CALLS, *OLD_NAMES, *COLUMNS, *BINS, *CONDITIONS]
 
 
 SILENT = {  # an error would depend on private cells, which dtypes are guessed from
-    """df.dp.diagnose(dpf.count(where="year == '2020'"))""": "no row satisfies it",
-    'df.dp.diagnose(dpf.count(where="day == 2024"))': "not compared",
-    """df.dp.diagnose(dpf.count(where="day == '01.03.2024'"))""": "no row satisfies it",
-    'df.dp.diagnose(dpf.count("year", keys=["2020"]))': "no row can match",
+    """df.dp.diagnose(dpf.count(where="person == '1'"))""": "no row satisfies it",
+    """df.dp.diagnose(dpf.count(where="day == '2034-01-01'"))""": "no row satisfies it",
+    'df.dp.diagnose(dpf.count("person", keys=["1"]))': "no row can match",
     'df.dp.diagnose(dpf.count("ward", keys=["a", "b", "c"]))': "most often 'A'",
-    'df.dp.diagnose(dpf.histogram("day", [0, 10]))': "no row can match",
-    'df.dp.diagnose(dpf.mean("day", bounds=(0, 10)))': "points in time",
     "(df.dp.count(epsilon=1), df.dp.count(epsilon=1), df.dp.budget)[-1]": "Spent      epsilon=2",
 }
 

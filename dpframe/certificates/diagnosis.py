@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import visible
-from dpframe.certificates.certificate import Release
+from dpframe.certificates.certificate import TEST, Certificate, Release
 from dpframe.html import scrolling
 from dpframe.provenance import DIAGNOSED
 
@@ -164,3 +164,28 @@ class Diagnosis(ShownFrame):
         """Show the frame under a heading in a notebook."""
         table = super()._repr_html_()
         return None if table is None else f"<p><b>{_HEADING}</b> {_CHARGED}</p>{table}"
+
+
+class TestTable(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
+    """A released table that was made inside a testing block; it says so wherever it is shown."""
+
+    __test__ = False  # pytest collects classes of such names
+
+    @property
+    def _constructor(self) -> Callable[..., "TestTable"]:
+        return type(self)
+
+    def __repr__(self) -> str:
+        """Show the table under a heading."""
+        return f"{TEST}\n{super().__repr__()}"
+
+    def _repr_html_(self) -> str | None:
+        """Show the table under a heading in a notebook."""
+        table = super()._repr_html_()  # type: ignore[misc, operator, unused-ignore]
+        return None if table is None else f"<p><b>{TEST}</b></p>{table}"
+
+
+def mark_test(frame: pd.DataFrame, certificate: Certificate) -> None:
+    """Let a table say that it is a test, if it is; the object that others hold already."""
+    if any(release.testing for release in certificate.releases):
+        frame.__class__ = TestTable

@@ -16,7 +16,7 @@ from dpframe.arguments import no_ledger
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.changes import Change, changes
-from dpframe.certificates.diagnosis import about_computed
+from dpframe.certificates.diagnosis import about_computed, mark_test
 from dpframe.certificates.digest import content_of, digest, pieces_of
 from dpframe.certificates.json_records import read, schema_of_record
 from dpframe.certificates.steps import COMPUTED
@@ -121,6 +121,7 @@ def attach(frame: pd.DataFrame, certificate: Certificate) -> Certificate:
     # pandas 2 keeps columns that were looked at, with the attrs that the frame had then
     sealed, record = _seal(frame.copy(deep=False), certificate, frame.index)
     frame.attrs[ATTRIBUTE] = record
+    mark_test(frame, sealed)
     return sealed
 
 

@@ -28,8 +28,11 @@ def wrong_keys(label: Hashable, rule: str) -> DeclarationError:
     return DeclarationError(f"keys of {label!r} {rule}", parameter="keys", label=label)
 
 
-def check_bounds(label: Hashable, value: object) -> Bounds:
-    """Validate the bounds of a column: two finite numbers, times or durations, lower <= upper."""
+def check_bounds(label: Hashable, value: object, *, integer: bool = False) -> Bounds:
+    """Validate the bounds of a column: two finite numbers, times or durations, lower <= upper.
+
+    Those of a column of integers hold one, since values are counted in whole numbers.
+    """
     if isinstance(value, set | frozenset):
         raise _wrong_bounds(
             label, value, "must have an order, and a set has none", "Give (lower, upper)."
@@ -52,7 +55,17 @@ def check_bounds(label: Hashable, value: object) -> Bounds:
         rule = f"must be at most {MOST:g} in size, so that sums and their noise stay finite"
         way = "Choose what a value can reasonably be, or measure the column in a larger unit."
         raise _wrong_bounds(label, value, rule, way)
-    return _increasing(label, value, lower, upper)
+    _increasing(label, value, lower, upper)
+    if integer and not hold_integer(lower, upper):
+        rule = "must hold a whole number, since the schema declares integers"
+        way = "Declare the column as float, or give bounds that are whole numbers."
+        raise _wrong_bounds(label, value, rule, way)
+    return lower, upper
+
+
+def hold_integer(lower: float, upper: float) -> bool:
+    """Whether a whole number lies between two ends, which may be infinite."""
+    return math.isinf(lower) or math.isinf(upper) or math.ceil(lower) <= upper
 
 
 def _increasing(label: Hashable, value: object, lower: Any, upper: Any) -> tuple[Any, Any]:

@@ -142,9 +142,9 @@ class Declaration:
         """
         columns = defaultdict(Column, self.columns)
         for label, value in _items("bounds", bounds):
-            columns[label] = replace(
-                columns[label], bounds=check_bounds(label, value), source=source
-            )
+            known = columns[label]
+            checked = check_bounds(label, value, integer=known.integer)
+            columns[label] = replace(known, bounds=checked, source=source)
         for label, value in _items("keys", keys):
             columns[label] = replace(columns[label], keys=check_keys(label, value), source=source)
         for label, value in _items("missing", missing):

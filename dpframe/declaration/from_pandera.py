@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
 from dpframe.calls import refuse_private
-from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing
+from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing, hold_integer
 from dpframe.declaration.facts import Column
 from dpframe.errors import DeclarationError, quote
 from dpframe.privacy.amounts import as_number
@@ -89,7 +89,8 @@ def _column(label: Hashable, column: Any) -> Column:
     numbers = _numbers(keys)
     if numbers:
         lower, upper = max(lower, min(numbers)), min(upper, max(numbers))
-    if lower > upper and "bounds" not in own:
+    empty = lower > upper or (integer and not hold_integer(lower, upper))
+    if empty and "bounds" not in own:
         why = f"checks of {label!r} contradict each other:"
         way = f"none of its values can be >= {lower} and <= {upper}. Correct the schema."
         raise DeclarationError(f"{why} {way}", parameter="schema", label=label)
@@ -98,7 +99,7 @@ def _column(label: Hashable, column: Any) -> Column:
     bounds = own.get("bounds", (lower, upper) if usable else _moments(column.checks))
     keys = own.get("keys", keys)
     return Column(
-        bounds=None if bounds is None else check_bounds(label, bounds),
+        bounds=None if bounds is None else check_bounds(label, bounds, integer=integer),
         keys=None if keys is None else check_keys(label, keys),
         integer=integer,
         missing=check_missing(label, own["missing"]) if "missing" in own else None,

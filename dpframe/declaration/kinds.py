@@ -4,14 +4,15 @@ A type says which kind a column holds, and so do the values that it is compared 
 values are public here; no row is looked at.
 """
 
-from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 NUMBER, TEXT, DATE, TIME = "numbers", "texts", "dates", "times"
 ZONED = "times with an offset"
+DURATION = "durations"
 LOCAL = frozenset([DATE, TIME])  # a date is its midnight, but where keys are compared
 POINTS = LOCAL | {ZONED}
 Kinds: TypeAlias = frozenset[str]
@@ -23,8 +24,10 @@ FOLDERS = "names of folders"
 _NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
 _TEXTUAL = ("string", "large_string", "string_view", "str")
 _TEMPORAL = ("date", "timestamp")
+_DURATIONS = ("timedelta", "duration")
 
 
+@lru_cache(512)
 def kind_of_type(name: str) -> str | None:
     """Say what a type holds, as Arrow, pandas or a plan calls it; `None`: something else.
 
@@ -37,6 +40,8 @@ def kind_of_type(name: str) -> str | None:
         return TEXT
     if name.startswith(_NUMERIC):
         return None if name.startswith("interval") else NUMBER
+    if name.startswith(_DURATIONS):
+        return DURATION
     if not name.startswith(_TEMPORAL):
         return None
     if name == "datetime-utc" or "tz=" in name or (name.startswith("datetime64") and "," in name):
@@ -44,27 +49,23 @@ def kind_of_type(name: str) -> str | None:
     return DATE if name == "date" or name.startswith(("date32", "date64")) else TIME
 
 
-def can_hold(name: str, text: str, number: float | None) -> bool:
-    """Say whether a column of a type can hold a text, or the number that the text is the form of.
+def can_hold(name: str, numbers: np.ndarray) -> bool:
+    """Say whether a type of numbers can hold each of some numbers.
 
     Examples
     --------
-    >>> [can_hold("uint8", text, float(text)) for text in ("47", "47.5", "300")]
+    >>> [can_hold("uint8", np.array([number])) for number in (47, 47.5, 300)]
     [True, False, False]
-    >>> can_hold("string", "2024-03", None), can_hold("float64", "2024-03", None)
-    (True, False)
     """
-    if name == FOLDERS:  # where 03 is 3
-        return number is not None or not text.lstrip("-").isdecimal()
-    kind = kind_of_type(name)
-    if kind != NUMBER or number is None:
-        return kind == TEXT
     if name.startswith("decimal"):
         return True
-    with np.errstate(over="ignore"):
-        limits = np.iinfo(name) if np.dtype(name).kind in "iu" else None
-        in_range = limits is None or limits.min <= number <= limits.max
-        return in_range and float(np.dtype(name).type(number)) == number
+    dtype = np.dtype(name)
+    with np.errstate(all="ignore"):
+        held = numbers.astype(dtype) == numbers
+    if dtype.kind in "iu":  # a float beyond its range becomes any integer
+        limits = np.iinfo(dtype)
+        held &= (numbers >= limits.min) & (numbers <= limits.max)
+    return bool(held.all())
 
 
 def kind_of_value(value: object) -> str | None:
@@ -75,17 +76,12 @@ def kind_of_value(value: object) -> str | None:
         return TIME if value.tzinfo is None else ZONED
     if isinstance(value, date):
         return DATE
+    if isinstance(value, timedelta | np.timedelta64):
+        return DURATION
     if isinstance(value, np.datetime64):
         return TIME
     number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
-    return NUMBER if number and not isinstance(value, np.timedelta64) else None
-
-
-def kinds_of(values: Iterable[object]) -> Kinds:
-    """Say of which kinds some values are; of none, where that of one is not known."""
-    kinds = frozenset(map(kind_of_value, values))
-    known = frozenset(kind for kind in kinds if kind is not None)
-    return known if known == kinds else frozenset()
+    return NUMBER if number else None
 
 
 def moment_of(text: str) -> datetime | None:

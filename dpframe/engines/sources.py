@@ -26,6 +26,7 @@ from dpframe.errors import (
     a_type,
     pip_install,
 )
+from dpframe.ledger.deadline import Deadline
 from dpframe.queries.where import Condition
 
 _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
@@ -315,9 +316,13 @@ def _lazy_batches(frame: Any) -> Callable[[Sequence[str], int], Iterator[Any]]:
     return read
 
 
+_IN_USE = "ResourceInUseException"  # of DuckDB from 2.0 on; earlier ones run several queries
+_PAUSE = 0.05  # seconds between two attempts
+
+
 def _relation_schema(relation: Any) -> Any:
     """Return the columns of a relation of DuckDB."""
-    with closing(pa.RecordBatchReader.from_stream(relation.limit(0))) as reader:
+    with closing(_opened_stream(relation.limit(0))) as reader:
         return reader.schema
 
 
@@ -327,10 +332,31 @@ def _relation_batches(relation: Any) -> Callable[[Sequence[str], int], Iterator[
     def read(labels: Sequence[str], _: int) -> Iterator[Any]:
         quoted = (label.replace('"', '""') for label in labels)
         wanted = relation.project(", ".join(f'"{label}"' for label in quoted))
-        with closing(pa.RecordBatchReader.from_stream(wanted)) as reader:
-            yield from reader
+
+        def hand_over(take: Callable[[Any], bool]) -> None:
+            with closing(_opened_stream(wanted)) as reader:
+                for batch in reader:
+                    if take(batch):
+                        return
+
+        yield from handed_over(hand_over)
 
     return read
+
+
+def _opened_stream(relation: Any) -> Any:
+    """Run a query of DuckDB, once no other one is open on its connection, which it cannot leave.
+
+    A cursor of our own would not see temporary tables, or frames that the relation is made of.
+    """
+    deadline = Deadline.begin()
+    while True:
+        try:
+            return pa.RecordBatchReader.from_stream(relation)
+        except Exception as error:
+            if type(error).__name__ != _IN_USE or deadline.is_over:
+                raise
+        deadline.pause(_PAUSE)
 
 
 # Datasets -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release
+from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.verify import ATTRIBUTE, refuse_test, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
@@ -440,6 +441,7 @@ def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     # several texts can stand for one value, and a bracket of an interval for none
     if _cells(frame) != rows:
         raise ValueError("other texts")
+    mark_test(frame, shape.certificate)
     return frame
 
 

@@ -18,6 +18,7 @@ from dpframe.ledger.failures import NO_ROOM
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
 TOO_MUCH, DONE_BEFORE, LEFT_OVER = 3, 4, 5
+TESTED = 78  # EX_CONFIG: the program that runs the command has a testing block open
 LATER = 75  # EX_TEMPFAIL of sysexits.h, by which schedulers know that they may try again
 
 _STREAMS = 3  # standard input, output and error

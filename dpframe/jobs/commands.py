@@ -17,11 +17,12 @@ from typing import Any, NoReturn, assert_never
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.certificates.certificate import TEST
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import BudgetExceededError, DPFrameError, ReleaseError
 from dpframe.jobs import answers
-from dpframe.jobs.answers import LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, Answer
+from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.plan_schema import plan_schema
@@ -40,6 +41,7 @@ from dpframe.ledger.deadline import patience
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.runs import MOST_AGAIN, StartStep
 from dpframe.operations.tables import PER_ROWS
+from dpframe.privacy import seam
 
 _LOGGER = logging.getLogger("dpframe")
 _PATIENCE = 120.0
@@ -57,6 +59,7 @@ exit codes:
        be printed, is not where it should be
   75   not now: another start of this run is at work, others keep the ledger, or a disk is
        full; nothing is lost, try again
+  78   done inside a testing block of dpframe.testing: nothing of it is real
   129  hung up, by SIGHUP; 130 interrupted, by Ctrl-C; 143 terminated, by SIGTERM; 152 out of
        processor time, by SIGXCPU: nothing was spent, or a line says that all files are written
 """
@@ -82,13 +85,17 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     is not in the ledger given. 2: something cannot be read or used, or what is said cannot be
     written. 3: a release does not fit in the budget. 4: it was made before. 5: it was charged, now
     or before, but not written or said as it should be. 75: another start is at work, others keep
-    the ledger, or a disk is full. 128 and the number of a signal: it was stopped by that.
+    the ledger, or a disk is full. 78: it was done, inside a testing block. 128 and the number of a
+    signal: it was stopped by that.
     """
     answers.forget_hidden()
     with stoppable(leaving=leaving) as stops:
         try:
             code = _ran(arguments)
             stops.over = True
+            if code == SOUND and seam.seen() is not None:
+                answers.say(TEST, sys.stderr)
+                return TESTED
         except KeyboardInterrupt:
             stops.over = True
             answers.say(stops.words, sys.stderr)
@@ -279,6 +286,10 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
         ("discovery", "part of delta that is kept for groups that are not known"),
     ):
         parser.add_argument(f"--{name}", metavar="AMOUNT", help=about)
+    number = "let entry N, which cannot be read and is no charge, count for nothing"
+    parser.add_argument("--void", type=int, metavar="N", help=number)
+    upgrade = "protect a ledger in PostgreSQL as those that are made now"
+    parser.add_argument("--upgrade", action="store_true", help=upgrade)
     of_part = "with --create: a column whose every value has that budget"
     parser.add_argument("--part", metavar="COLUMN", help=of_part)
     lost = "give up the release NAME, which drew noise and died before that was kept"

@@ -19,10 +19,10 @@ from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
 from dpframe.errors import DPFrameError, PlanFileError, TemporaryError, a_type, pip_install
 from dpframe.forks import cached_property
+from dpframe.jobs.column_types import kind_from_plan
 from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.stores import open_store, read_store, stored_matches
-from dpframe.plan.type_check import kind_from_plan
 from dpframe.queries.query import Query
 
 DATA = ("path", "filesystem", "spill_folder", "types", "separator", "missing", "encoding")

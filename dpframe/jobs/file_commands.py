@@ -2,6 +2,7 @@
 
 import argparse
 import warnings
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dpframe.certificates.verify import verify
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_released
+from dpframe.ledger.keeping import upgrade_table, void_row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.pipeline import user_name
@@ -100,39 +102,48 @@ def _sound(path: str, frame: pd.DataFrame, ledger: Ledger | None) -> Answer:
 
 def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
     """Check a ledger and say what is spent; or make one."""
-    if given.lost is not None:
-        return _give_up(given, path)
     named = {name: getattr(given, name) for name in ("epsilon", "delta", "discovery")}
     amounts = {name: amount for name, amount in named.items() if amount is not None}
-    if given.create != ("epsilon" in amounts) or (amounts and not given.create):
-        return _refusal(path, "--create goes with --epsilon, and with --delta for Gaussian noise.")
-    if given.create and path.exists():
-        there = "there is a file already: a ledger is made once, and opened by every run."
-        return _refusal(path, there)
-    for file in path.files:
-        if given.create and not file.parent.is_dir():
-            return _refusal(path, f"there is no folder {file.parent}: make it first.")
-    if given.part is not None and not given.create:
-        return _refusal(path, "--part goes with --create.")
+    if wrong := _wrong_options(given, path, amounts):
+        return _refusal(path, wrong)
+    if given.lost is not None:
+        return _give_up(given.lost, path)
+    if given.void is not None:
+        void_row(path.given, given.void)
+    if given.upgrade:
+        upgrade_table(str(path.given))
     if given.create:
         ledger = Ledger.create(path.given, budget=Budget(**amounts), part=given.part)
     else:
         ledger = opened_ledger(path)
     status = ledger.last_status()
-    lines = [str(status), *_fullest(status), f"\nhead {status.log.head}"]
+    lines = [str(status), *_fullest(status), *_voided(status), f"\nhead {status.log.head}"]
     return Answer(str(path), "\n".join(lines), state_of(ledger))
 
 
-def _give_up(given: argparse.Namespace, path: LedgerPlace) -> Answer:
+def _wrong_options(given: argparse.Namespace, path: LedgerPlace, amounts: Mapping[str, str]) -> str:
+    """Say what is wrong with the options of a ledger; empty: nothing is."""
+    acts = (given.create, given.upgrade, given.void is not None, given.lost is not None)
+    homeless = [file.parent for file in path.files if not file.parent.is_dir()]
+    if sum(acts) > 1:
+        return "give one of --create, --void, --lost and --upgrade."
+    if given.create != ("epsilon" in amounts) or (amounts and not given.create):
+        return "--create goes with --epsilon, and with --delta for Gaussian noise."
+    if given.create and path.exists():
+        return "there is a file already: a ledger is made once, and opened by every run."
+    if given.create and homeless:
+        return f"there is no folder {homeless[0]}: make it first."
+    return "--part goes with --create." if given.part is not None and not given.create else ""
+
+
+def _give_up(name: str, path: LedgerPlace) -> Answer:
     """Note that a run is lost, because a person says so."""
-    if given.create:
-        return _refusal(path, "--lost is for a ledger that is there: leave --create out.")
     ledger = opened_ledger(path)
-    run = ledger.run_of(given.lost)
+    run = ledger.run_of(name)
     if run is None:
-        return _refusal(path, f"there is no release {given.lost!r}: nothing was noted.")
+        return _refusal(path, f"there is no release {name!r}: nothing was noted.")
     ledger.note_lost(run.entry, who=user_name() or "somebody", why="said to be dead")
-    closed = f"{given.lost!r} is given up: its amount stays spent, and its name is closed"
+    closed = f"{name!r} is given up: its amount stays spent, and its name is closed"
     return Answer(str(path), f"{closed}.", state_of(ledger))
 
 
@@ -141,6 +152,12 @@ def _fullest(status: BudgetStatus) -> list[str]:
     used = status.parts["used"].head(_MOST_PARTS)
     parts = [f"{visible(str(part))} {share:.1%}" for part, share in used.items()]
     return [f"Fullest    {', '.join(parts)}"] if parts else []
+
+
+def _voided(status: BudgetStatus) -> list[str]:
+    """Name the rows that nobody can read, and that count for nothing."""
+    numbers = [mark.release_id for mark in status.log.marks if mark.what == "voided"]
+    return [f"Void       entry {', '.join(numbers)}: cannot be read"] if numbers else []
 
 
 def _refusal(path: Path | LedgerPlace, why: str) -> Answer:

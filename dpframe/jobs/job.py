@@ -21,6 +21,7 @@ from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.released_files import LedgerPlace
+from dpframe.jobs.stopping import ended_at_once
 from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
@@ -300,7 +301,8 @@ def _schema(section: Section, *, allow_imports: bool) -> Any:
         why = f"{named!r} imports a module, which runs its code: {way}"
         raise section.error(why, "schema")
     try:
-        return getattr(importlib.import_module(module), name)
+        with ended_at_once():
+            return getattr(importlib.import_module(module), name)
     except Exception as error:  # the module may raise anything
         why = f"{type(error).__name__}: {error}"
         raise section.error(f"{named!r} cannot be imported: {why:.300}.", "schema") from None

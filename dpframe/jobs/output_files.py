@@ -110,11 +110,12 @@ def render_tables(
 
 def _render(frame: pd.DataFrame, suffix: str, folder: Path) -> dict[str, bytes]:
     """Write a frame and what belongs to it, and take it back, by what the names end in."""
-    WRITERS[suffix](frame, folder / f"{_STEM}{suffix}")
+    place = seam.place(folder / f"{_STEM}{suffix}")
+    WRITERS[suffix](frame, place)
     files: dict[str, bytes] = {}
-    for place in sorted(folder.glob(f"{_STEM}.*")):
-        files[place.name.removeprefix(_STEM)] = place.read_bytes()
-        place.unlink()
+    for made in sorted(place.parent.glob(f"{place.name}*")):
+        files[suffix + made.name.removeprefix(place.name)] = made.read_bytes()
+        made.unlink()
     return files
 
 

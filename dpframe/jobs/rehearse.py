@@ -13,6 +13,7 @@ import pandas as pd
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
+from dpframe.jobs.column_types import keys_of_query, kind_from_plan
 from dpframe.jobs.data import Data
 from dpframe.jobs.job import Job
 from dpframe.jobs.released_files import LedgerPlace
@@ -20,7 +21,6 @@ from dpframe.jobs.run_job import Tried, ledger_now, preview_job, release_job
 from dpframe.jobs.stopping import unspent
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
-from dpframe.plan.type_check import keys_of_query, kind_from_plan
 from dpframe.privacy.amounts import Budget
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins

@@ -15,6 +15,7 @@ from dpframe import errors
 from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
+from dpframe.jobs.column_types import kind_from_plan
 from dpframe.jobs.data import Stored
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import (
@@ -40,7 +41,6 @@ from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
-from dpframe.plan.type_check import disagreement, kind_from_plan
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
@@ -103,7 +103,6 @@ def preview_job(
         run = _run_of(job, ledger)
         tried = copy_in_memory(ledger).of_plan(job.digest, name)
         declared = _declare(job, frame, tried, stored.types)
-        _check_agreement(job, stored.types, declared)
         tried.check_name(name)
         try:
             spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
@@ -303,10 +302,14 @@ def is_used_up(job: Job) -> bool:
 
 def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
     """Say which query an error is about, or that it is about the amounts, which all share."""
-    amounts = job.plan.section("release")
-    if isinstance(error.query, str) and error.query in job.queries:
-        section = job.plan.section("queries").section(error.query)
-        if keys_of(section.table, error) or not keys_of(amounts.table, error):
+    amounts, declares = job.plan.section("release"), job.plan.section("declare")
+    query = next(iter(job.queries)) if job.is_alone else error.query
+    if isinstance(query, str) and query in job.queries:
+        section = job.plan.section("queries").section(query)
+        keys = keys_of(section.table, error)
+        if error.parameter in declares.table and error.parameter not in keys:
+            return declares.about(error)
+        if keys or not keys_of(amounts.table, error):
             return section.about(error)
     return amounts.about(error)
 
@@ -322,14 +325,6 @@ def _check_columns(job: Job, stored: Stored) -> None:
     job.data.check_alike(stored)
 
 
-def _check_agreement(job: Job, types: Mapping[str, str], declared: Declaration) -> None:
-    """Check that no query is released that cannot match any row, whatever the data are."""
-    if found := disagreement(types, declared, job.queries, job.search):
-        declares, queries = job.plan.section("declare"), job.plan.section("queries")
-        place = declares if found.query is None else queries.section(found.query)
-        raise place.error(found.words, *place.given_keys(*found.keys))
-
-
 def _named_columns(job: Job) -> list[Hashable]:
     """List the columns that a plan names."""
     labels = [label for query in job.queries.values() for label in query.labels]
@@ -340,7 +335,7 @@ def _named_columns(job: Job) -> list[Hashable]:
 
 
 def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -> Declaration:
-    """Declare a frame as a plan says, and of which type the column is that tells parts apart."""
+    """Declare a frame as a plan says, and of which types its columns are."""
     try:
         declare(frame, **job.declared, ledger=ledger)
     except errors.LedgerError:
@@ -349,13 +344,14 @@ def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -
         raise job.plan.section("declare").about(error) from None
     part, declared = ledger.part, kept_declaration(frame)
     assert declared is not None  # noqa: S101  # it was declared before
-    if part is not None:
-        kind = types.get(part) or kind_from_plan(part, declared, job.queries.values())
-        if kind is None and job.data.form == "csv" and is_text(job.options["part"]):
-            kind = "string"
-        columns = {**declared.columns, part: replace(declared.column(part), type=kind)}
-        declared = replace(declared, columns=columns)
-        keep_declaration(frame, declared)
+    known: dict[Hashable, str | None] = dict(types.items())
+    if part is not None and part not in known:
+        known[part] = kind_from_plan(part, declared, job.queries.values())
+        if known[part] is None and job.data.form == "csv" and is_text(job.options["part"]):
+            known[part] = "string"
+    columns = {label: replace(declared.column(label), type=kind) for label, kind in known.items()}
+    declared = replace(declared, columns={**declared.columns, **columns})
+    keep_declaration(frame, declared)
     return declared
 
 

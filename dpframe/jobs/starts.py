@@ -14,7 +14,7 @@ from dpframe.errors import AlreadyReleasedError, DPFrameError, LedgerError, Rele
 from dpframe.jobs import spool
 from dpframe.jobs.spool import DrawnFiles
 from dpframe.ledger.deadline import Deadline
-from dpframe.ledger.leases import Claim, Lease, Owner, life_of
+from dpframe.ledger.leases import RunClaim, Lease, Owner, life_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import ChargedRun, RunPausedError, StartStep, next_step
@@ -157,7 +157,7 @@ class Start:
     def _release(self) -> Published:
         size = self.work.prepare()
         with spool.opened_draft(self.folder, size) as draft:
-            claim = Claim(str(self.folder), self.before_noise)
+            claim = RunClaim(str(self.folder), self.before_noise)
             try:
                 self.work.release(self.ledger.of_plan(self.plan, self.name, claim))
                 assert claim.entry is not None  # noqa: S101  # it was charged
@@ -165,7 +165,7 @@ class Start:
             finally:
                 claim.end()
 
-    def _keep(self, claim: Claim, entry: Entry, draft: spool.Draft) -> Published:
+    def _keep(self, claim: RunClaim, entry: Entry, draft: spool.Draft) -> Published:
         """Keep what was drawn, and publish it."""
         place: Path | None = spool.place_of_spool(self.folder, entry.release_id)
         try:

@@ -9,6 +9,7 @@ as text.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -31,10 +32,15 @@ _decode = json.JSONDecoder().raw_decode
 # what reading a made-up row may raise: it is no JSON, has 1/0, or ten thousand brackets
 _MISREAD = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONG = 10_000  # bits; Python writes and reads no longer integers as decimals
-_LONGEST = 100_000  # characters of a fraction: longer ones take seconds to reduce
-_LOSSES = ("epsilon", "mu_squared", "delta")
+MOST_CHARACTERS = 100_000
+"""Characters of a fraction: longer ones take seconds to reduce."""
+
+LOSS_KEYS = ("epsilon", "mu_squared", "delta")
 _MOVES = ("leaving", "left", "arrived")
-_OF_RUN = frozenset(("release_id", "epoch", "nonce", "digests", "who", "why"))
+_VOID, _VOIDED = "void", "voided"
+_PLAIN_MARKS = (*_MOVES, _VOID)
+KEYS_OF_RUN = frozenset(("release_id", "epoch", "nonce", "digests", "who", "why"))
+"""What a row about a run says."""
 _MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13
 
 
@@ -129,8 +135,8 @@ class Chain:
         return cls(ledger_id, budget, Log().plus([header.hash], []), pots, pots, part=part), header
 
     @classmethod
-    def of_rows(cls, rows: Sequence[Row], where: str) -> "Chain":
-        """Read a whole ledger.
+    def of_rows(cls, rows: Sequence[Row], where: str, *, voiding: bool = False) -> "Chain":
+        """Read a whole ledger; to void one of them, pass over all rows that may be.
 
         Raises
         ------
@@ -156,10 +162,12 @@ class Chain:
             raise LedgerError(_unreadable(where, 0)) from error
         if version != FORMAT:
             raise LedgerError(other_format(where, version))
-        return chain.extend(rows[1:], where)
+        return chain.extend(rows[1:], where, voiding=voiding)
 
-    def extend(self, rows: Iterable[Row], where: str) -> "Chain":
+    def extend(self, rows: Sequence[Row], where: str, *, voiding: bool = False) -> "Chain":
         """Read rows that follow, each of which must continue the chain.
+
+        One that cannot be read counts for nothing if it is no charge, and a later row voids it.
 
         Raises
         ------
@@ -186,7 +194,11 @@ class Chain:
                     else:
                         entry = _entry_of(read, by_part=by_part)
                 except _MISREAD as error:
-                    raise LedgerError(_unreadable(where, number)) from error
+                    may_be_void = not _may_be_charge(body)
+                    if not (may_be_void and (voiding or number in _voided_in(rows))):
+                        why = _unreadable(where, number, may_be_void=may_be_void)
+                        raise LedgerError(why) from error
+                    marks.append(RunMark(number, _VOIDED, str(number)))
             if entry is not None:
                 entries.append(entry)
             head = own
@@ -198,14 +210,14 @@ class Chain:
         row = self._row(_json_of(entry))
         return self._grown([row.hash], [entry]), row
 
-    def with_move(self, what: str, place: str) -> tuple["Chain", Row]:
-        """Append where the ledger goes."""
-        row = self._row({what: place})
-        return self._grown([row.hash], [], [RunMark(row.number, what, place)]), row
+    def with_text(self, what: str, text: str) -> tuple["Chain", Row]:
+        """Append where the ledger goes, or which row is void."""
+        row = self._row({what: text})
+        return self._grown([row.hash], [], [RunMark(row.number, what, text)]), row
 
     def with_mark(self, mark: RunMark) -> tuple["Chain", Row]:
         """Append what becomes of a run that was charged before."""
-        row = self._row({mark.what: {name: getattr(mark, name) for name in _OF_RUN}})
+        row = self._row({mark.what: {name: getattr(mark, name) for name in KEYS_OF_RUN}})
         return self._grown([row.hash], [], [mark._replace(number=row.number)]), row
 
     def before(self, release_id: str) -> "Chain":
@@ -358,11 +370,31 @@ def broken(where: str, number: int) -> str:
     )
 
 
-def _unreadable(where: str, number: int) -> str:
+def _unreadable(where: str, number: int, *, may_be_void: bool = False) -> str:
+    way = f" Or, as its keeper: dpframe ledger {where} --void {number}." if may_be_void else ""
     return (
         f"entry {number} of the ledger {where} was not written by this version of dpframe. Open "
-        "it with the version that wrote it."
+        f"it with the version that wrote it.{way}"
     )
+
+
+def _may_be_charge(body: str) -> bool:
+    """Whether a row that cannot be read may say what was spent: no later row takes that back."""
+    try:
+        read, _ = _decode(body)
+    except _MISREAD:
+        return False
+    return isinstance(read, dict) and not read.keys().isdisjoint(("loss", "spend"))
+
+
+def _voided_in(rows: Iterable[Row]) -> set[int]:
+    """List the rows that others of some rows void."""
+    found = set()
+    for row in rows:
+        with suppress(*_MISREAD):
+            if row.body.startswith(f'{{"{_VOID}":'):
+                found.add(int(_decode(row.body)[0][_VOID]))
+    return found
 
 
 def _hash(before: str, body: str) -> str:
@@ -378,14 +410,16 @@ def _text(value: Fraction) -> str:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) < _LONG:
         return str(value)
     text = f"{value.numerator:#x}/{value.denominator:#x}"
-    if len(text) > _LONGEST:
-        rule = f"an amount must be a fraction of at most {_LONGEST:,} digits: nothing was charged."
-        raise CalibrationError(f"{rule} Give a number with fewer.", parameter="epsilon")
+    if len(text) > MOST_CHARACTERS:
+        rule = f"an amount must be a fraction of at most {MOST_CHARACTERS:,} digits:"
+        raise CalibrationError(
+            f"{rule} nothing was charged. Give a number with fewer.", parameter="epsilon"
+        )
     return text
 
 
 def _fraction(text: str) -> Fraction:
-    if len(text) > _LONGEST:
+    if len(text) > MOST_CHARACTERS:
         raise ValueError
     numerator, _, denominator = text.partition("/")
     return Fraction(int(numerator, 0), int(denominator or "1", 0))
@@ -396,14 +430,14 @@ def _json_of(entry: Entry) -> dict[str, Any]:
     return {
         **{name: getattr(entry, name) for name in _AS_GIVEN},
         "spend": {"kind": spend.kind, "amount": _text(spend.amount), "delta": spend.delta},
-        "loss": {name: _text(getattr(loss, name)) for name in _LOSSES},
+        "loss": {name: _text(getattr(loss, name)) for name in LOSS_KEYS},
     }
 
 
 def _mark_in(read: dict[str, Any], number: int) -> RunMark | None:
     """Read what a row says of a run, or of a move; `None` if it is an entry."""
     what = next(iter(read), None)
-    if what not in (*RUN_ROWS, *_MOVES):
+    if what not in (*RUN_ROWS, *_PLAIN_MARKS):
         return None
     if len(read) != 1:
         raise TypeError
@@ -411,11 +445,15 @@ def _mark_in(read: dict[str, Any], number: int) -> RunMark | None:
         return _mark_of_run(read[what], number, what)
     if type(read[what]) is not str:
         raise TypeError
+    if what == _VOID:
+        int(read[what])
     return RunMark(number, what, read[what])
 
 
 def _mark_of_run(read: dict[str, Any], number: int, what: str) -> RunMark:
-    if read.keys() != _OF_RUN:
+    if read.keys() != KEYS_OF_RUN:
+        raise TypeError
+    if type(read["digests"]) is not list:
         raise TypeError
     mark = RunMark(number, what, **{**read, "digests": tuple(read["digests"])})
     texts = (mark.release_id, mark.nonce, mark.who, mark.why, *mark.digests)
@@ -470,7 +508,10 @@ _Last: TypeAlias = tuple[Spend, str | None, str | None, str]
 _FIRST = frozenset(("columns", "frame", "loss", "mechanism"))
 _OWN = frozenset(("name", "note", "part", "plan", "release_id", "released_at"))
 _LAST = frozenset(("spend", "unit", "user", "what"))
-_AS_GIVEN = (_FIRST | _OWN | _LAST) - {"loss", "spend"}
+ENTRY_KEYS = _FIRST | _OWN | _LAST
+"""What is said of each entry."""
+
+_AS_GIVEN = ENTRY_KEYS - {"loss", "spend"}
 _own_of = itemgetter(*sorted(_OWN))
 
 
@@ -512,14 +553,18 @@ def _piece(text: str, keys: frozenset[str]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024, typed=True)
 def _spend_of(kind: SpendKind, amount: str, delta: float | None) -> Spend:
-    return Spend(kind, _fraction(amount), delta)
+    given = _fraction(amount)
+    float(given)  # as with losses
+    return Spend(kind, given, delta)
 
 
 @lru_cache(maxsize=1024)  # most releases of a ledger cost the same
 def _loss_of(*, epsilon: str, mu_squared: str, delta: str) -> PrivacyLoss:
     loss = PrivacyLoss(_fraction(epsilon), _fraction(mu_squared), _fraction(delta))
-    if min(part.numerator for part in (loss.epsilon, loss.mu_squared, loss.delta)) < 0:
+    amounts = loss.epsilon, loss.mu_squared, loss.delta
+    if min(amounts) < 0:
         raise ValueError  # what is spent is never given back
+    float(max(amounts))  # raises where no float is so large: nothing shows it
     return loss
 
 

@@ -201,7 +201,7 @@ class Beats:
             self._renew(_ENDED)
 
 
-class Claim:
+class RunClaim:
     """What one start has of a run: its lease, which beats from the charge until the start ends.
 
     Parameters

@@ -25,7 +25,7 @@ from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
-from dpframe.ledger.leases import Claim, Lease
+from dpframe.ledger.leases import RunClaim, Lease
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, RunMark
 from dpframe.ledger.parts import Part, check_part
@@ -102,7 +102,7 @@ class Ledger:
         self._earlier: Entry | None = None
         self._as_planned: Chain | None = None
         self._epoch = 0
-        self._claim: Claim | None = None
+        self._claim: RunClaim | None = None
         self._lock = OneAtATime()
         self._left: object = None
         self._made_in = test = seam.seen()
@@ -575,7 +575,7 @@ class Ledger:
         first = log.with_name(name)
         return None if first is None else ChargedRun(first, RunState.of(log, first.release_id))
 
-    def of_plan(self, plan: str, name: str, claim: Claim | None = None) -> "Ledger":
+    def of_plan(self, plan: str, name: str, claim: RunClaim | None = None) -> "Ledger":
         """Return the same ledger, charged for a plan: its run begins again if it had no noise yet.
 
         A run is charged once. If it ended before `note_noise`, then one of the same name and plan

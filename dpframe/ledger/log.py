@@ -76,9 +76,10 @@ class RunMark(NamedTuple):
     what
         "again": it was begun again, for nothing; "noise": its noise is about to be drawn; "drawn":
         what was drawn is kept; "written": its files are; "lost": it was given up. Of a move:
-        "leaving", "left", and "arrived", where the ledger is now.
+        "leaving", "left", and "arrived", where the ledger is now. Of a row: "void", by the keeper;
+        and "voided", the row itself.
     release_id
-        Identifier of its release; of a move, the other place.
+        Identifier of its release; of a move, the other place; of a row, its number.
     epoch
         How often the run was begun again before it wrote this.
     nonce

@@ -35,11 +35,11 @@ from dpframe.ledger.chain import Row, broken, news_after
 from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.leases import LASTS, Lease
 from dpframe.ledger.locks import KEEPERS, freed_surely
+from dpframe.ledger.table_form import MARK, source_of, statements_to_make, statements_to_upgrade
 
 T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
-_MARK = "A ledger of dpframe. Rows are only added."  # tells it from other tables
 _PAUSE = 0.003  # seconds between two attempts
 _LOOK = 5.0  # seconds that there are at least to look up a commit that was cut
 # what the system tells of a network that is gone comes after hours otherwise
@@ -72,32 +72,6 @@ _FORM = text(
     "WHERE t.tgrelid = c.oid AND t.tgenabled = 'O' AND p.prosrc = :source AND "
     "(t.tgname, t.tgtype) IN (('only_grows', 31), ('is_never_emptied', 34))) "
     "FROM pg_class c WHERE c.oid = :name ::regclass"
-)
-_SOURCE = """
-DECLARE last record;
-BEGIN
-  IF TG_OP = 'INSERT' THEN
-    SELECT * INTO last FROM {table} ORDER BY number DESC LIMIT 1;
-    IF NEW.number = coalesce(last.number + 1, 0) AND NEW.hash = encode(sha256(convert_to(
-      coalesce(last.hash, repeat('0', 64)) || chr(10) || NEW.body, 'UTF8')), 'hex')
-    THEN RETURN NEW; END IF;
-  END IF;
-  RAISE EXCEPTION 'a ledger can only grow at its end';
-END
-"""
-_MAKE = (
-    "CREATE TABLE {table} (number integer PRIMARY KEY, "
-    "body text NOT NULL CHECK (octet_length(body) < 4194304), hash text NOT NULL)",
-    "COMMENT ON TABLE {table} IS '{mark}'",
-    "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql "
-    "SET search_path = pg_catalog AS $${source}$$",
-    "CREATE TRIGGER only_grows BEFORE INSERT OR UPDATE OR DELETE ON {table} "
-    "FOR EACH ROW EXECUTE FUNCTION {function}()",
-    "CREATE TRIGGER is_never_emptied BEFORE TRUNCATE ON {table} "
-    "FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
-    "CREATE TABLE {leases} (release_id text PRIMARY KEY, epoch integer NOT NULL, "
-    "owner text NOT NULL CHECK (octet_length(owner) < 65536), "
-    "beat double precision NOT NULL, expires double precision NOT NULL)",
 )
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 _LEASE = (
@@ -239,14 +213,6 @@ class LedgerTable:
         LedgerError
             If there is one of that name already, or it cannot be created.
         """
-        names = {
-            "table": self._table,
-            "leases": self._leases,
-            "function": f'"dpframe"."{self._name}_grows"',
-            "mark": _MARK,
-            "source": self._source,
-        }
-
         deadline = Deadline.begin()
 
         def made(connection: Connection) -> None:
@@ -254,8 +220,8 @@ class LedgerTable:
             has = text("SELECT to_regnamespace('dpframe') IS NOT NULL")
             if not connection.execute(has).scalar_one():
                 connection.exec_driver_sql("CREATE SCHEMA dpframe")
-            for statement in _MAKE:
-                connection.exec_driver_sql(statement.format(**names))
+            for statement in statements_to_make(self._table, self._function, self._leases):
+                connection.exec_driver_sql(statement)
             self._insert(connection, rows)
 
         self.check_new()
@@ -277,15 +243,11 @@ class LedgerTable:
         """
 
         def everything(connection: Connection) -> list[Row]:
-            given = {"name": self._table, "mark": _MARK, "source": self._source}
-            is_ours, is_protected = connection.execute(_FORM, given).one()
-            if not is_ours:
-                why = f"{self.place} is not a ledger of dpframe. Choose another name."
-                raise LedgerError(why)
-            if not is_protected:
+            if not self._is_protected(connection):
                 raise LedgerAlteredError(
                     f"the ledger {self.place} was changed: its table or the triggers that protect "
-                    "entry 0 and all after it are not as they were made. Restore it from a copy."
+                    "entry 0 and all after it are not as they were made. Restore it from a copy; "
+                    "or, if an earlier version made it, as its owner: dpframe ledger URL --upgrade."
                 )
             return self._rows(connection, 0)
 
@@ -404,9 +366,33 @@ class LedgerTable:
                     raise LedgerDiskError(why) from None
             deadline.pause(100 * _PAUSE)
 
+    def upgrade(self) -> None:
+        """Make the triggers anew, as those of a table that is made now; only its owner can.
+
+        Raises
+        ------
+        LedgerError
+            If it is not a ledger, or of another owner.
+        """
+
+        def made(connection: Connection) -> None:
+            self._is_protected(connection)
+            for statement in statements_to_upgrade(self._table, self._function, self._leases):
+                connection.exec_driver_sql(statement)
+
+        self._transact(_MAKING, made)
+
     @property
-    def _source(self) -> str:
-        return _SOURCE.format(table=self._table)
+    def _function(self) -> str:
+        return f'"dpframe"."{self._name}_grows"'
+
+    def _is_protected(self, connection: Connection) -> bool:
+        """Whether a ledger has the triggers that are made with one; refuse another table."""
+        given = {"name": self._table, "mark": MARK, "source": source_of(self._table)}
+        is_ours, is_protected = connection.execute(_FORM, given).one()
+        if not is_ours:
+            raise LedgerError(f"{self.place} is not a ledger of dpframe. Choose another name.")
+        return bool(is_protected)
 
     def _insert(self, connection: Connection, rows: Sequence[Row]) -> None:
         statement = text(_INSERT.format(table=self._table))

@@ -120,7 +120,7 @@ def protect(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
 def leave(seen: Chain, place: str, where: str) -> tuple[Chain, Row | None]:
     """Close a ledger that goes to a place; one that was closed may go on to the same."""
     if seen.moved_to is None:
-        return seen.with_move("leaving", place)
+        return seen.with_text("leaving", place)
     if seen.moved_to != place:
         refuse_moved(seen, where)
     return seen, None
@@ -136,7 +136,7 @@ def hand_over(seen: Chain, there: Store, rows: list[Row]) -> tuple[Chain, Row | 
     except LedgerError:
         if not _is_copied(there, rows):
             raise
-    return seen.with_move("left", there.place)
+    return seen.with_text("left", there.place)
 
 
 def _is_copied(there: Store, rows: list[Row]) -> bool:
@@ -152,7 +152,7 @@ def arrive(seen: Chain, place: str, last: Row) -> tuple[Chain, Row | None]:
     if seen.log.hashes[last.number : last.number + 1] != (last.hash,):
         raise LedgerError(f"it is another ledger than that of {place}: nothing was moved there.")
     here = seen.log.rows - 1 > last.number
-    return (seen, None) if here else seen.with_move("arrived", place)
+    return (seen, None) if here else seen.with_text("arrived", place)
 
 
 def begin_again(

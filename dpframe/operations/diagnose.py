@@ -23,7 +23,7 @@ from dpframe.columns.values import COMPLEX, contain_errors
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
-from dpframe.engines.declared import SINGLE, check_part_held, check_queries, declaration_of
+from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.engines.steps import RowTrace, Step
 from dpframe.errors import STOPS, DPFrameError, QueryError
 from dpframe.operations.release import in_part
@@ -308,7 +308,9 @@ def _look_at_rows(
     """Look at the rows; an error shows nothing that could quote private values."""
     labels = list(dict.fromkeys(label for table in tables for label in table.columns))
     engine.check(frame, labels)
-    check_part_held(engine, frame, declaration)
+    for table in tables:
+        asked, axes = {SINGLE: table.query}, {SINGLE: table.groups.axes}
+        check_matches(engine, frame, declaration, asked, axes)
 
     @silent
     def quietly() -> _Result:

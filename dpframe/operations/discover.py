@@ -6,7 +6,7 @@ It is the one release whose rows are a result, as its counts are: dtype and orde
 nothing besides.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,8 @@ import pandas as pd
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.checker.rounds import LabelRound, worst_labels
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
@@ -28,7 +30,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.provenance import mark_found
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.tasks import LabelAxis
+from dpframe.queries.tasks import Axis, LabelAxis
 
 _CHANCES = (0.05, 0.5, 0.95)
 
@@ -57,11 +59,24 @@ class Rounds:
 class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
     """Labels to be found, with the number of units on each, or the round in which it was found."""
 
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """There are no groups yet."""
+        return {}
+
     def preview(self) -> pd.DataFrame:
         """One row per mechanism, the one that would be used first."""
         plans = [self.plan, *self.plan.others]
         index = pd.Index([one.mechanism for one in plans], name="mechanism")
         return pd.DataFrame([_preview_mechanism(one, self.declaration) for one in plans], index)
+
+    def witness(self) -> Witness:
+        """Find the worst unit of each round."""
+        rounds = [
+            LabelRound(one.law, one.scale, one.least, _weights(one))
+            for one in self.plan.threshold.rounds
+        ]
+        return Witness(worst_labels(rounds, self.declaration.neighboring))
 
     def measure(self, frame: Frame) -> LabelCounts | Rounds:
         """Count the units of all labels; of a set, in the first round."""
@@ -89,6 +104,13 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
         return lambda published, ledger: _certify_labels(
             published, axes, replace(record, ledger=ledger)
         )
+
+
+def _weights(threshold: LabelThreshold) -> dict[int, int]:
+    """Return what each label of a unit counts for, by how many it has."""
+    if threshold.weights:
+        return dict(enumerate(threshold.weights, 1))
+    return {threshold.labels: 1}  # with fewer labels, it moves and shows less
 
 
 def plan_labels(

@@ -8,7 +8,7 @@ what an error after it may say, is here, too.
 import getpass
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
@@ -16,6 +16,8 @@ import pandas as pd
 
 from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.certificates.parts import LedgerPart
+from dpframe.checker.check import check_charge
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
 from dpframe.engines import Engine, Frame
@@ -26,6 +28,7 @@ from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
 from dpframe.plan.record import AnyPlan, ledger_of
 from dpframe.privacy import seam
+from dpframe.queries.tasks import Axis
 
 KindOfPlan = TypeVar("KindOfPlan", bound=AnyPlan)
 Exact = TypeVar("Exact")
@@ -52,9 +55,18 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
     engine: Engine
     plan: KindOfPlan
 
+    @property
+    @abstractmethod
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups of each query, by its name."""
+
     @abstractmethod
     def preview(self) -> pd.DataFrame:
         """Say what to expect of it."""
+
+    @abstractmethod
+    def witness(self) -> Witness:
+        """Find the worst units, by code that knows nothing of the plan."""
 
     @abstractmethod
     def measure(self, frame: Frame) -> Exact:
@@ -82,6 +94,7 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     declaration = operation.declaration
     ledger = declaration.ledger
     with seam.Hold(test):
+        check_charge(operation, entry.loss)
         certify = operation.certifier(entry)
         warn_of_release(frame, declaration, operation.plan.spend)
         if ledger is not None:

@@ -11,18 +11,13 @@ import pandas as pd
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import ShownFrame
+from dpframe.checker.check import check_charge
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
-from dpframe.engines.declared import check_part_held, check_queries, declaration_of
+from dpframe.engines.declared import check_matches, check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
 from dpframe.operations.release import SpendOptions, has_noise, in_part, plan_operation
-from dpframe.operations.tables import (
-    PER_ROWS,
-    PlannedTables,
-    check_tables,
-    expected_outputs,
-    in_tables,
-)
+from dpframe.operations.tables import PER_ROWS, PlannedTables, axes_of, expected_outputs, in_tables
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
 from dpframe.plan.record import outlook
 from dpframe.privacy.amounts import Spend, check_delta
@@ -240,6 +235,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     show = partial(expected_outputs, cell=cell, several=isinstance(queries, Mapping))
     if limits is None:
         operation = plan_operation(frame, declaration, queries, Spend.among(options), mechanism)
+        check_charge(operation, operation.plan.loss)
         if not isinstance(operation, PlannedTables):
             return ShownFrame(operation.preview())
         if compare:
@@ -250,8 +246,8 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     excess = _excess(limits, measure, show)
     mass = None if delta is None else check_delta(delta)
     plans = least_plans(declaration, asked, excess, mechanism, mass)
-    check_tables(engine, frame, plans[0])
-    check_part_held(engine, frame, declaration)
+    engine.check(frame, plans[0].columns)
+    check_matches(engine, frame, declaration, asked, axes_of(plans[0]))
     return ShownFrame(_table_of_needed(plans, declaration, measure, show))
 
 

@@ -5,7 +5,7 @@ first, without data; then the histogram is a release as any other, and errors ar
 came out.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self, Unpack, overload
 
@@ -16,16 +16,12 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.checker.rounds import Selected, worst_selection
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
-from dpframe.engines.declared import (
-    SINGLE,
-    check_keys_match,
-    check_part_held,
-    check_queries,
-    declaration_of,
-)
+from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.errors import QueryError
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import plan_labels
@@ -43,11 +39,12 @@ from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.neighbors import EachRow
-from dpframe.privacy.selection import SELECT, bins_of, select_parts
+from dpframe.privacy.selection import GEOMETRIC, SELECT, bins_of, select_parts
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.tasks import Axis
 from dpframe.queries.where import Condition
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors
 from dpframe.strategies import MechanismName
@@ -55,6 +52,11 @@ from dpframe.strategies import MechanismName
 
 class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
     """Quantiles to be selected."""
+
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups, and the bins that are selected among."""
+        return {SINGLE: (*self.plan.groups.axes, self.plan.bins.axis)}
 
     def preview(self) -> pd.DataFrame:
         """One row per quantile: how far off it may be."""
@@ -66,6 +68,21 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
         }
         quantiles = pd.Index([float(one) for one in plan.query.quantiles], name=LEVEL)
         return pd.DataFrame(table, index=quantiles)
+
+    def witness(self) -> Witness:
+        """Find the worst unit of all selections."""
+        plan = self.plan
+        alone = not plan.unit and not plan.groups.axes and plan.query.condition is None
+        pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)
+        found = worst_selection(
+            GEOMETRIC,
+            [Selected(step.a, step.b, step.level, scale) for step, scale in pairs],
+            plan.caps,
+            plan.groups.size,
+            self.declaration.neighboring,
+            always=alone,
+        )
+        return Witness((found,))
 
     def measure(self, frame: Frame) -> np.ndarray:
         """Count the rows of all groups by bin."""
@@ -93,7 +110,6 @@ def plan_quantiles(
     engine, _ = check_queries(frame, query)
     plan = plan_selection(declaration, query, spend)
     engine.check(frame, plan.columns)
-    check_keys_match(engine, frame, plan.groups.axes)
     return SelectedQuantiles(declaration, engine, plan)
 
 
@@ -113,6 +129,12 @@ class Suggestion(PlannedTables):
     """A histogram from which caps or bounds are suggested."""
 
     facts: CapErrors | BoundErrors = field(kw_only=True)
+    groups: Sequence[Axis] = field(kw_only=True)
+
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups of the later query."""
+        return {SINGLE: self.groups}
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Refuse to denoise what errors are predicted from."""
@@ -148,9 +170,9 @@ def plan_suggestion(
     engine = engine_for(frame)
     engine.check(frame, search.labels)
     query, facts = plan_search(declaration, search, spend)
-    check_keys_match(engine, frame, cells_of(search.query, declaration).axes)
+    groups = cells_of(search.query, declaration).axes
     tables = plan_tables(frame, declaration, query, spend, mechanism, look=True)
-    return Suggestion(declaration, engine, tables.plan, several=False, facts=facts)
+    return Suggestion(declaration, engine, tables.plan, several=False, facts=facts, groups=groups)
 
 
 def has_noise(asked: Request, mechanism: str) -> bool:
@@ -180,7 +202,8 @@ def plan_operation(
     if isinstance(mechanism, str) and mechanism != SELECT:
         _refuse_candidates(asked)
     operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
-    check_part_held(operation.engine, frame, declaration)
+    named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
+    check_matches(operation.engine, frame, declaration, named, operation.axes)
     return operation
 
 

@@ -13,12 +13,15 @@ from dpframe.accuracy.intervals import half_width as width_of
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.checker.check import witness_of
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
-from dpframe.engines import Engine, Frame
-from dpframe.engines.declared import SINGLE, check_keys_match, check_queries
+from dpframe.engines import Frame
+from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
+from dpframe.operations.probing import measured_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
@@ -31,18 +34,17 @@ from dpframe.plan.record import (
     record_of,
 )
 from dpframe.plan.tables import TableName, caps_of, name_of
-from dpframe.plan.type_check import check_conditions
 from dpframe.privacy.amounts import Spend
 from dpframe.progress import show_progress
 from dpframe.queries.query import Query, Request
 from dpframe.queries.sums_and_means import several_rows
+from dpframe.queries.tasks import Axis
 from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of
 from dpframe.strategies.base import Estimate, Prediction
-from dpframe.strategies.noise import noise_of
 
 PER_ROWS = frozenset({"1 / rows", "1 / weighted total"})
 """Of what an error is, where it is to be divided by the number of rows of a cell, or weights."""
@@ -162,6 +164,11 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
     several: bool
     denoisings: Denoisings = Denoisings()
 
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups of each query, by its name."""
+        return axes_of(self.plan)
+
     def denoised(self, method: str | None, graph: object) -> Self:
         """Denoise the tables, too."""
         return replace(self, denoisings=denoisings_of(self.plan, method, graph))
@@ -181,6 +188,12 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
             table.index = pd.Index(labels, name="column", tupleize_cols=False)
         return table
 
+    def witness(self) -> Witness:
+        """Find the worst unit of each measurement."""
+        relation = self.declaration.neighboring
+        pairs = zip(self.plan.measurements, self.plan.noises, strict=True)
+        return witness_of([measured_of(one, noise, relation) for one, noise in pairs])
+
     def measure(self, frame: Frame) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
         measured = self.plan.measurements
@@ -194,10 +207,9 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
 
     def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
-        noisy, law = [], self.plan.how.law
-        for blocks, one in zip(exact, self.plan.measurements, strict=True):
-            noise = noise_of(law, one.design, one.scales, [len(block) for block in blocks])
-            pairs = zip(blocks, noise, strict=True)
+        noisy = []
+        for blocks, noise in zip(exact, self.plan.noises, strict=True):
+            pairs = zip(blocks, noise.draw([len(block) for block in blocks]), strict=True)
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
@@ -242,10 +254,9 @@ def plan_tables(
     engine, asked = check_queries(frame, queries)
     for name, query in asked.items():
         with of_query(name):
-            check_conditions(declaration, query)
             _check_sampled(declaration, query)
     plan = plan_release(declaration, asked, spend, mechanism, look=look, apart=apart)
-    check_tables(engine, frame, plan)
+    engine.check(frame, plan.columns)
     return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
 
 
@@ -257,15 +268,13 @@ def _check_sampled(declaration: Declaration, query: Query) -> None:
             raise several_rows(declaration.unit_columns, whole=False)
 
 
-def check_tables(engine: Engine, frame: Frame, plan: Plan) -> None:
-    """Check that a frame has the columns that are read, and that some key of each can match."""
-    engine.check(frame, plan.columns)
-    checked: set[int] = set()  # tables of margins share axes
+def axes_of(plan: Plan) -> Mapping[Hashable, Sequence[Axis]]:
+    """Return the groups of each query by its name; tables of margins share them."""
+    axes: dict[Hashable, dict[int, Axis]] = {}
     for key, planned in plan.tables.items():
-        axes = {id(axis): axis for axis in planned.table.groups.axes}
-        with of_query(name_of(key)):
-            check_keys_match(engine, frame, (axes[one] for one in axes if one not in checked))
-        checked |= axes.keys()
+        groups = planned.table.groups.axes
+        axes.setdefault(name_of(key), {}).update({id(axis): axis for axis in groups})
+    return {name: list(shared.values()) for name, shared in axes.items()}
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:

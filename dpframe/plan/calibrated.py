@@ -53,7 +53,7 @@ def scale_designs(
     norm = law.norm
     balanced = _balance_scales(designs, law)
     pairs = [(design, own) for (_, design), own in zip(designs, balanced, strict=True)]
-    times = Counter(id(design) for design, _ in pairs)  # tables of one kind share a design
+    times = Counter(id(design) for design, _ in pairs)  # equal tables share a design
     each = {id(design): (design, own) for design, own in pairs}
 
     def loss(factor: float) -> Fraction:
@@ -161,7 +161,7 @@ def choose_designs(
 
     Each candidate is given the same part of the allowance, alone; that with the least relative
     variance is taken, the first among equals. Beside other tables, one may do as well or better
-    with the plain designs of the law. Tables of one kind share a design.
+    with the plain designs of the law. Tables share a design if their workloads are equal.
 
     Parameters
     ----------
@@ -172,19 +172,17 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    kinds = [work.kind for work in workloads] if len(workloads) > 1 else [None]
-    each = dict(zip(kinds, workloads, strict=True))
-    own = {kind: _fitting(how.planners(work), work, how.law) for kind, work in each.items()}
+    own = {work: _fitting(how.planners(work), work, how.law) for work in dict.fromkeys(workloads)}
     if not any(own.values()):
         return None
     if len(workloads) > 1:
-        for kind, work in each.items():
-            own[kind] += _fitting(how.plain_planners(work), work, how.law)
+        for work in own:
+            own[work] += _fitting(how.plain_planners(work), work, how.law)
     if not all(own.values()):
         return None
     part = allowed / len(workloads)
-    best = {kind: _least(own[kind], work, how.law, part) for kind, work in each.items()}
-    return [best[kind] for kind in kinds]
+    best = {work: _least(designs, work, how.law, part) for work, designs in own.items()}
+    return [best[work] for work in workloads]
 
 
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
@@ -209,7 +207,11 @@ def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> f
     if _is_too_wide(moved, widest(design, design.scales), law.norm):
         return math.inf
     factor = float(moved) ** (1 / law.norm)
-    scales = tuple(min(factor * scale, MAX_SCALE) for scale in design.scales)
+    wide = (min(factor * scale, MAX_SCALE) for scale in design.scales)
+    try:
+        scales = tuple(map(law.settle, wide, design.scales))
+    except CalibrationError:  # the amount is too small for the law
+        return math.inf
     return _predict(law, workload, design, scales).variance
 
 
@@ -271,8 +273,7 @@ def calibrate_designs(
     CalibrationError
         If a scale would be above 2**60.
     """
-    # arrays are not compared, nor kept
-    plain = all(work.domain.chosen is None and work.known_rows is None for work in workloads)
+    plain = all(work.known_rows is None for work in workloads)  # arrays are not kept
     make = _calibrate_once if plain else _calibrate_anew
     return make(how, tuple(workloads), allowed)
 

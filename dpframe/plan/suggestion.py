@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import cache
-from typing import get_args
+from typing import assert_never, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,9 +33,13 @@ def plan_search(
     declaration: Declaration, search: CapSearch | BoundSearch, spend: Spend
 ) -> tuple[Query, CapErrors | BoundErrors]:
     """Say which histogram to release, and what is public about the errors of the later query."""
-    if isinstance(search, CapSearch):
-        return plan_caps(declaration, search, spend)
-    return plan_bounds(declaration, search, spend)
+    match search:
+        case CapSearch():
+            return plan_caps(declaration, search, spend)
+        case BoundSearch():
+            return plan_bounds(declaration, search, spend)
+        case _:
+            assert_never(search)
 
 
 def plan_caps(

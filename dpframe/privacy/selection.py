@@ -50,10 +50,11 @@ import numpy as np
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import float_above
+from dpframe.privacy.footprints import Footprint
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.noise import integer_noise, random_words
 from dpframe.privacy.noise_tables import LAPLACE_CURVE
-from dpframe.privacy.sensitivity import Footprint, movement
+from dpframe.privacy.sensitivity import movement
 from dpframe.privacy.unit_reach import Reach
 
 SELECT = "select"

@@ -8,9 +8,18 @@ is at most
     F(a, b) = sum over footprints of max over corners v, w of sum_k (|a v_k - b w_k| / sigma_k)^p ,
 
 with p = 2 for Gaussian and p = 1 for Laplace noise. Parts of which a row is in one at most are one
-such set. For noise in boxes, the sum over coordinates is
-one over groups of them, and of a group the largest coordinate counts. F is convex in (a, b), so the
-worst pair of units is among those of `reach`.
+such set. For noise in boxes, the sum over coordinates is one over groups of them, and of a group
+the largest coordinate counts. F is convex in (a, b), so the worst pair of units is among those of
+`reach`.
+
+Where totals of many cells are measured together, rows of the two units in cells that share
+`least <= shared <= whole` of what they move are apart, in each coordinate, by
+
+    (|a v - b w|^p shared + (|a v|^p + |b w|^p) (whole - shared)) / sigma^p .
+
+The sum is convex in where the rows of a unit are and in what they count, so that all rows of a unit
+in one cell, counting the same, are the worst. It is linear in what is shared, so that one of the
+two ends is.
 """
 
 import itertools
@@ -19,8 +28,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, assert_never
 
+from dpframe.privacy.footprints import Corners, Exclusive, Footprint, Kernel, Parts, Sparse
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.unit_reach import Reach, fillings
 
@@ -36,72 +46,6 @@ Groups = Sequence[tuple[int, ...]]
 """Positions of coordinates whose noise is drawn together."""
 
 
-Corners = tuple[tuple[int, ...], ...]
-"""Corners of the convex set of what a row adds to some coordinates."""
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """What one row can add to some of the measured coordinates of its cell.
-
-    Parameters
-    ----------
-    coordinates
-        Positions of the coordinates.
-    corners
-        Corners of the convex set of what a row adds to them.
-    parts
-        In what part of 1 the corners count: they are whole numbers of 1 / parts.
-    """
-
-    coordinates: tuple[int, ...]
-    corners: Corners
-    parts: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Sparse:
-    """What one row can add to coordinates of one kind, of which it has at most a few.
-
-    Parameters
-    ----------
-    coordinate
-        Position of one of the coordinates; all have its scale.
-    size
-        How many coordinates there are.
-    absent, present
-        What a row adds to a coordinate that it does not have, and to one that it has.
-    most
-        How many coordinates a row can have.
-    """
-
-    coordinate: int
-    size: int
-    absent: int
-    present: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusive:
-    """What one row can add to parts that exclude each other: it is in one of them at most.
-
-    Parameters
-    ----------
-    members
-        What a row in a part adds to the coordinates of that part.
-    absent
-        What a row that is not in a part adds to them, by part.
-    """
-
-    members: tuple[Footprint, ...]
-    absent: tuple[tuple[int, ...], ...]
-
-
-Parts = Sequence[Footprint | Sparse | Exclusive]
-"""What one row can add to all measured coordinates, in parts that share none of them."""
-
-
 def movement(
     footprints: Parts,
     scales: Sequence[Scale],
@@ -111,6 +55,7 @@ def movement(
     *,
     groups: Groups | None = None,
     joined: bool = False,
+    kernel: Kernel | None = None,
 ) -> Scale:
     """Return the largest weighted distance between neighbors, to the power `norm`.
 
@@ -137,6 +82,10 @@ def movement(
         Whether the largest of all cells counts in place of their sum, as where the noise of one
         group is drawn together for all cells. It has to be the group of all coordinates of scales
         above 0; else the sum counts, which is an upper bound.
+    kernel
+        What rows of different cells share, the same for all coordinates, which are drawn on their
+        own; the cells of `reach` are groups of cells with a kernel each. `None`: every cell is
+        measured by itself.
 
     Returns
     -------
@@ -165,11 +114,19 @@ def movement(
     >>> rest = [Fraction(1, 2), Fraction(3)], 1, Reach(1, 1, 0, 1), "add_remove"
     >>> movement(parts, *rest), movement(parts, *rest, groups=[(0, 1)])
     (Fraction(3, 1), Fraction(2, 1))
+
+    Two rows of a unit, counted in all and by three groups, at half of the cost each:
+
+    >>> one = [Footprint((0,), ((1,),))], [Fraction(1)], 1, Reach(1, 2, 0, 1)
+    >>> kernel = Kernel(whole=Fraction(1), least=Fraction(1, 2))
+    >>> [movement(*one, how, kernel=kernel) for how in ("add_remove", "replace")]
+    [Fraction(2, 1), Fraction(2, 1)]
     """
     grouping = _grouping(footprints, len(scales), groups)
 
     def distance(a: int, b: int) -> Scale:
-        return _distance(footprints, scales, norm, grouping, (a, b))
+        pairs = _pairs_of_units(norm, a, b, kernel)
+        return max(_distance(footprints, scales, grouping, units) for units in pairs)
 
     zero = 0 * scales[0]
     if joined and len({of for of, s in zip(grouping.of, scales, strict=True) if s}) == 1:
@@ -203,6 +160,54 @@ def over_units(
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Units:
+    """Rows of two units in one cell, or in two cells that are measured together.
+
+    Parameters
+    ----------
+    norm
+        That of the noise.
+    mine, theirs
+        How many rows each of them has.
+    shared, apart
+        What a row shares with one of the other unit, and what it moves beyond that; `None`: they
+        are in one cell, measured by itself.
+    """
+
+    norm: Norm
+    mine: int
+    theirs: int
+    shared: Fraction | None = None
+    apart: Fraction = Fraction(0)
+
+    def step(self, v: int, w: int) -> int | Fraction:
+        """Return how far apart rows are that count v and w each, for `length`."""
+        mine, theirs = self.mine * v, self.theirs * w
+        if self.shared is None:
+            return abs(mine - theirs)
+        together: int = abs(mine - theirs) ** self.norm
+        alone: int = abs(mine) ** self.norm + abs(theirs) ** self.norm
+        return together * self.shared + alone * self.apart
+
+    def length(self, step: int | Fraction, scale: Scale) -> Scale:
+        """Return the weighted length of a step, to the power `norm`."""
+        if step == 0:
+            return 0 * scale  # a coordinate that does not move needs no noise
+        if self.shared is not None:
+            return step / scale**self.norm
+        length = step / scale
+        return length if self.norm == 1 else length * length
+
+
+def _pairs_of_units(norm: Norm, a: int, b: int, kernel: Kernel | None) -> list[_Units]:
+    """Return what rows of two units can share: one of the ends is the worst."""
+    if kernel is None:
+        return [_Units(norm, a, b)]
+    ends = {kernel.least, kernel.whole}
+    return [_Units(norm, a, b, shared, kernel.whole - shared) for shared in ends]
+
+
 class _Grouping(NamedTuple):
     """Which coordinates count together.
 
@@ -223,7 +228,7 @@ class _Grouping(NamedTuple):
 
 def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     """Give each coordinate the number of its group, and find the groups of several footprints."""
-    sparse = any(isinstance(part, Sparse) for part in footprints)
+    dense, sparse = _take_apart(footprints)
     larger = [group for group in groups or () if len(group) > 1]
     if not larger and not sparse:  # footprints share no coordinate
         return _Grouping(tuple(range(size)), frozenset(), frozenset())
@@ -231,8 +236,6 @@ def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     for group in larger:
         for k in group:
             of[k] = group[0]
-    dense = [part for part in footprints if isinstance(part, Footprint)]
-    dense += [one for part in footprints if isinstance(part, Exclusive) for one in part.members]
     named = {k for part in dense for k in part.coordinates}
     few = {of[k] for k in range(size) if k not in named} if sparse else set()
     members = Counter(of if few else ())
@@ -243,40 +246,56 @@ def _grouping(footprints: Parts, size: int, groups: Groups | None) -> _Grouping:
     return _Grouping(tuple(of), frozenset(shared | together), together)
 
 
+def _take_apart(footprints: Parts) -> tuple[list[Footprint], list[Sparse]]:
+    """Return all footprints, those that exclude each other among them, and the sparse parts."""
+    dense: list[Footprint] = []
+    sparse: list[Sparse] = []
+    for part in footprints:
+        match part:
+            case Footprint():
+                dense.append(part)
+            case Exclusive():
+                dense += part.members
+            case Sparse():
+                sparse.append(part)
+            case _:
+                assert_never(part)
+    return dense, sparse
+
+
 def _distance(
-    footprints: Parts,
-    scales: Sequence[Scale],
-    norm: Norm,
-    grouping: _Grouping,
-    rows: tuple[int, int],
+    footprints: Parts, scales: Sequence[Scale], grouping: _Grouping, units: _Units
 ) -> Scale:
-    """F(a, b): `a` rows of one unit against `b` rows of another in the same cell."""
+    """F(a, b): rows of one unit against those of another."""
     far = zero = 0 * scales[0]
     largest: defaultdict[int, Scale] = defaultdict(lambda: zero)  # of each shared group
     # columns of one kind look the same: each kind is worked out once
     dense = cache(_dense) if len(footprints) > 1 else _dense
     for part in footprints:
-        if isinstance(part, Footprint):
-            for group, places in _divide_footprint(part, grouping):
-                moved = dense(*_kind(part, places, scales, grouping), norm, rows)
-                if group is None:
-                    far += moved
-                else:
-                    largest[group] = max(largest[group], moved)
-        elif isinstance(part, Exclusive):
-            steps, also = cache(_steps), cache(_dense_or_absent)
-            own: list[tuple[Any, Any, Any, Any]] = []
-            for box, gone, kind in _divide_exclusive(part, scales, grouping):
-                if box is None:
-                    own.append(steps(gone, *kind, norm, rows))
-                else:
-                    largest[box] = max(largest[box], also(gone, *kind, norm, rows))
-            far += _exclusive(own, zero)
-        elif grouping.sparse:
-            moved = _largest(part, scales[part.coordinate], norm, rows)
-            largest |= {group: max(largest[group], moved) for group in grouping.sparse}
-        else:
-            far += _sparse(part, scales[part.coordinate], norm, rows)
+        match part:
+            case Footprint():
+                for group, places in _divide_footprint(part, grouping):
+                    moved = dense(*_kind(part, places, scales, grouping), units)
+                    if group is None:
+                        far += moved
+                    else:
+                        largest[group] = max(largest[group], moved)
+            case Exclusive():
+                steps, also = cache(_steps), cache(_dense_or_absent)
+                own: list[tuple[Any, Any, Any, Any]] = []
+                for box, gone, kind in _divide_exclusive(part, scales, grouping):
+                    if box is None:
+                        own.append(steps(gone, *kind, units))
+                    else:
+                        largest[box] = max(largest[box], also(gone, *kind, units))
+                far += _exclusive(own, zero)
+            case Sparse() if grouping.sparse:
+                moved = _largest(part, scales[part.coordinate], units)
+                largest |= {group: max(largest[group], moved) for group in grouping.sparse}
+            case Sparse():
+                far += _sparse(part, scales[part.coordinate], units)
+            case _:
+                assert_never(part)
     return sum(largest.values(), start=far)
 
 
@@ -311,14 +330,10 @@ def _kind(
 
 
 def _dense(
-    corners: Corners,
-    scales: Sequence[Scale],
-    groups: Sequence[int],
-    norm: Norm,
-    rows: tuple[int, int],
+    corners: Corners, scales: Sequence[Scale], groups: Sequence[int], units: _Units
 ) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
-    return _worst((corners, corners), scales, groups, norm, rows)
+    return _worst((corners, corners), scales, groups, units)
 
 
 def _dense_or_absent(absent: tuple[int, ...], corners: Corners, *how: Any) -> Any:
@@ -358,47 +373,40 @@ def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) 
 
 
 def _worst(
-    pair: tuple[Corners, Corners],
-    scales: Sequence[Scale],
-    groups: Sequence[int],
-    norm: Norm,
-    rows: tuple[int, int],
+    pair: tuple[Corners, Corners], scales: Sequence[Scale], groups: Sequence[int], units: _Units
 ) -> Scale:
     """Return the farthest movement between two sets of corners."""
-    a, b = rows
     # many pairs move by the same: each is weighed once
     moves = {
-        tuple(abs(a * v - b * w) for v, w in zip(one, other, strict=True))
+        tuple(units.step(v, w) for v, w in zip(one, other, strict=True))
         for one, other in itertools.product(*pair)
     }
     zero = 0 * scales[0]
     if len(scales) == 1:
-        return _length(max(step for (step,) in moves), scales[0], norm)
+        return units.length(max(step for (step,) in moves), scales[0])
     far = zero
     for moved in moves:
         largest: defaultdict[int, Scale] = defaultdict(lambda: zero)
         for step, s, group in zip(moved, scales, groups, strict=True):
-            largest[group] = max(largest[group], _length(step, s, norm))
+            largest[group] = max(largest[group], units.length(step, s))
         far = max(far, sum(largest.values(), start=zero))
     return far
 
 
-def _largest(part: Sparse, scale: Scale, norm: Norm, rows: tuple[int, int]) -> Scale:
+def _largest(part: Sparse, scale: Scale, units: _Units) -> Scale:
     """Most that one coordinate of a sparse footprint moves."""
-    a, b = rows
     can = (part.absent, part.present) if part.most else (part.absent,)
-    return max(_length(a * v - b * w, scale, norm) for v, w in itertools.product(can, repeat=2))
+    return max(units.length(units.step(v, w), scale) for v, w in itertools.product(can, repeat=2))
 
 
-def _sparse(part: Sparse, scale: Scale, norm: Norm, rows: tuple[int, int]) -> Scale:
+def _sparse(part: Sparse, scale: Scale, units: _Units) -> Scale:
     """Share of a sparse footprint in F: the worst numbers of coordinates that units have.
 
     It is linear in how many coordinates both units have and how many one alone has, so its
     maximum is at a corner of what these numbers can be.
     """
-    a, b = rows
     both, mine, theirs, none = (
-        _length(a * v - b * w, scale, norm)
+        units.length(units.step(v, w), scale)
         for v, w in itertools.product((part.present, part.absent), repeat=2)
     )
     d, most = part.size, min(part.most, part.size)
@@ -409,11 +417,3 @@ def _sparse(part: Sparse, scale: Scale, norm: Norm, rows: tuple[int, int]) -> Sc
             if min(left, right, rest) >= 0 and max(left, right) <= most - shared:
                 far = max(far, shared * both + left * mine + right * theirs + rest * none)
     return far
-
-
-def _length(moved: int, scale: Scale, norm: Norm) -> Scale:
-    """Weighted length of a difference of one coordinate, to the power `norm`."""
-    if moved == 0:
-        return 0 * scale  # a coordinate that does not move needs no noise
-    length = abs(moved) / scale
-    return length if norm == 1 else length * length

@@ -6,17 +6,16 @@ estimates. Neither knows frames.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.sensitivity import Scale
-from dpframe.privacy.shared_movement import Kernel
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.structure import Structure
@@ -163,9 +162,27 @@ class Output:
         return self.kind in ("variance", "deviation")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRows:
+    """Public numbers of rows, equal to themselves alone.
+
+    Parameters
+    ----------
+    rows
+        One per cell.
+    variance
+        That of each number.
+    """
+
+    rows: np.ndarray
+    variance: float
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Outputs wanted for several disjoint cells.
+    """Outputs wanted for several disjoint cells: all that a design is told.
+
+    Whatever is shared or kept for a workload is so for equal ones: every field is compared.
 
     Parameters
     ----------
@@ -186,7 +203,7 @@ class Workload:
     worst
         Whether to minimize the worst relative variance of all outputs, instead of their sum.
     known_rows
-        The number of rows of every cell and the variance of that number, if they are public.
+        The number of rows of every cell, if it is public.
     has_units
         Whether units are declared, so that they can be counted.
     ranges
@@ -206,23 +223,11 @@ class Workload:
     most: int | None = None
     rows_weight: float = 0.0
     worst: bool = False
-    known_rows: tuple[np.ndarray, float] | None = None
+    known_rows: PublicRows | None = None
     has_units: bool = False
     ranges: bool = False
     exclusive: tuple[tuple[int, ...], ...] = ()
     weight: int = 1
-
-    @property
-    def kind(self) -> Hashable:
-        """What designs depend on: workloads that are equal in it have the same ones.
-
-        Where a unit is in one cell, and nothing is measured over many, it does not matter how many
-        cells there are.
-        """
-        if self.known_rows is not None:
-            return id(self)  # arrays are not compared
-        alone = self.reach.full + (self.reach.rest > 0) <= 1 and self.neighboring == "add_remove"
-        return self if self.is_layered or not alone else _in_one_cell(self)
 
     @property
     def is_layered(self) -> bool:
@@ -277,11 +282,6 @@ class Workload:
             ends = (0.0, source.lower + output.of_rows, source.upper + output.of_rows)
             return max(ends) - min(ends)
         return upper - lower or abs(upper) or 1
-
-
-@lru_cache(256)  # every mechanism asks for it
-def _in_one_cell(work: Workload) -> Workload:
-    return replace(work, domain=Domain(), reach=replace(work.reach, cells=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ it is a total, and every total is measured in the same layers, with noise of its
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 import numpy as np
 
-from dpframe.forks import cached_property
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import Footprint, Scale
-from dpframe.privacy.shared_movement import shared_movement
+from dpframe.privacy.sensitivity import Scale, movement
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
-from dpframe.strategies.linear import AnyReading, LinearDesign, Reading
+from dpframe.strategies.linear import AnyReading, Dispersion, LinearDesign, Pair, Quotient, Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +52,10 @@ class LayeredDesign:
         """Totals to compute."""
         return self.totals.needs
 
-    @cached_property
-    def _footprints(self) -> list[Footprint]:
-        return [part for part in self.totals.footprints if isinstance(part, Footprint)]
-
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return the largest weighted distance between neighbors, exact for fractions."""
         how = law.norm, self.workload.reach, self.workload.neighboring
-        return shared_movement(self._footprints, scales, *how, kernel=self.layers.kernel)
+        return movement(self.totals.footprints, scales, *how, kernel=self.layers.kernel)
 
     def encode(self, totals: Mapping[Need, np.ndarray]) -> list[np.ndarray]:
         """Combine totals into the integers to measure."""
@@ -101,4 +95,10 @@ def measure_in_layers(workload: Workload, totals: LinearDesign, layers: Layers) 
 
 
 def _without_rounding(reading: AnyReading) -> AnyReading:
-    return replace(reading, step=0) if isinstance(reading, Reading) else reading
+    match reading:
+        case Reading():
+            return replace(reading, step=0)
+        case Quotient() | Dispersion() | Pair():
+            return reading  # these are not rounded
+        case _:
+            assert_never(reading)

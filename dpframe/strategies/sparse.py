@@ -25,8 +25,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpframe.privacy.footprints import Footprint, Sparse
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import Footprint, Scale, Sparse, movement
+from dpframe.privacy.sensitivity import Scale, movement
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED

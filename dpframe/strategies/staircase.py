@@ -22,7 +22,7 @@ from dpframe.strategies.linear import Block, LinearDesign, move_in
 
 @dataclass(frozen=True)
 class StaircaseDesign(LinearDesign):
-    """Blocks of which a neighbor moves one.
+    """Blocks of which a neighbor moves one: no proof covers two that move in one cell.
 
     Parameters
     ----------
@@ -32,6 +32,11 @@ class StaircaseDesign(LinearDesign):
     """
 
     stairs: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse two blocks that move: their worst rows need not be the ones that move each."""
+        if sum(map(bool, self.scales)) != 1:
+            raise ValueError("staircase noise is for one block that moves")
 
     def movement(self, scales: Sequence[Scale], law: Law) -> Scale:
         """Return stairs times `D / scale`, before the scales are settled."""

@@ -112,7 +112,7 @@ MISTAKES = {
             "cleaned column",
         ),
     ),
-    "charge": (
+    "units": (
         _of(
             r"reset_index|\.index|cumcount\(|ngroup\(|factorize\(|\.codes|arange|range\(|uuid|hash",
             "people are numbered anew, so that one has several numbers; keep the column as it is",
@@ -141,6 +141,11 @@ GENERAL = {
         "one by one, or grouped by the unit."
     ),
     "charge": (
+        "What a unit adds is the same beside others and alone. Unless the pipeline changes whom a "
+        "row belongs to, the fault is in dpframe: publish nothing, and report this "
+        "(docs/security.md)."
+    ),
+    "units": (
         "Declare whom a row belongs to, privacy_unit=, with the column as it came, and caps; do "
         "not number people anew, and do not multiply rows after the declaration."
     ),
@@ -155,14 +160,19 @@ _RELEASES = re.compile(
 
 def advice_for(pipeline: Callable[..., Any], broken: str) -> str:
     """Say what to change: the lines of a pipeline that usually break a rule, or the rule."""
+    return suspect_lines(pipeline, broken) or GENERAL.get(
+        broken, "It must not depend on the frame."
+    )
+
+
+def suspect_lines(pipeline: Callable[..., Any], broken: str) -> str:
+    """Quote the lines of a pipeline that usually break a rule, if there are any."""
     found: list[str] = []
     for mistake in MISTAKES.get(broken, ()):
         for where, line in _lines(pipeline):
             if mistake.pattern.search(_RELEASES.sub("(", line)):
                 found.append(f"  {where}: {line.strip():.100}\n    {mistake.advice}.")
-    if not found:
-        return GENERAL.get(broken, "It must not depend on the frame.")
-    return "Look at\n" + "\n".join(found[:_MOST_LINES])
+    return "Look at\n" + "\n".join(found[:_MOST_LINES]) if found else ""
 
 
 def _lines(pipeline: Callable[..., Any]) -> Iterator[tuple[str, str]]:

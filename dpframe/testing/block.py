@@ -1,19 +1,25 @@
 """What is the same in every testing block: ids, time, ledgers in memory, and a folder for files."""
 
+import atexit
 import os
+import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dpframe.errors import PrivacyTestError
+from dpframe.errors import DPFrameWarning, PrivacyTestError
 from dpframe.ledger.ledger import Ledger, emptied_in_memory, place_of
 from dpframe.ledger.store import is_url
 from dpframe.privacy import seam
 
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
+_RUNNERS = frozenset({"_pytest", "behave", "doctest", "nose2", "unittest"})
+_OWN = __name__.partition(".")[0]
+_PREFIX, _INFIX = "TEST-", ".test"
 
 
 class TestBlock(seam.OpenBlock):
@@ -68,7 +74,7 @@ class TestBlock(seam.OpenBlock):
         return full
 
     def _within(self, path: Path) -> Path:
-        full = Path(os.path.realpath(path))
+        full = _named_as_test(Path(os.path.realpath(path)))
         inside = full.is_relative_to(self.folder)
         return full if inside else self.folder / full.relative_to(full.anchor)
 
@@ -128,6 +134,7 @@ class TestBlock(seam.OpenBlock):
 
     def __enter__(self) -> Self:
         self.open()
+        _warn_outside_of_tests()
         return self
 
     def __exit__(
@@ -161,6 +168,54 @@ class TestBlock(seam.OpenBlock):
         """Stay in this process."""
         why = "a testing block cannot be pickled:"
         raise PrivacyTestError(f"{why} what another process releases is not seen. Use threads.")
+
+
+def _named_as_test(path: Path) -> Path:
+    """Give a file a name that says what it is, unless it has one.
+
+    Examples
+    --------
+    >>> print(_named_as_test(Path("zones.csv")), _named_as_test(Path("TEST-zones.csv")))
+    zones.test.csv TEST-zones.csv
+    """
+    if path.name.startswith(_PREFIX) or path.stem.endswith(_INFIX):
+        return path
+    return path.with_name(f"{path.stem}{_INFIX}{path.suffix}")
+
+
+def _warn_outside_of_tests() -> None:
+    """Warn of a block that no test opens, nor a command or a check of this package."""
+    caller = sys._getframe(2)  # who entered the block
+    if str(caller.f_globals.get("__name__")).partition(".")[0] == _OWN or _is_in_test():
+        return
+    warnings.warn(
+        "a testing block is open outside of a test: what is released in it is marked TEST, "
+        "protects nobody, and is charged to no ledger. Leave dpframe.testing to tests.",
+        DPFrameWarning,
+        stacklevel=3,
+    )
+
+
+def _is_in_test() -> bool:
+    """Whether a known runner of tests is what runs this code."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _RUNNERS:
+            return True
+    return "PYTEST_CURRENT_TEST" in os.environ  # in another thread than the runner's
+
+
+@atexit.register
+def _warn_of_open_blocks() -> None:
+    """Warn where a process ends inside a block: all that it released since was a test."""
+    if any(block.is_here for block in seam._OPEN):
+        warnings.warn(
+            "a testing block was never closed: all that was released since it was opened is "
+            "marked TEST, and protects nobody. Open it by `with`.",
+            DPFrameWarning,
+            stacklevel=1,
+        )
 
 
 def _state(path: str) -> object:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
 from dpframe.forks import cached_property
-from dpframe.testing.advice import advice_for
+from dpframe.testing.advice import GENERAL, advice_for, suspect_lines
 from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.neighbors import Splitter, TriedUnit, unit_columns
@@ -89,12 +89,21 @@ class _Pipeline:
                 "without random_state=, or something kept from one run to the next. Give it fixed "
                 "ones, and keep nothing."
             )
+        elif broken == CHARGE:
+            way = self._charge_advice()
         else:
-            way = advice_for(self.call, broken)
-            if broken in (_ADDITIVITY, CHARGE):
-                way = f"{self._other_unit()}{way}"
+            other = self._other_unit() if broken == _ADDITIVITY else ""
+            way = f"{other}{advice_for(self.call, broken)}"
         text = f"{rule}: {wrong.removesuffix('.')}.\n{way}"
         return PrivacyTestError(text, rule=rule, unit=unit, draw=draw)
+
+    def _charge_advice(self) -> str:
+        """Say whose fault it is that a unit moves more than was charged."""
+        other = self._other_unit()
+        if other:
+            return f"{other}{advice_for(self.call, 'units')}"
+        lines = suspect_lines(self.call, "units")
+        return f"{lines}\n{GENERAL[CHARGE]}" if lines else GENERAL[CHARGE]
 
     def _other_unit(self) -> str:
         """Say that the pipeline declares other units than are checked, if it does."""

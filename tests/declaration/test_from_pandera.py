@@ -126,11 +126,30 @@ def test_missing_values_are_no_keys():
         (float, [Check.isin([10]), Check.le(5)]),
         (float, [Check.in_range(0, 1), Check.in_range(2, 3)]),
         (bool, Check.ge(2)),
+        (int, [Check.ge(0.25), Check.le(0.75)]),
+        ("Int64", Check.in_range(-0.75, -0.25)),
     ],
 )
 def test_checks_that_contradict_each_other_are_refused(dtype, checks):
     with raises(DeclarationError, "contradict", parameter="schema", label="x"):
         column(dtype, checks)
+
+
+def test_bounds_of_integers_hold_one():
+    """Between others there is nothing to count: a mean would be off, and say it has no error."""
+    rule = "must hold a whole number"
+    with raises(DeclarationError, rule, parameter="bounds", label="x"):
+        column(int, metadata={"dpframe": {"bounds": (0.25, 0.75)}})
+    frame = pd.DataFrame({"x": [0, 1]})
+    schema = pa.DataFrameSchema({"x": pa.Column(int)})
+    for low, high in ((0.25, 0.75), (-0.75, -0.25)):
+        with raises(DeclarationError, rule, parameter="bounds", label="x"):
+            frame.dp.declare(schema, bounds={"x": (low, high)})
+    frame.dp.declare(schema, privacy_unit=dpf.EACH_ROW)
+    with raises(DeclarationError, rule, parameter="bounds", label="x"):
+        frame.dp.preview(dpf.mean("x", bounds=(0.25, 0.75)), epsilon=1)
+    for bounds in ((0.5, 1), (1, 1), (-0.5, 0.5)):
+        frame.dp.preview(dpf.mean("x", bounds=bounds), epsilon=1)
 
 
 def test_integer_columns_are_known():

@@ -74,9 +74,12 @@ def test_dates_to_be_found_are_not_promised_in_a_csv_file(tmp_path, capsys, coun
 @pytest.mark.parametrize(
     ("asked", "way"),
     [
-        ('by = "day"\ndtype = "date"', 'dtype = "datetime"'),
-        ('by = ["day", "fare"]\ndtype = { day = "datetime", fare = "string" }', "dtype.fare ="),
-        ('by = "fare"', 'dtype = "int64"'),
+        ('by = "day"\ndtype = "date"', 'dtype="datetime"'),
+        (
+            'by = ["day", "fare"]\ndtype = { day = "datetime", fare = "string" }',
+            "dtype.fare: 'fare' holds",
+        ),
+        ('by = "fare"', 'dtype="int64"'),
         ('by = "fare"\ndtype = "bool"', ""),  # 1.0 is True
     ],
 )

@@ -14,10 +14,11 @@ def trips():
     rows = np.arange(60)
     frame = pd.DataFrame(
         {
-            "zone": np.array(["A", "B", None])[rows % 3],
+            "zone": pd.Series(np.array(["A", "B", None])[rows % 3], dtype=object),
             "hour": rows % 24,
             "month": pd.period_range("2024-01", periods=60, freq="M"),
             "start": pd.date_range("2024-01-01", periods=60),
+            "on": pd.date_range("2024-01-01", periods=60).astype(object),
         }
     )
     frame.dp.declare(privacy_unit=dpf.EACH_ROW)
@@ -29,8 +30,8 @@ def trips():
     [
         ("hour == '1'", "'1' is a text, the column hour holds integers"),
         ("month == '2024-01'", "'2024-01' is a text, the column month holds periods"),
-        ("start > 5", "5 is a number, the column start holds points in time"),
-        ("start == 'noon'", "'noon' is a text, the column start holds points in time"),
+        ("on > 5", "5 is a number, the column on holds points in time"),
+        ("on == 'noon'", "'noon' is a text, the column on holds points in time"),
         ("1 == zone", "1 is a number, the column zone holds texts"),
         ("hour >= 0 and zone in [1, 2]", "1 is a number, the column zone holds texts"),
         ("start >= '2030-01-01'", ""),

@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import pytest
 
+from dpframe.privacy.footprints import Footprint
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import Footprint, movement
+from dpframe.privacy.sensitivity import movement
 from dpframe.privacy.unit_reach import Reach, reach_of
 
 COUNT = (Footprint((0,), ((1,),)),)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpframe.privacy.footprints import Exclusive, Footprint, Sparse
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import Exclusive, Footprint, Sparse, movement
+from dpframe.privacy.sensitivity import movement
 from dpframe.privacy.unit_reach import Reach, reach_of
 
 LIMITS = [

@@ -12,6 +12,7 @@ from support.replay_faults import CAPPED, Fault, asking, pair, row
 from support.replay_rules import RULES
 
 import dpframe as dpf
+from dpframe.checker.noise import BlockNoise
 from dpframe.engines import blocks, capping, labels
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations import release, tables
@@ -24,19 +25,17 @@ from dpframe.strategies import layered
 
 
 def tables_share_all(patch):
-    movement = layered.shared_movement
+    movement = layered.movement
 
     def shared(*given, kernel):
         return movement(*given, kernel=replace(kernel, least=kernel.whole))
 
-    patch.setattr(layered, "shared_movement", shared)
+    patch.setattr(layered, "movement", shared)
 
 
 def margins_for_half(patch):
-    movement = layered.shared_movement
-    patch.setattr(
-        layered, "shared_movement", lambda *given, kernel: movement(*given, kernel=kernel) / 2
-    )
+    movement = layered.movement
+    patch.setattr(layered, "movement", lambda *given, kernel: movement(*given, kernel=kernel) / 2)
 
 
 def nan_as_an_integer(patch):
@@ -198,13 +197,13 @@ def labels_by_appearance(patch):
 
 
 def one_draw_for_two_blocks(patch):
-    noise_of = tables.noise_of
+    draw = BlockNoise.draw
 
     def shared(*given):
-        first, *others = noise_of(*given)
+        first, *others = draw(*given)
         return [first, *(first.copy() for _ in others)]
 
-    patch.setattr(tables, "noise_of", shared)
+    patch.setattr(BlockNoise, "draw", shared)
 
 
 def narrow_noise(patch):

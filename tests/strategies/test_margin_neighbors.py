@@ -1,14 +1,15 @@
 """Neighbors of margins, all of them: never moved further than claimed, and as far, exactly."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, sigmas, up_to
 
+from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.shared_movement import Kernel
 from dpframe.strategies import margins
 from dpframe.strategies.base import Output, Source
 
@@ -29,6 +30,10 @@ def rows_of(design):
     for cells in each_cell(work.domain.sizes):
         one = counted(cells, work.domain)
         for values in itertools.product(*ends):
+            held = {at for at, value in enumerate(values, start=1) if value is not None}
+            several = any(len(held & {*sources}) > 1 for sources in work.exclusive)
+            if several or (work.most is not None and sum(values) > work.most):
+                continue  # there is no such row
             totals = {(0, "rows"): one}
             for position, value in enumerate(values, start=1):
                 totals[position, "rows"] = one * (value is not None)
@@ -100,6 +105,46 @@ def test_sums_and_means(neighboring, plan, law, values, rows):
     sources, outputs = VALUES[values]
     options = {"sources": sources, "outputs": outputs, "rows": rows, "neighboring": neighboring}
     check(plan(marginal((2, 3), up_to(2, 1), **options), law), law, rows)
+
+
+OPTIONAL = Source(0, 0, optional=True)
+EXCLUSIVE = {
+    "counts": ((EVERYONE, OPTIONAL, OPTIONAL), (Output("rows", 1), Output("rows", 2))),
+    "a count and a rate": (
+        (EVERYONE, OPTIONAL, Source(0, 1, optional=True)),
+        (Output("rows", 1), Output("mean", 2)),
+    ),
+    "sums beside all rows": (
+        (EVERYONE, Source(-2, 5, optional=True), Source(1, 3, optional=True)),
+        (COUNT, Output("value", 1), Output("value", 2)),
+    ),
+    "one of three overlaps": (
+        (EVERYONE, OPTIONAL, OPTIONAL, OPTIONAL),
+        (Output("rows", 1), Output("rows", 2), Output("rows", 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize(("plan", "law"), BOTH, ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("values", EXCLUSIVE)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_sources_that_exclude_each_other(neighboring, plan, law, values, rows):
+    """They move as far as the worst of them, exactly: no more is claimed, and no less."""
+    sources, outputs = EXCLUSIVE[values]
+    options = {"sources": sources, "outputs": outputs, "rows": rows, "neighboring": neighboring}
+    work = replace(marginal((2, 3), up_to(2, 1), **options), exclusive=((1, 2),))
+    check(plan(work, law), law, rows, scale=3.3)
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize(("plan", "law"), BOTH, ids=["gaussian", "laplace"])
+def test_queries_of_which_a_row_has_few(neighboring, plan, law):
+    """Of three columns of zeros and ones a row has one at most."""
+    sources = (EVERYONE, *[Source(0, 1, optional=False)] * 3)
+    outputs = tuple(Output("value", at) for at in (1, 2, 3))
+    options = {"sources": sources, "outputs": outputs, "rows": 2, "neighboring": neighboring}
+    check(plan(replace(marginal((2, 2), up_to(2, 1), **options), most=1), law), law, 2)
 
 
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])

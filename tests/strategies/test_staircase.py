@@ -1,5 +1,6 @@
 """One total of every cell with staircase noise: what neighbors cross, against all of them."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ from support.designing import EVERYONE, columns, counting, workload
 from support.moving import blocks_of, units_of
 
 import dpframe as dpf
+import dpframe.testing as dpt
 from dpframe.errors import CalibrationError
 from dpframe.plan.calibrated import calibrate_designs, scale_designs
 from dpframe.privacy.laws import LAPLACE, STAIRCASE
@@ -141,6 +143,46 @@ def test_it_reads_what_independent_noise_reads():
     blocks = mine.encode({need: totals[need] for need in mine.needs})
     assert [block.tolist() for block in blocks] == [[5, -7]]
     assert mine.predict([2.0])[0].std_error == plain.predict([2.0])[0].std_error == 2
+
+
+SHARED = {
+    "by columns and in all": {"a": dpf.count("g"), "b": dpf.count()},
+    "of several sizes": {"a": dpf.count("g"), "b": dpf.count("h"), "c": dpf.count(["g", "h"])},
+}
+
+
+def capped(rows):
+    """One unit with a row in each group, and another one."""
+    frame = pd.DataFrame({"u": [1] * rows + [2], "g": [*range(rows), 0], "h": 0})
+    frame.loc[0, "h"] = 1
+    return frame
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
+@pytest.mark.parametrize("mechanism", ["staircase", "auto"])
+@pytest.mark.parametrize("epsilon", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("tables", SHARED)
+@pytest.mark.parametrize("rows", [4, 10])
+def test_tables_of_units_with_many_rows_lose_no_more_than_is_charged(
+    rows, tables, epsilon, mechanism, neighboring
+):
+    def released(frame):
+        facts = {"privacy_unit": "u", "max_rows": rows, "neighboring": neighboring}
+        frame.dp.declare(keys={"g": range(rows), "h": [0, 1]}, **facts)
+        frame.dp.release(SHARED[tables], epsilon=epsilon, mechanism=mechanism)
+
+    frame = capped(rows)
+    with dpt.record() as run:
+        released(frame)
+    other = frame.assign(g=0) if neighboring == "replace" else frame[frame["u"] == 2]
+    with run.replay():
+        released(other)
+
+
+def test_a_design_is_of_one_block_that_moves():
+    made = made_for("a count", 3, Caps(2), "add_remove")
+    with pytest.raises(ValueError, match="one block"):
+        replace(made, scales=(1.0, 2.0))
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from support.trees import contrast_tree, kernel_of, measuring, node_tree, units
 
+from dpframe.privacy.footprints import Footprint
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.sensitivity import Footprint
-from dpframe.privacy.shared_movement import shared_movement
+from dpframe.privacy.sensitivity import movement
 from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
@@ -89,7 +89,7 @@ def test_units_under_caps_of_groups_move_what_is_said(make, norm, caps):
     reach = reach_of(Caps(rows, groups, each), 2, always=False)
     # at the scales without the rounding up, what is claimed is reached exactly
     far = {
-        how: shared_movement(COUNT, [Fraction(1)], norm, reach, how, kernel=tree.kernel)
+        how: movement(COUNT, [Fraction(1)], norm, reach, how, kernel=tree.kernel)
         for how in ("add_remove", "replace")
     }
     both = np.array([*units(2, 4, caps)])

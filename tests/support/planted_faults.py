@@ -15,9 +15,10 @@ from dpframe.engines.scans import ScanEngine
 from dpframe.operations import release
 from dpframe.plan import calibrated, tables
 from dpframe.plan.measurement import TablePlan
+from dpframe.privacy.footprints import Footprint, Sparse
 from dpframe.privacy.laws import BOX, LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import Footprint, Sparse, movement
+from dpframe.privacy.sensitivity import movement
 from dpframe.queries.query import Query
 from dpframe.strategies import layered
 from dpframe.strategies.domain import Domain
@@ -26,13 +27,13 @@ from dpframe.strategies.weighted import WeightedDesign
 
 
 def exclusive_parts_leave_margins(patch):
-    shared = layered.shared_movement
+    shared = layered.movement
 
     def without(parts, *given, kernel):
         kept = [part for part in parts if isinstance(part, Footprint)]
         return shared(kept, *given, kernel=kernel)
 
-    patch.setattr(layered, "shared_movement", without)
+    patch.setattr(layered, "movement", without)
 
 
 def one_staircase_for_tables_of_any_size(patch):
@@ -281,7 +282,7 @@ def groups_of_ranges_are_one(patch):
 
         return moved
 
-    patch.setattr(layered, "shared_movement", with_one_group(layered.shared_movement))
+    patch.setattr(layered, "movement", with_one_group(layered.movement))
 
 
 def files_are_read_without_the_cap_on_groups(patch):

@@ -12,11 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import pipelines
+from support.checking import let_all_charges_pass
+from support.designing import keep_no_plans
 from support.pipelines import FACTS, RIGHT, WRONG, by_zone, released, rides
 
 import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import DPFrameError, UnknownColumnError
+from dpframe.strategies import linear
 from dpframe.testing.advice import GENERAL, MISTAKES
 
 SMALL = rides(120, 20)
@@ -154,7 +157,7 @@ def test_frames_of_another_type_are_named_by_their_type():
         table = released(frame)
         return table if len(frame) else None
 
-    assert "is not the same: a DataFrame and None" in str(fault(nothing))
+    assert "is not the same: a TestTable and None" in str(fault(nothing))
 
 
 def test_another_unit_is_named_first():
@@ -342,6 +345,18 @@ def test_charges_are_compared_with_the_unit_that_is_given():
 
     found = fault(by_ride)
     assert found.rule == "charge" and "was charged" in str(found)
+    assert "declares that units are in 'ride'" in str(found) and "report" not in str(found)
+
+
+def test_a_charge_that_is_too_small_is_a_fault_to_be_reported(monkeypatch):
+    """Nothing that the pipeline does is wrong: it is not told to change anything."""
+    moved = linear.movement
+    monkeypatch.setattr(linear, "movement", lambda *given, **how: moved(*given, **how) / 9)
+    keep_no_plans(monkeypatch)
+    let_all_charges_pass(monkeypatch)
+    found = fault(by_zone)
+    assert found.rule == "charge" and "report this" in str(found)
+    assert "anew" not in str(found) and "privacy_unit" not in str(found)
 
 
 FLIGHTS = pd.DataFrame(

@@ -21,6 +21,7 @@ from support.planning import planned
 import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
+from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
 from dpframe.ledger.protected import Protected
@@ -181,13 +182,67 @@ def test_files_go_to_the_folder_of_the_block_and_say_that_they_are_tests(tmp_pat
         assert dpf.read_csv(folder / "own.csv").equals(made)
     assert list(real.iterdir()) == []
     names = sorted(file.name for file in folder.rglob("*") if file.is_file())
-    assert len(names) == 6 and "own.csv" in names
+    assert len(names) == 6 and all(".test." in name for name in names)
     assert "TEST: Trips" in page and "Verified" not in page.split("</header>")[0]
-    (written,) = folder.rglob("zones.parquet")
+    (written,) = folder.rglob("zones.test.parquet")
     with pytest.raises(CertificateError, match="made inside a testing block"):
         dpf.verify(pd.read_parquet(written))
     with pytest.raises(CertificateError):
-        dpf.read_csv(folder / "own.csv")
+        dpf.read_csv(folder / "own.test.csv")
+
+
+def test_tables_say_that_they_are_tests_wherever_they_are_shown():
+    with dpt.record():
+        made = ask()
+        steps = made.dp.round(1)
+        dpf.write_csv(made, "zones.csv")
+        read = dpf.read_csv("zones.csv")
+        drawn = made.dp.plot().figure.texts
+    for table in (made, steps, read, made.head(1)):
+        assert repr(table).startswith("TEST: made inside a testing block")
+        assert table._repr_html_().startswith("<p><b>TEST: ")
+    assert any("TEST" in text.get_text() for text in drawn)
+    real = ask()
+    assert type(real) is pd.DataFrame and "TEST" not in repr(real)
+
+
+def outside_of_tests(code: str, *options: str) -> str:
+    """Run code in a process that no test runs, and return what it says."""
+    lines = "import dpframe as dpf, dpframe.testing as dpt, sys\n" + code
+    keep = {name: text for name, text in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    done = subprocess.run(
+        [sys.executable, *options, "-c", lines],
+        capture_output=True,
+        text=True,
+        env=keep,
+        check=True,
+    )
+    return done.stderr
+
+
+def test_a_block_that_no_test_opens_warns():
+    assert outside_of_tests("dpt.record()") == ""
+    said = outside_of_tests("with dpt.seeded_noise(1): pass")
+    assert "<string>:2: DPFrameWarning: a testing block is open outside of a test" in said
+    in_a_test = "import unittest\nclass T(unittest.TestCase):\n def test(self):\n  "
+    in_a_test += "with dpt.record(): pass\nunittest.main()"
+    assert "DPFrameWarning" not in outside_of_tests(in_a_test)
+
+
+def test_a_block_that_is_never_closed_warns():
+    said = outside_of_tests("run = dpt.record(); run.__enter__()")
+    assert "was never closed" in said
+    assert "was never closed" not in outside_of_tests("with dpt.record(): pass")
+
+
+def test_commands_in_a_block_do_not_end_well(tmp_path, capsys):
+    (tmp_path / "real").mkdir()
+    plan = planned(tmp_path / "real")
+    line = ["release", str(plan), "--set", "month=2024-03"]
+    with dpt.seeded_noise(1, folder=tmp_path / "tests"):
+        assert main(line) == 78
+    assert "TEST" in capsys.readouterr().err
+    assert main(line) == 0
 
 
 def test_a_temporary_folder_ends_with_the_block(tmp_path):

@@ -31,7 +31,7 @@ def test_tables_are_as_they_will_be(
         assert tables["minutes"]["minutes"].between(0, 120).all()
         dpf.write_csv(tables["by_zone"], tmp_path / "by_zone.csv")
         dpf.report(tables, ledger=ledger, path=tmp_path / "page.html")
-    assert "TEST" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "TEST" in (tmp_path / "page.test.html").read_text(encoding="utf-8")
 
 
 def test_noise_of_tests_is_refused_elsewhere(rides: pd.DataFrame, ledger: dpf.Ledger) -> None:

@@ -1,4 +1,4 @@
-"""Queries that can match no row, by what is public, are refused before anything is spent."""
+"""Plans that can match no row, by what is public, are refused before anything is spent."""
 
 from datetime import date
 from unittest import mock
@@ -31,7 +31,7 @@ WRONG = {
     "bounds and texts": (
         (BY, f"{BY}\nwhere = \"fare in ['a', 'b']\""),
         "'fare' is",
-        "the text 'b'",
+        "the text 'a'",
     ),
     "keys and a number": ((BY, f'{BY}\nwhere = "not zone == 3"'), "'zone' has texts", "number 3"),
     "keys and a sum": (
@@ -42,7 +42,7 @@ WRONG = {
     "keys and bins": (
         ('column = "fare"', 'column = "zone"'),
         "'zone' has texts",
-        "bins are of numbers",
+        "bins are numbers",
     ),
     "types and keys": ((TYPES, f'{TYPES}types.zone = "int64"\n'), "'zone' holds numbers", "texts"),
     "types and bounds": (
@@ -50,7 +50,11 @@ WRONG = {
         "'fare' holds texts",
         "numbers",
     ),
-    "keys of a query": ((BY, f"{BY}\nkeys.zone = [1, 2]"), "'zone' has texts", "keys in the query"),
+    "keys of a query": (
+        (BY, f"{BY}\nkeys.zone = [1, 2]"),
+        "'zone' has texts",
+        "its keys are numbers",
+    ),
     "arithmetic": ((BY, f'{BY}\nwhere = "zone + 1 > 2"'), "'zone' has texts", "computes"),
 }
 
@@ -82,7 +86,7 @@ def test_types_of_files_are_looked_at(tmp_path, capsys, form):
 @pytest.mark.parametrize(
     "where",
     [
-        "zone in ['A', 3] and fare > 3",
+        "zone in ['A', '3'] and fare > 3",
         "zone != 'A' or fare == True",
         "-fare < 0 and fare == fare",
         "day >= '2024-03-01' and tip != 'none'",
@@ -148,14 +152,14 @@ def test_keys_of_another_kind_of_times_are_refused(tmp_path, stored, key):
         release_job(job)
     text = str(said.value)
     assert text.startswith(f"line 7, declare.keys.zone: 'zone' holds {POINTS[stored][1]}")
-    assert f"no row can match; write {KEYS[stored]}, without quotes" in text
+    assert f"in a plan {KEYS[stored].replace('1997-01-01', '2026-01-31')})" in text
     assert dpf.Ledger(tmp_path / "trips.ledger").entries == ()
 
 
 @pytest.mark.parametrize(("kind", "key"), [("date", CLOCK), ("datetime", DAY)])
 def test_types_of_csv_files_and_keys_are_both_dates_or_both_times(tmp_path, kind, key):
     changes = ((TYPES, f'{TYPES}types.zone = "{kind}"\n'), (KEYS_OF_ZONES, f"keys.zone = [{key}]"))
-    with pytest.raises(PlanFileError, match=rf"declare.keys.zone: .* write {KEYS[kind]}, without"):
+    with pytest.raises(PlanFileError, match=r"declare.keys.zone: .* \(in a plan "):
         preview_job(read_plan(planned(tmp_path, *changes), MARCH))
 
 
@@ -199,7 +203,7 @@ def test_texts_in_conditions_are_compared_with_times_as_they_are(tmp_path, store
     ("condition", "constant"),
     [
         ("zone == 3", "the number 3"),
-        ("fare > 0 and (not zone in [1, 2])", "the number 1, the number 2"),
+        ("fare > 0 and (not zone in ['A', 2])", "the number 2"),
         ("code == 'A'", "the text 'A'"),
     ],
 )
@@ -211,9 +215,9 @@ def test_conditions_that_no_declared_key_can_meet_are_refused_before_a_charge(
     ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1))
     frame.dp.declare(privacy_unit=dpf.EACH_ROW, keys=keys, ledger=ledger)
     for query in (dpf.count(where=condition), {"a": dpf.count(), "b": dpf.count(where=condition)}):
-        with pytest.raises(QueryError, match=f"{constant}: they are never equal") as caught:
+        with pytest.raises(QueryError, match=f"{constant}: no row can match") as caught:
             dpf.release(frame, query, share=0.5)
-        assert (caught.value.parameter, caught.value.value) == ("where", condition)
+        assert caught.value.parameter == "where"
     assert not ledger.entries
 
 

@@ -1,0 +1,120 @@
+"""Of which type a column of a plan is, where neither files nor the plan say it."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpframe.declaration import kinds
+from dpframe.declaration.facts import Declaration
+from dpframe.queries import where
+from dpframe.queries.binned import bounds_of_bins
+from dpframe.queries.query import Query
+
+# a column, and the type of what it is compared with
+_Typed: TypeAlias = tuple[Hashable, str | None]
+
+
+def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Query]) -> str | None:
+    """Say which type of cells a column has; `None` if nothing says so, or in several ways.
+
+    The privacy unit is a text. Else declared keys say it, then a schema, bounds, what queries name:
+    keys, bins and bounds of their own, and constants that a condition compares the column with. Of
+    a unit of several columns, those of which nothing says it are texts.
+    """
+    if declared.unit_columns == (label,):
+        return "string"
+    facts = declared.column(label)
+    if facts.keys is not None:
+        return _kind_of(facts.keys)
+    if facts.integer or facts.type is not None:
+        return facts.type or "int64"
+    if facts.bounds is not None:
+        return _kind_of(facts.bounds, "float64")
+    queries = list(queries)
+    for said in (_named_by, _compared_by):
+        found = {kind for query in queries for column, kind in said(query) if column == label}
+        if found:
+            return _one_of(found)
+    return "string" if label in declared.unit_columns else None
+
+
+def _kind_of(values: Iterable[object], numbers: str = "int64") -> str | None:
+    """Say what holds such values."""
+    return _one_of({_kind_of_value(value, numbers) for value in values})
+
+
+def _one_of(types: set[str | None]) -> str | None:
+    if types == {"int64", "float64"}:
+        return "float64"
+    return next(iter(types)) if len(types) == 1 else None
+
+
+def _kind_of_value(value: object, numbers: str) -> str | None:
+    """Say which kind of cells can equal a value."""
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, datetime):
+        return "datetime" if value.tzinfo is None else "datetime-utc"
+    if isinstance(value, date):
+        return "date"
+    if isinstance(value, int | np.integer):
+        return numbers
+    return "float64" if isinstance(value, float) else None
+
+
+def _named_by(query: Query) -> Iterator[_Typed]:
+    """Give the types of keys, bins and bounds that a query has itself."""
+    for label, keys in keys_of_query(query):
+        yield label, _kind_of(keys)
+    for axis in query.bin_axes:
+        yield axis.column, _kind_of(axis.keys.left[:1], "float64")
+    for given in (bounds_of_bins(query), *(asked.bounds for asked in query.outputs)):
+        for label, bounds in given.items():
+            yield label, _kind_of(bounds, "float64")  # type: ignore[arg-type]  # two ends
+
+
+def keys_of_query(query: Query) -> Iterator[tuple[Hashable, Any]]:
+    """Give the keys that a query has itself, by column."""
+    if isinstance(query.keys, Mapping):
+        yield from query.keys.items()
+    elif query.keys is not None and len(query.by) == 1:
+        yield query.by[0], query.keys
+
+
+def _compared_by(query: Query) -> Iterator[_Typed]:
+    """Give the types of constants that columns are compared with in conditions."""
+    for condition in _conditions_of(query):
+        for found in where.comparisons(condition):
+            if isinstance(found, where.Compare):
+                yield from _of_values([found.left, found.right])
+            elif isinstance(found, where.Membership):
+                yield from _of_values([found.operand, *map(where.Constant, found.items)])
+
+
+def _of_values(values: Sequence[where.Value]) -> Iterator[_Typed]:
+    """Give the type that columns have if they can equal the other values."""
+    types = {_kind_of_side(value) for value in values if not isinstance(value, where.Name)}
+    for value in values:
+        if isinstance(value, where.Name):
+            yield from ((value.label, kind) for kind in types)
+        elif isinstance(value, where.Arithmetic | where.Negative):
+            yield from ((label, "float64") for label in where.names_in(value))
+
+
+def _kind_of_side(value: where.Value) -> str | None:
+    """Say what equals a value; a text that is a time as well may stand for either."""
+    if isinstance(value, where.Constant) and isinstance(value.value, str):
+        return "string" if kinds.moment_of(value.value) is None else None
+    return "float64"
+
+
+def _conditions_of(query: Query) -> Iterator[where.Condition]:
+    """Give the conditions of a query."""
+    conditions = [query.condition]
+    for output in query.outputs:
+        conditions += [output.where, output.condition]
+    return filter(None, conditions)

@@ -1,0 +1,434 @@
+"""Whether what is asked of a column can match any of its values, by what is public about it.
+
+A condition that compares numbers with a text matches no row, and a mean of texts is the middle of
+its bounds: nothing fails, and it would be charged. Every public argument claims that a column holds
+values of some kind; its type or its declaration must allow each. No row is looked at.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, NoReturn, TypeAlias, assert_never
+
+import numpy as np
+import pandas as pd
+
+from dpframe.columns.values import public_type
+from dpframe.declaration import kinds
+from dpframe.declaration.facts import Column, Declaration
+from dpframe.errors import DeclarationError, QueryError
+from dpframe.queries import where
+from dpframe.queries.discovery import Discovery
+from dpframe.queries.query import OutputSpec, Query
+from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
+
+Types: TypeAlias = Callable[[Hashable], str | None]
+"""Names the public type of a column; `None` where one cell may have decided on it."""
+
+_NUMBERS = frozenset([kinds.NUMBER])
+_ORDERED = kinds.POINTS | {kinds.NUMBER, kinds.DURATION}  # values with an order and a difference
+_UNTOLD = ("null", "object", "extension")  # types of columns that may hold texts, or numbers
+_INFERRED = {
+    "string": kinds.TEXT,
+    "integer": kinds.NUMBER,
+    "floating": kinds.NUMBER,
+    "mixed-integer-float": kinds.NUMBER,
+    "boolean": kinds.NUMBER,
+    "date": kinds.DATE,
+}
+_EXAMPLES = {
+    kinds.TEXT: "texts, such as '1'",
+    kinds.NUMBER: "numbers",
+    kinds.DATE: "dates, such as datetime.date(2026, 1, 31) (in a plan 2026-01-31)",
+    kinds.TIME: "times, such as pd.Timestamp('2026-01-31') (in a plan 2026-01-31T00:00:00)",
+    kinds.ZONED: (
+        "times, such as pd.Timestamp('2026-01-31', tz='UTC') (in a plan 2026-01-31T00:00:00Z)"
+    ),
+    kinds.DURATION: "durations, such as pd.Timedelta('1h')",
+}
+"""How values of a kind are written."""
+
+_LABELS = {kinds.TEXT: "string", kinds.NUMBER: "int64", kinds.DATE: "date", kinds.TIME: "datetime"}
+"""The dtype of labels that a column of a kind has."""
+
+
+class Claim(NamedTuple):
+    """What an argument takes a column to hold.
+
+    Parameters
+    ----------
+    label
+        The column.
+    parameter
+        The argument.
+    kinds
+        The kinds of values that it can match.
+    words
+        What is asked of the column, with a place for `value`.
+    value
+        What stands in the words, and in the way out.
+    values
+        Values of which each is to equal one of the column; `None`: whatever is in the column.
+    other
+        Another column, of whose kinds values are to be.
+    """
+
+    label: Hashable
+    parameter: str
+    kinds: kinds.Kinds
+    words: str
+    value: object = None
+    values: Sequence[Any] | pd.Index | None = None
+    other: Hashable = None
+
+
+class Known(NamedTuple):
+    """What is public about the values of a column.
+
+    Parameters
+    ----------
+    kinds
+        Of which kinds they are; `None`: of any.
+    words
+        What says so.
+    type
+        The type that says so, if one does.
+    """
+
+    kinds: kinds.Kinds | None
+    words: str = ""
+    type: str | None = None
+
+
+def check_match(
+    types: Types, declaration: Declaration, asked: Any, axes: Iterable[Axis] = ()
+) -> None:
+    """Refuse the first argument that no value of its column can match.
+
+    Parameters
+    ----------
+    types
+        Names the public type of a column.
+    declaration
+        What is declared.
+    asked
+        A query, or what is looked for.
+    axes
+        The groups that are planned for it.
+
+    Raises
+    ------
+    QueryError
+        If an argument can match nothing.
+    DeclarationError
+        If the column of parts cannot hold the part.
+    """
+    columns: dict[Hashable, Known] = {}
+
+    def known(label: Hashable) -> Known:
+        if label not in columns:
+            columns[label] = known_of(types(label), declaration.column(label))
+        return columns[label]
+
+    of_groups = (claim for axis in axes for claim in _of_axis(axis))
+    for claim in (*claims(declaration, asked), *of_groups):
+        if claim.other is None:
+            _check(known(claim.label), claim)
+            continue
+        other = known(claim.other)
+        if other.kinds is not None:
+            words = f"{claim.words}, which {other.words}"
+            alike = claim._replace(kinds=_with_midnights(other.kinds), words=words)
+            _check(known(claim.label), alike)
+
+
+def known_of(type_name: str | None, facts: Column) -> Known:
+    """Say what is public about a column: its type says it, or else what is declared."""
+    for name in (type_name, facts.type):
+        if name is not None and not name.startswith(_UNTOLD):
+            return _of_type(name)
+    if facts.integer:
+        return Known(_NUMBERS, "is declared to hold integers", "int64")
+    if facts.keys is not None:
+        held = _kinds_of_keys(facts.keys)
+        if None not in held:
+            return Known(_known(held), f"has {_listed(held)} as declared keys")
+    if facts.bounds is not None:
+        held = {kinds.kind_of_value(end) for end in facts.bounds}
+        return Known(_with_midnights(held), f"is declared with bounds that are {_listed(held)}")
+    return Known(None)
+
+
+def _of_type(name: str) -> Known:
+    """Say what a type says of values; of types of no known kind, nothing but their name."""
+    if name == kinds.FOLDERS:
+        both = frozenset([kinds.NUMBER, kinds.TEXT])
+        return Known(both, "holds names of folders, integers or texts", name)
+    kind = kinds.kind_of_type(name)
+    if kind is None:
+        return Known(None, f"holds other values ({name})", name)
+    return Known(frozenset([kind]), f"holds {kind} ({name})", name)
+
+
+def _check(known: Known, claim: Claim) -> None:
+    """Refuse a claim that is true of no value of a column."""
+    if claim.parameter == "part":
+        _check_part(known, claim)
+    elif known.kinds is not None:
+        if claim.kinds and known.kinds.isdisjoint(claim.kinds):
+            _refuse(known, claim, claim.words.format(claim.value))
+        if known.type is not None and not _holds(known.type, claim):
+            _refuse(known, claim, f"{claim.words.format(claim.value)} that it cannot hold")
+
+
+def _holds(name: str, claim: Claim) -> bool:
+    """Tell whether a type can hold the texts or the numbers that a column is to equal."""
+    if claim.values is None:
+        return True
+    if name == kinds.FOLDERS:  # where 03 is 3
+        texts = (value for value in claim.values if isinstance(value, str))
+        return not any(text.removeprefix("-").isdecimal() for text in texts)
+    if kinds.kind_of_type(name) != kinds.NUMBER:
+        return True
+    return kinds.can_hold(name, _numbers_of(claim.values))
+
+
+def _check_part(known: Known, claim: Claim) -> None:
+    """Check that a column can hold a part.
+
+    Where nothing says what it holds, numbers alone are parts: a text would match no row of a column
+    of numbers, and whether it is one must not decide on what is refused.
+    """
+    is_told = known.kinds is not None or known.type is not None
+    held = known.kinds if is_told else _NUMBERS
+    if held is not None and not held.isdisjoint(claim.kinds):
+        if known.type is None or _holds(known.type, claim):
+            return
+    rule = f"must be a value of the column {claim.label!r}, which {known.words}"
+    way = "A part is a number or a text: dates are parts in a column of texts."
+    if not is_told:
+        rule = f"must be a number where nothing says that the column {claim.label!r} holds texts"
+        way = (
+            f'Declare keys={{{claim.label!r}: ["2024-03", ...]}} or a schema, or first make the '
+            'column one of dtype "string".'
+        )
+    elif held is not None and kinds.NUMBER in held:
+        way = "Write a number that it can hold, such as part=3."
+    raise DeclarationError.about("part", rule, claim.value, way)
+
+
+def _refuse(known: Known, claim: Claim, words: str) -> NoReturn:
+    """Refuse a claim; keys are not shown, since they may have been taken from cells."""
+    said = f"{claim.label!r} {known.words}, but {words}: no row can match."
+    text = " ".join([said, *_way_out(known.kinds or frozenset(), claim), "Nothing was charged."])
+    raise QueryError(text, parameter=claim.parameter, label=claim.label)
+
+
+def _way_out(held: kinds.Kinds, claim: Claim) -> Iterator[str]:
+    """Say how to ask for what the column holds."""
+    match claim.parameter:
+        case "keys" | "bounds" | "bins" if claim.parameter == "keys" or held != {kinds.TEXT}:
+            examples = [_EXAMPLES[kind] for kind in sorted(held)]
+            yield f"Give {' or '.join(examples)}, or convert the column before it is declared."
+        case "dtype":
+            yield from (f'Write dtype="{_LABELS[kind]}".' for kind in held if kind in _LABELS)
+        case "where" | "condition":
+            yield from _way_of_condition(held, claim)
+        case _ if held == {kinds.TEXT}:
+            way = "Convert it to numbers before it is declared, or read the file with its type"
+            yield f'{way} (thousands="," for 1,234.50).'
+
+
+def _way_of_condition(held: kinds.Kinds, claim: Claim) -> Iterator[str]:
+    """Say how a condition is written that a column can meet."""
+    if not isinstance(claim.value, str | float):
+        if held == {kinds.TEXT}:
+            yield f"""Compare it with a text, such as "{claim.label} == 'Yes'"."""
+    elif held == {kinds.TEXT}:
+        yield "Write texts in quotes."
+    elif held == _NUMBERS:
+        yield "Write numbers without quotes."
+    elif held <= kinds.POINTS:
+        offset = "+00:00" if held == {kinds.ZONED} else ""
+        yield f"Write a time in full, such as '2026-01-31T00:00:00{offset}'."
+
+
+# Claims ---------------------------------------------------------------------------------------
+
+
+def claims(declaration: Declaration, asked: Any) -> Iterator[Claim]:
+    """Give all that is asked of columns, but of groups."""
+    match asked:
+        case Discovery():
+            for axis in asked.axes:
+                kind = kinds.kind_of_type(axis.kind)
+                assert kind is not None  # noqa: S101  # every kind of labels has one
+                words = f"dtype= looks for {kind}"
+                yield Claim(axis.column, "dtype", frozenset([kind]), words)
+            yield from _of_condition(asked.where, "where")
+        case CapSearch():
+            yield from claims(declaration, asked.query)
+        case BoundSearch():
+            yield Claim(asked.column, "column", _NUMBERS, "bounds are looked for that are numbers")
+            yield from claims(declaration, asked.query)
+        case Query():
+            for output in asked.outputs:
+                yield from _of_output(declaration, output)
+            yield from _of_condition(asked.condition, "where")
+        case _:
+            assert_never(asked)
+
+
+def _of_output(declaration: Declaration, output: OutputSpec) -> Iterator[Claim]:
+    """Ask for values with an order, and bounds of their kind."""
+    labels = [output.column] if output.of_column else []
+    labels += [output.other] if output.of_pair else []
+    parameter = "column" if output.statistic == "quantile" else "columns"
+    for label in labels:
+        yield Claim(label, parameter, _ORDERED, "its {} is asked for", output.statistic)
+        bounds: Any = output.bounds.get(label, declaration.column(label).bounds)
+        if bounds is not None:
+            yield _of_ends(label, "bounds", bounds)
+    if output.weights is not None:
+        yield Claim(output.weights, "weights", _NUMBERS, "it is asked for as weights")
+    yield from _of_condition(output.where, "where")
+    yield from _of_condition(output.condition, "condition")
+
+
+def _of_ends(label: Hashable, parameter: str, ends: Iterable[object]) -> Claim:
+    """Ask for values of the kind of some ends; a date is its midnight."""
+    held = {kinds.kind_of_value(end) for end in ends}
+    return Claim(label, parameter, _with_midnights(held), f"its {parameter} are {_listed(held)}")
+
+
+def _of_axis(axis: Axis) -> Iterator[Claim]:
+    """Ask that each kind of keys is among the values, and that bins are of their kind."""
+    match axis:
+        case BinAxis(column, keys):
+            yield _of_ends(column, "bins", (keys.left[0], keys.right[-1]))
+        case KeyAxis(column, keys):
+            yield from _of_keys(column, keys[:-1] if axis.rest else keys)
+        case _:
+            assert_never(axis)
+
+
+def _of_keys(label: Hashable, keys: pd.Index) -> Iterator[Claim]:
+    held = _kinds_of_keys(keys)
+    some = "its keys are {}" if len(held) == 1 else "some of its keys are {}"
+    for kind in sorted(_known(held)):
+        yield Claim(label, "keys", frozenset([kind]), some, kind, keys)
+
+
+def _of_condition(condition: where.Condition | None, parameter: str) -> Iterator[Claim]:
+    if condition is not None:
+        yield from _of_node(condition.root, parameter)
+
+
+def _of_node(node: where.Node, parameter: str) -> Iterator[Claim]:
+    match node:
+        case where.Not(operand):
+            yield from _of_node(operand, parameter)
+        case where.All(parts) | where.Any(parts):
+            for part in parts:
+                yield from _of_node(part, parameter)
+        case where.Name(label):
+            yield Claim(label, parameter, _NUMBERS, "it is a condition by itself, as numbers are")
+        case where.InPart(label, text, number):
+            yield _of_part(label, text, number)
+        case where.Membership(operand, items):
+            yield from _of_values(operand, map(where.Constant, items), parameter)
+        case where.Compare(_, left, right):
+            yield from _of_values(left, [right], parameter)
+            yield from _of_values(right, [left], parameter)
+        case _:
+            assert_never(node)
+
+
+def _of_values(
+    value: where.Value, others: Iterable[where.Value], parameter: str
+) -> Iterator[Claim]:
+    """Say what a comparison asks of a column that is the other, or computed with."""
+    match value:
+        case where.Name(label):
+            for other in others:
+                yield _of_comparison(label, other, parameter)
+        case where.Arithmetic() | where.Negative():
+            for label in where.names_in(value):
+                yield Claim(label, parameter, _NUMBERS, "a condition computes with it")
+        case where.Constant():
+            pass
+        case _:
+            assert_never(value)
+
+
+def _of_comparison(label: str, other: where.Value, parameter: str) -> Claim:
+    """Ask for values that can be in a relation to another value."""
+    match other:
+        case where.Constant(value):
+            return _of_constant(label, value, parameter)
+        case where.Name(column):
+            words = "a condition compares it with {!r}"
+            return Claim(label, parameter, frozenset(), words, column, other=column)
+        case where.Arithmetic() | where.Negative():
+            return Claim(label, parameter, _NUMBERS, "a condition compares it with numbers")
+        case _:
+            assert_never(other)
+
+
+def _of_constant(label: str, constant: float | str, parameter: str) -> Claim:
+    """Ask for values that a constant equals; a text in ISO form is a point in time as well."""
+    if not isinstance(constant, str):
+        words = "a condition compares it with the number {:g}"
+        return Claim(label, parameter, _NUMBERS, words, constant)
+    matched = {kinds.TEXT}
+    moment = kinds.moment_of(constant)
+    if moment is not None:  # without an offset it is compared with clocks on the wall
+        matched |= kinds.POINTS if moment.tzinfo is None else {kinds.ZONED}
+    words = "a condition compares it with the text {!r:.100}"
+    return Claim(label, parameter, frozenset(matched), words, constant, [constant])
+
+
+def _of_part(label: str, text: str, number: float | None) -> Claim:
+    """Ask that a part is a text, or the number that it is the form of."""
+    if number is None:
+        return Claim(label, "part", frozenset([kinds.TEXT]), "", text, [text])
+    both = frozenset([kinds.TEXT, kinds.NUMBER])
+    return Claim(label, "part", both, "", text, [number])
+
+
+# Kinds -----------------------------------------------------------------------------------------
+
+
+def _kinds_of_keys(keys: pd.Index) -> set[str | None]:
+    """Say of which kinds keys are; keys of a typed index claim no look at each of them."""
+    if isinstance(keys, pd.CategoricalIndex):
+        keys = keys.categories
+    kind = kinds.kind_of_type(public_type(keys.dtype) or str(keys.dtype))
+    kind = kind or _INFERRED.get(pd.api.types.infer_dtype(keys, skipna=False))
+    if kind is not None:
+        return {kind}
+    examples = {type(key): key for key in keys}
+    if any(issubclass(cls, datetime) for cls in examples):  # with an offset, or without
+        return {*map(kinds.kind_of_value, keys)}
+    return {*map(kinds.kind_of_value, examples.values())}
+
+
+def _numbers_of(values: Sequence[Any] | pd.Index) -> np.ndarray:
+    """Return those values that are numbers."""
+    if isinstance(values, pd.Index) and values.dtype.kind in "iufb":
+        return np.asarray(values)
+    return np.asarray([value for value in values if kinds.kind_of_value(value) == kinds.NUMBER])
+
+
+def _known(held: Iterable[str | None]) -> kinds.Kinds:
+    return frozenset(kind for kind in held if kind is not None)
+
+
+def _with_midnights(held: Iterable[str | None]) -> kinds.Kinds:
+    """Add times to dates, and dates to times: a date is its midnight."""
+    known = _known(held)
+    return known if known.isdisjoint(kinds.LOCAL) else known | kinds.LOCAL
+
+
+def _listed(held: Iterable[str | None]) -> str:
+    return " and ".join(sorted(_known(held)))
