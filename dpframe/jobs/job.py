@@ -17,7 +17,6 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.errors import DPFrameError, a_type
 from dpframe.forks import cached_property
 from dpframe.jobs import output_paths
-from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.released_files import LedgerPlace
@@ -34,6 +33,7 @@ from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import LEVEL, quantile
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import CapOptions
+from dpframe.sources.cells import KINDS, read_cell
 
 TABLES = ("data", "declare", "queries", "release", "ledger", "values")
 CAPS = tuple(CapOptions.__annotations__)
@@ -374,11 +374,11 @@ def _lines(section: Section) -> list[Any]:
         raise section.error(f"there is no file {place}.", "file")
     lines = [line.strip() for line in _text_of(section, place, "file").splitlines()]
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line]
-    cells = cells_as(kind, [line for _, line in numbered])
-    for (number, _), wrong in zip(numbered, cells.isna(), strict=True):
-        if wrong:
+    values = [read_cell(kind, line) for _, line in numbered]
+    for (number, _), value in zip(numbered, values, strict=True):
+        if value is None:
             raise section.error(f"line {number} of {place} is no {kind}.", "file")
-    return list(cells)
+    return values
 
 
 def _edges(section: Section, key: str) -> Any:
@@ -516,7 +516,8 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "q": lambda section, key: section.get(key, int, float, list),
     **dict.fromkeys(("level", "n_weight"), lambda section, key: section.get(key, int, float)),
     **dict.fromkeys(
-        ("simultaneous", "sampling", "counts"), lambda section, key: section.get(key, bool)
+        ("simultaneous", "sampling", "counts", "missing"),
+        lambda section, key: section.get(key, bool),
     ),
     "dtype": lambda section, key: section.get(key, str, dict),
     "discovery": lambda section, key: section.get(key, *_AMOUNT),

@@ -14,7 +14,7 @@ from dpframe.errors import AlreadyReleasedError, DPFrameError, LedgerError, Rele
 from dpframe.jobs import spool
 from dpframe.jobs.spool import DrawnFiles
 from dpframe.ledger.deadline import Deadline
-from dpframe.ledger.leases import RunClaim, Lease, Owner, life_of
+from dpframe.ledger.leases import Lease, Owner, RunClaim, life_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import ChargedRun, RunPausedError, StartStep, next_step

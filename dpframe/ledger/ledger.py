@@ -25,7 +25,7 @@ from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
-from dpframe.ledger.leases import RunClaim, Lease
+from dpframe.ledger.leases import Lease, RunClaim
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, RunMark
 from dpframe.ledger.parts import Part, check_part

@@ -25,6 +25,7 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
+from dpframe.plan.rules import rules_of, rules_of_groups
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import name_of
 from dpframe.privacy import seam
@@ -203,6 +204,7 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
         cells=table.cells.size,
         outputs=len(planned.outputs),
         where=_text(table.rows_counted),
+        left_out=rules_of(table),
         options=_options(table.workload),
     )
 
@@ -401,6 +403,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             cells=0,
             outputs=1,
             where=_text(plan.wanted.where),
+            left_out=rules_of_groups(plan.task.unit, axes),
             options=_NO_OPTIONS,
         ),
         columns=(_column_of_units(plan),) if counts else (),
@@ -475,6 +478,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
             cells=plan.cells.size,
             outputs=1,
             where=_text(query.where),
+            left_out=rules_of_groups(plan.unit, plan.task.cells.axes),
             options=_NO_OPTIONS,
         ),
         columns=(

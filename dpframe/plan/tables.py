@@ -9,19 +9,13 @@ from typing import TypedDict
 from dpframe.declaration.facts import Declaration, given_unit
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.plan.cells import cells_of
-from dpframe.plan.columns import (
-    EVERYONE,
-    OutputColumn,
-    SourceKey,
-    equals_itself,
-    output_of,
-    sample_together,
-)
+from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, sample_together
 from dpframe.plan.known_rows import known_rows
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
+from dpframe.queries.missing import equals_itself
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition

@@ -130,9 +130,9 @@ def test_a_process_leaves_as_schedulers_expect(tmp_path):
     plan = planned(tmp_path, ("trips-{month}.csv", "rows.csv"), ("trips {month}", "trips"))
     plan.write_text(plan.read_text().replace("{query}-{month}", "{query}"))
     code = (
-        "import sys, os, signal, dpframe.jobs.csv_cells as cells\n"
+        "import sys, os, signal, dpframe.sources.text as text\n"
         "from dpframe.jobs.commands import main\n"
-        "cells.csv.reader = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "text.csv.reader = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
         f"sys.exit(main(['preview', {str(plan)!r}]))\n"
     )
     (tmp_path / "rows.csv").write_text("driver,zone,fare\n")
