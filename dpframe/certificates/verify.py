@@ -7,6 +7,7 @@ The digest over index, columns, values and the claim itself is what binds the tw
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from os import PathLike
 from typing import Any
 
@@ -21,6 +22,7 @@ from dpframe.certificates.digest import content_of, digest, pieces_of
 from dpframe.certificates.json_records import read, schema_of_record
 from dpframe.certificates.steps import COMPUTED
 from dpframe.certificates.witness_parts import recomputed_loss
+from dpframe.checker.witness import cost_words
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
@@ -67,14 +69,14 @@ def check_cost(release: Release) -> None:
     """
     lost, promised = recomputed_loss(release.witness), release.privacy_loss
     said = {
-        "mu": (lost.mu if lost.mu_squared else 0.0, promised.mu),
-        "epsilon": (float(lost.epsilon), promised.epsilon or 0.0),
-        "an extra delta": (float(lost.delta), promised.extra_delta),
+        "mu squared": (lost.mu_squared, Fraction(promised.mu) ** 2),
+        "epsilon": (lost.epsilon, Fraction(promised.epsilon or 0)),
+        "an extra delta": (lost.delta, Fraction(promised.extra_delta)),
     }
     for name, (cost, most) in said.items():
         if cost > most * _NEAR:
-            units = f"the units that its certificate names cost {name} = {cost:.6g}"
-            raise CertificateError(f"{units}, more than the {most:.6g} that it promises.")
+            units = f"the units that its certificate names cost {name} = {cost_words(cost)}"
+            raise CertificateError(f"{units}, more than it promises: {cost_words(most)}.")
 
 
 def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
@@ -94,7 +96,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 
 
 ATTRIBUTE = "dpframe"
-_NEAR = 1 + 2.0**-40  # amounts of certificates are floats
+_NEAR = 1 + Fraction(1, 2**40)  # amounts of certificates are floats
 _MOST_FORMATS, _MOST_SHOWN = 1000, 2
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "

@@ -16,6 +16,7 @@ from dpframe.certificates.mechanism_parts import (
     TreePart,
 )
 from dpframe.certificates.witness_parts import WitnessPart
+from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, grid, unit_lines
 
 SOURCES = {
@@ -170,8 +171,8 @@ def witness_lines(witness: Iterable[WitnessPart]) -> list[str]:
     lines = []
     for part in witness:
         loss = part.loss
-        squared = f"mu squared {float(loss.mu_squared):.6g}"
-        lost = squared if loss.mu_squared else f"epsilon {float(loss.epsilon):.6g}"
+        squared = f"mu squared {cost_words(loss.mu_squared)}"
+        lost = squared if loss.mu_squared else f"epsilon {cost_words(loss.epsilon)}"
         times = f", in each of {part.alike:,} measurements" if part.alike > 1 else ""
         sampled = ", among those tried" if part.sampled else ""
         lines.append(f"{part.unit}: {lost}{times}{sampled}")

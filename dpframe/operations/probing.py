@@ -106,9 +106,9 @@ def _probe(task: Task, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarr
 
     The condition on all rows is left out: rows that meet it are some of these.
     """
-    frame = pd.DataFrame({_PROBE: np.arange(number)})
-    for label, (values, at) in rows.items():
-        frame[label] = _series(values).take(at).array
+    columns = [np.arange(number), *(_series(values).take(at).array for values, at in rows.values())]
+    frame = pd.DataFrame(dict(enumerate(columns)))
+    frame.columns = pd.Index([_PROBE, *rows], dtype=object, tupleize_cols=False)
     cells = Cells((KeyAxis(_PROBE, pd.RangeIndex(number, name=_PROBE)),))
     terms = (Term("rows"), *task.terms)
     alone = Task(cells, terms, None, valued=task.valued)
