@@ -21,7 +21,8 @@ from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.privacy.noise_tables import Curve
-from dpframe.privacy.sensitivity import Inside, Norm
+from dpframe.privacy.sensitivity import Inside
+from dpframe.privacy.unit_pair import Norm
 
 
 @dataclass(frozen=True, slots=True)

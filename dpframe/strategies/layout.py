@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, assert_never, cast
 
-from dpframe.privacy.sensitivity import Norm
+from dpframe.privacy.unit_pair import Norm
 from dpframe.strategies.association import Association
 from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload, parts_of_pair
 from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Pair, Quotient, Reading
