@@ -17,8 +17,8 @@ from dpframe.jobs.job import Job
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.released_files import read_released
 from dpframe.jobs.spool import DrawnFiles
+from dpframe.ledger import platform
 from dpframe.ledger.failures import NO_ROOM
-from dpframe.ledger.locks import flush_folder
 from dpframe.privacy import seam
 
 _STEM = "table"
@@ -176,9 +176,9 @@ def _write(files: Mapping[str, bytes], path: Path, *, overwrite: bool) -> None:
             with made.open("wb") as file:
                 file.write(new[name])
                 file.flush()
-                os.fsync(file.fileno())
+                platform.HERE.flush(file.fileno())
             os.replace(made, path.parent / name)
-    flush_folder(path.parent)
+    platform.HERE.flush_folder(path.parent)
 
 
 def _holds(path: Path, name: str, content: bytes) -> bool:
