@@ -21,8 +21,8 @@ from dpframe.queries.tasks import Cells, KeyAxis, LabelTask, Task, Term
 from dpframe.strategies.base import Need
 
 _PROBE = "\0probe"
-_INNER = (1, 2, 3)
-"""Quarters of a width at which squares and products are tried, too."""
+_INNER = range(1, 8)
+"""Eighths of a width at which squares and products are tried, too."""
 _BEYOND = 10.0
 """How far beyond all numbers a column is tried that is compared with another one."""
 
@@ -202,7 +202,7 @@ def _columns(task: Task, compared: Sequence[_Comparison]) -> dict[Hashable, OddC
     constants: dict[Hashable, list[float | str]] = {}
     for label, grid, multiplied in _grids(task):
         width = grid.upper - grid.lower
-        inner = [grid.lower + width * k // 4 for k in _INNER] if multiplied else []
+        inner = [grid.lower + width * k // 8 for k in _INNER] if multiplied else []
         values = [_value(grid, place) for place in (*inner, grid.lower, grid.upper)]
         ends.setdefault(label, []).extend(values)
     known = {place for values in ends.values() for place in values if isinstance(place, float)}

@@ -1,7 +1,8 @@
 """The check of a charge on random plans: it refuses none, and no neighbor costs more than it says.
 
 Plans and neighbors are drawn anew from a seed; nothing is estimated, so that there are no false
-alarms. A charge of a thousandth less than what a unit loses is refused.
+alarms. Where a measurement says that units were sampled, because squares or products are added up or
+columns compared, a neighbor may cost a hundredth more: no proof is claimed there. A charge of a thousandth less than what a unit loses is refused.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ from dpframe.privacy.amounts import PrivacyLoss
 
 pytestmark = pytest.mark.audit
 SHARDS, PLANS = 20, 500
-NEAR = 1 + Fraction(1, 2**30)
+NEAR, SAMPLED = 1 + Fraction(1, 2**30), 1 + Fraction(1, 100)
 
 
 def plans(seed):
@@ -46,7 +47,8 @@ def _check_neighbors(dice, frame, operation, witness):
     for one, other in neighbors_of(frame, operation, dice):
         measured = zip(operation.plan.noises, witness.found, one, other, strict=True)
         for noise, found, first, second in measured:
-            assert noise.cost(first, second) <= found.cost * NEAR, operation.plan.words
+            near = SAMPLED if found.sampled else NEAR
+            assert noise.cost(first, second) <= found.cost * near, operation.plan.words
 
 
 def test_charges_of_too_little_are_refused():
