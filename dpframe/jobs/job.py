@@ -17,7 +17,6 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.errors import DPFrameError, a_type
 from dpframe.forks import cached_property
 from dpframe.jobs import output_paths
-from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.released_files import LedgerPlace
@@ -34,6 +33,7 @@ from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import LEVEL, quantile
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import CapOptions
+from dpframe.sources.cells import KINDS, read_cell
 
 TABLES = ("data", "declare", "queries", "release", "ledger", "values")
 CAPS = tuple(CapOptions.__annotations__)
@@ -96,6 +96,8 @@ class Job:
     ledger: LedgerPlace  # the file of the ledger, or its database
     budget: Budget | None  # what the plan says of the budget; `None`: nothing
     part: str | None = None  # the column whose every value has that budget, as the plan says
+    # where runs keep what they drew until it is written, as the plan says
+    runs_folder: Path | None = None
     # groups to be found, in place of the one query, which then says what is read for it
     search: Discovery | None = None
 
@@ -123,6 +125,16 @@ class Job:
         first, *others = self.queries.values()
         selected = self.options.get("mechanism") == SELECT
         return selected and not others and LEVEL in first.levels
+
+    @property
+    def spool_folder(self) -> Path:
+        """The folder in which runs keep what they drew until it is written."""
+        if self.runs_folder is not None:
+            return self.runs_folder
+        for file in self.ledger.files:
+            return file.with_name(f"{file.name}.runs")
+        name = str(self.ledger).rpartition("ledger=")[2]
+        return self.source.path.with_name(f"{name}.runs")
 
     @property
     def source(self) -> PlanText:
@@ -184,6 +196,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
         part=plan.section("ledger").get("part", str),
+        runs_folder=_runs_folder(plan.section("ledger")),
         search=search,
     )
 
@@ -361,11 +374,11 @@ def _lines(section: Section) -> list[Any]:
         raise section.error(f"there is no file {place}.", "file")
     lines = [line.strip() for line in _text_of(section, place, "file").splitlines()]
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line]
-    cells = cells_as(kind, [line for _, line in numbered])
-    for (number, _), wrong in zip(numbered, cells.isna(), strict=True):
-        if wrong:
+    values = [read_cell(kind, line) for _, line in numbered]
+    for (number, _), value in zip(numbered, values, strict=True):
+        if value is None:
             raise section.error(f"line {number} of {place} is no {kind}.", "file")
-    return list(cells)
+    return values
 
 
 def _edges(section: Section, key: str) -> Any:
@@ -516,12 +529,22 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
 
 
 def _ledger(section: Section) -> LedgerPlace:
-    section.only(("path", "budget", "part"), "ledger")
+    section.only(("path", "budget", "part", "runs_folder"), "ledger")
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
     url = section.fill_text("path", path, environment=True)
     return LedgerPlace(url if is_url(url) else section.path("path", path))
+
+
+def _runs_folder(section: Section) -> Path | None:
+    """Read where runs keep what they drew."""
+    folder: str | None = section.get("runs_folder", str)
+    if folder is None:
+        return None
+    if not folder or "\0" in folder:
+        raise section.error(f"must be the path of a folder, got {folder!r}.", "runs_folder")
+    return section.path("runs_folder", folder)
 
 
 def _budget(section: Section) -> Budget | None:
