@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,10 @@ from dpframe.ledger.failures import NO_ROOM
 from dpframe.privacy import seam
 
 _STEM = "table"
-WRITERS = {".csv": write_csv, ".parquet": write_parquet}
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    ".csv": partial(write_csv, escape_formulas=True),
+    ".parquet": write_parquet,
+}
 """How releases are written, by suffix."""
 
 
