@@ -1,8 +1,9 @@
 """The check of a charge on random plans: it refuses none, and no neighbor costs more than it says.
 
 Plans and neighbors are drawn anew from a seed; nothing is estimated, so that there are no false
-alarms. Where a measurement says that units were sampled, because squares or products are added up or
-columns compared, a neighbor may cost a hundredth more: no proof is claimed there. A charge of a thousandth less than what a unit loses is refused.
+alarms. Where a measurement says that units were sampled, because squares or products are added up
+or columns compared, a neighbor may cost a hundredth more: no proof is claimed there. A charge of a
+thousandth less than what a unit loses is refused.
 """
 
 from dataclasses import replace
