@@ -94,8 +94,12 @@ def test_a_copy_of_a_scan_reads_the_same_and_keeps_no_row(path):
 
 def test_what_is_left_out_is_counted_for_the_curator(path):
     path.write_text(ROWS + '4,"C,7\n5,D\n6,,8\n')
-    tally = dpf.scan(path, types=TYPES).source.tally()
-    assert (tally.lines, tally.cells) == (2, {"id": 0, "zone": 0, "fare": 1})
+    for scan in (dpf.scan(path, types=TYPES), dpf.scan(dataset(path))):
+        scan.dp.declare(privacy_unit=dpf.EACH_ROW)
+        found = scan.dp.diagnose(dpf.mean("fare", bounds=(0, 9)))
+        said = found["hint"].iloc[0]
+        assert said == "2 lines are no rows and left out; cells not of their type: 1 of 'fare'"
+        assert found["rows"].iloc[0] == 4
 
 
 HEADERS = {
