@@ -70,6 +70,9 @@ class Release(records.Record, repr=False):
     privacy_loss
         The privacy parameters: what the release costs, counted together with all tables released
         with it.
+    manifest
+        SHA-256 of what was public about the source of the rows: what read it, the types of its
+        columns, who is protected, how text is read. Null: it is not known. The ledger has the same.
     ledger
         Composition: what was spent before and with this release. Null: no budget was declared, and
         nothing adds up several releases but the reader.
@@ -93,6 +96,7 @@ class Release(records.Record, repr=False):
     mechanism: Annotated[mechanism_parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
+    manifest: Annotated[str, records.Limits(pattern="^[0-9a-f]{64}$")] | None
     ledger: parts.LedgerPart | None
     rows: Packed | None
     steps: Steps

@@ -24,6 +24,7 @@ from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, fi
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.stores import open_store, read_store, stored_matches
 from dpframe.queries.query import Query
+from dpframe.sources.manifest import check_read_once, identify_file
 
 DATA = ("path", "filesystem", "spill_folder", "types", "separator", "missing", "encoding")
 """Keys of the table `data`."""
@@ -123,6 +124,7 @@ class Data:
                 raise self.error(f"there is no {path}.")
             if not path.is_file() and not (form == "parquet" and path.is_dir()):
                 raise self.error(f"{path} is not a file.")
+        self._read(lambda: check_read_once(identify_file(str(path)) for path in self.paths))
         if form == "parquet":
             scan = self._scan()
             known = {**dict.fromkeys(scan.columns, FOLDERS), **_names_of(scan.types)}

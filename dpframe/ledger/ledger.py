@@ -24,7 +24,7 @@ from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
 from dpframe.ledger.locks import OneAtATime
-from dpframe.ledger.log import Entry
+from dpframe.ledger.log import Entry, SourceFacts
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus
@@ -224,6 +224,16 @@ class Ledger:
         """
         if self._earlier is None or self._earlier.name != check_release_name(name):
             transactions.refuse_repeated(check_release_name(name), self._look())
+
+    def check_source(self, source: SourceFacts) -> None:
+        """Refuse a source whose units or parts have other names; `charge` does so once more.
+
+        Raises
+        ------
+        DeclarationError
+            If they are of another kind than those before it, or another reader tells parts apart.
+        """
+        transactions.refuse_source(source, self._in_use()._seen)
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.

@@ -308,9 +308,10 @@ def _look_at_rows(
     """Look at the rows; an error shows nothing that could quote private values."""
     labels = list(dict.fromkeys(label for table in tables for label in table.columns))
     engine.check(frame, labels)
+    manifest = engine.manifest(frame)
     for table in tables:
         asked, axes = {SINGLE: table.query}, {SINGLE: table.groups.axes}
-        check_matches(engine, frame, declaration, asked, axes)
+        check_matches(manifest, declaration, asked, axes)
 
     @silent
     def quietly() -> _Result:

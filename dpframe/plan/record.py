@@ -176,6 +176,7 @@ def _release(
             extra_delta=float(plan.loss.delta),
             joint=isinstance(plan, Plan) and len(plan.tables) > 1,
         ),
+        manifest=None if entry.source is None else entry.source.manifest,
         ledger=None,
         rows=None,
         steps=(),
