@@ -30,6 +30,7 @@ __all__ = [
     "LedgerDiskError",
     "LedgerError",
     "NoSuchNameError",
+    "PlanCheckError",
     "PlanFileError",
     "PrivacyTestError",
     "QueryError",
@@ -247,6 +248,20 @@ class LedgerBusyError(LedgerError, TemporaryError):
 
 class LedgerDiskError(LedgerError, TemporaryError):
     """The disk of a ledger has no room, or fails, or nobody can tell what is on it."""
+
+
+class PlanCheckError(DPFrameError, AssertionError):
+    """A plan would have lost more than it charges: a fault of dpframe, to be reported.
+
+    Nothing was charged or released.
+    """
+
+    @classmethod
+    def of(cls, why: str) -> Self:
+        """Say what is wrong with a plan, and that it is a fault of this package."""
+        wrong = f"dpframe refused its own plan: {why}."
+        way = "Nothing was charged or released. This is a fault of dpframe: please report it."
+        return cls(f"{wrong} {way}")
 
 
 class PlanFileError(DPFrameError, ValueError):

@@ -47,18 +47,14 @@ repr(released.dp.certificate), repr(trips.dp.budget)
 dpf.schema(released)
 released.dp.write_csv("trips.csv")
 dpf.verify(dpf.read_csv("trips.csv"), ledger=dpf.Ledger("trips.ledger"))
-trips.to_csv("private.csv", index=False)
-open("trips.toml", "w").write(PLAN)
-assert main(["preview", "trips.toml"]) == 0
-assert main(["release", "trips.toml"]) == 0
-assert main(["verify", "trips.csv", "out.csv", "--ledger", "trips.ledger"]) == 0
-assert main(["show", "out.csv"]) == 0
+assert main(["verify", "trips.csv", "--ledger", "trips.ledger"]) == 0
+assert main(["show", "trips.csv"]) == 0
 assert main(["ledger", "trips.ledger"]) == 0
 """
 NEEDS = {
     "write_parquet": ("released.dp.write_parquet('x.parquet')", "parquet"),
     "scan_parquet": ("dpf.scan_parquet('x.parquet')", "parquet"),
-    "scan": ("dpf.scan([])", "parquet"),
+    "scan": ("dpf.scan(trips.dtypes)", "parquet"),
     "plot": ("released.dp.plot(column='n')", "plot"),
     "plot_map": ("released.dp.plot_map({'A': (0, 1), 'B': (1, 0)}, column='n')", "plot"),
     "report": ("released.dp.report('x.html')", "report"),
@@ -69,6 +65,7 @@ NEEDS = {
 COMMANDS = [
     ["verify", "x.parquet"],
     ["show", "x.feather"],
+    ["preview", "csv-in.toml"],
     ["release", "parquet-out.toml"],
     ["preview", "parquet-out.toml"],
     ["release", "parquet-in.toml"],
@@ -78,7 +75,7 @@ COMMANDS = [
 
 def run(script, folder):
     """Run a script where no extra is installed."""
-    source = f"HIDDEN = {HIDDEN}\nPLAN = {SMALL_PLAN!r}\n{SCRIPT}\n{script}"
+    source = f"HIDDEN = {HIDDEN}\n{SCRIPT}\n{script}"
     return subprocess.run(
         [sys.executable, "-c", source],
         cwd=folder,
@@ -116,6 +113,7 @@ def test_commands_name_the_extra(tmp_path):
         (tmp_path / name).write_bytes(b"PAR1")
     (tmp_path / "private.csv").write_text("zone\nA\n")
     for name, old, new in (
+        ("csv-in", "out.csv", "out.csv"),
         ("parquet-out", "out.csv", "out.parquet"),
         ("parquet-in", "private.csv", "x.parquet"),
         ("feather-in", "private.csv", "x.feather"),

@@ -41,6 +41,7 @@ from dpframe.queries import (
 )
 from dpframe.queries.aggregate import AggregatePart
 from dpframe.queries.binned import ranges
+from dpframe.queries.counts import RateOptions
 from dpframe.queries.discovery import DiscoverOptions, DiscoveryMechanism, discover
 from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
 from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOptions, Quantiles
@@ -58,6 +59,10 @@ class UnitCall(CountOptions, ReleaseOptions, total=False):
 
 class CountCall(WeightOptions, ReleaseOptions, total=False):
     """Which rows to count, and options of the release; see `dpframe.count`."""
+
+
+class RateCall(RateOptions, ReleaseOptions, total=False):
+    """Which rows to look at, and options of the release; see `dpframe.rate`."""
 
 
 class ColumnCall(ColumnOptions, ReleaseOptions, total=False):
@@ -239,7 +244,7 @@ class PrivateAccessor:
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
         return self._ask(counts.count, options, by)
 
-    def rate(self, condition: str, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
+    def rate(self, condition: str, by: By = None, **options: Unpack[RateCall]) -> pd.DataFrame:
         """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
         return self._ask(counts.rate, options, condition, by)
 

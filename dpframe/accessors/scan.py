@@ -1,13 +1,18 @@
 """Scans: private frames in files, released without ever being in memory as a whole."""
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Unpack
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.calls import with_keywords
 from dpframe.engines.parquet_files import ParquetFiles, Paths
 from dpframe.engines.scans import BATCH_ROWS, ScannedFrame
 from dpframe.engines.sources import source_of
+from dpframe.engines.text_files import text_files
+from dpframe.errors import DeclarationError, a_type
+from dpframe.sources.dialect import Dialect, DialectOptions
 
 
 class Scan(ScannedFrame):
@@ -26,22 +31,30 @@ class Scan(ScannedFrame):
 def scan(
     source: Any,
     *,
+    types: Mapping[str, str] | object = None,
     batch_rows: int = BATCH_ROWS,
     spill_folder: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
+    **dialect: Unpack[DialectOptions],
 ) -> Scan:
-    """Open a source of Arrow batches as a private frame that may be larger than memory.
+    """Open text files, or a source of Arrow batches, as a private frame larger than memory.
 
     Rows are read anew whenever something is released: only columns that are needed, batch by batch.
 
     Parameters
     ----------
     source
-        A `pyarrow.dataset.Dataset` of Parquet, Feather or ORC files, or of CSV files with a type
+        A path or a list of paths of text files, such as `.csv` or `.csv.gz`, together with `types`;
+        a `pyarrow.dataset.Dataset` of Parquet, Feather or ORC files, or of CSV files with a type
         for every column (`ConvertOptions(column_types=...)`); a `pyarrow.Table`; a frame or a lazy
         frame of Polars, which its streaming engine collects in batches; a relation of DuckDB; a
         function that makes a new `pyarrow.RecordBatchReader` at each call; or any other object with
         `__arrow_c_stream__` that can be read again.
+    types
+        What columns of text files hold: "string", "int64", "float64", "bool", "date", "datetime",
+        "datetime-utc" (with an offset) or "id" by label, or a pandera schema. A cell that is not of
+        its type is missing, and changes no other cell. Ids are the bytes of their cells. Columns
+        without a type are not read.
     batch_rows
         How many rows are read at once, or fewer where they are large.
     spill_folder
@@ -51,6 +64,26 @@ def scan(
         Whether to show a bar while rows are read, where their number is known: a part and a time,
         no numbers. `None`: in a terminal or a notebook, once it takes more than two seconds, if
         tqdm is installed.
+    separator
+        The character between the cells of text files.
+    encoding
+        The encoding of text files. Cells that are not of it are missing, unless they are ids.
+    na_values
+        Cells that are missing, beside empty ones: `["NA"]`. None are by default, so that "NA" can
+        be a key.
+    thousands, decimal
+        Marks within numbers: `"."` and `","` for 1.234,5. Those of thousands stand between groups
+        of three digits alone.
+    percent
+        Whether a number may end in a percent sign: 12.5% is 0.125.
+    true, false
+        The words for true and false, in letters of any case.
+    dates
+        Forms of dates and times as `strptime` has them, such as `"%d.%m.%Y"`, in place of ISO 8601.
+    newlines
+        Whether cells in quotes may hold line ends. By default, a line that is no row by itself is
+        left out, and changes no other row. With `True` you trust the writer of the files: a quote
+        that is not closed hides all rows up to the next quote.
 
     Returns
     -------
@@ -74,9 +107,23 @@ def scan(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    return Scan(
-        source_of(source), batch_rows=batch_rows, spill_folder=spill_folder, progress=progress
-    )
+    asked = Dialect.of(**dialect)
+    if isinstance(source, str | os.PathLike | list | tuple):
+        rows: Any = text_files(source, types, asked)
+    else:
+        _refuse_text_options(source, types, asked)
+        rows = source_of(source)
+    return Scan(rows, batch_rows=batch_rows, spill_folder=spill_folder, progress=progress)
+
+
+def _refuse_text_options(source: Any, types: object, asked: Dialect) -> None:
+    """Refuse what says how text files are read where there are none."""
+    changed = [one.name for one in fields(asked) if getattr(asked, one.name) != one.default]
+    if types is not None:
+        changed.insert(0, "types")
+    for name in changed:
+        rule = f"{name} says how text files are read, and source is {a_type(source)}"
+        raise DeclarationError(f"{rule}. Give the paths of the files.", parameter=name)
 
 
 @with_keywords

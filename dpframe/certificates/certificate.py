@@ -10,16 +10,16 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
 from dpframe.certificates import mechanism_parts, parts, words
-from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, no_errors, no_numbers
+from dpframe.certificates.column_parts import ReleasedColumn, no_errors, no_numbers
 from dpframe.certificates.digest import ContentPart
 from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.steps import (
     FEWER_ROWS,
     ConcatStep,
-    DenoiseStep,
     QuantilesStep,
     StepPart,
     UnstackedPart,
+    divide_steps,
 )
 from dpframe.errors import QueryError, quote
 from dpframe.html import pairs, section, title_html
@@ -104,11 +104,10 @@ class Release(records.Record, repr=False):
     def __post_init__(self) -> None:
         mechanism = self.mechanism
         found = [grouping.source == "discovered" for grouping in self.query.by]
-        finding = mechanism_parts.ThresholdPart | mechanism_parts.SetPart
-        kinds = mechanism.dtypes if isinstance(mechanism, finding) else ()
+        kinds = mechanism_parts.kinds_of_groups(mechanism)
         records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
         records.require(all(found) or not any(found), "all groups are discovered, or none is")
-        quantiles = {isinstance(column, QuantilePart) for column in self.columns}
+        quantiles = {column.kind == "quantile" for column in self.columns}
         selects = isinstance(mechanism, mechanism_parts.SelectionPart)
         records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
         read = selects or isinstance(mechanism, mechanism_parts.TreePart)
@@ -125,11 +124,13 @@ class Release(records.Record, repr=False):
         QueryError
             If there is none: values were selected, or groups found without numbers.
         """
-        if isinstance(self.mechanism, mechanism_parts.SelectionPart):
-            raise no_errors()
-        if isinstance(self.mechanism, mechanism_parts.SetPart):
-            raise no_numbers()
-        return self.mechanism
+        match self.mechanism:
+            case mechanism_parts.SelectionPart():
+                raise no_errors()
+            case mechanism_parts.SetPart():
+                raise no_numbers()
+            case noise:
+                return noise
 
     @property
     def places(self) -> _Rows:
@@ -160,6 +161,7 @@ class Release(records.Record, repr=False):
             *[f"  {TEST}"] * self.testing,
             f"  query         {self.query.words}",
             *(f"  rows          {line}" for line in words.rows_lines(self.query)),
+            *(f"  left out      rows where {rule}" for rule in self.query.left_out),
             f"  privacy unit  {', '.join(words.unit_in_lines(self.privacy_unit))}",
             f"  neighbors     {self.neighboring}",
             f"  mechanism     {words.about_mechanism(self.mechanism)}",
@@ -182,6 +184,7 @@ class Release(records.Record, repr=False):
             *[("TEST", TEST)] * self.testing,
             ("query", self.query.words),
             *(("rows", line) for line in words.rows_lines(self.query)),
+            *(("left out", f"rows where {rule}") for rule in self.query.left_out),
             ("privacy unit", words.unit_in_lines(self.privacy_unit)),
             ("neighbors", self.neighboring),
             ("mechanism", words.about_mechanism(self.mechanism)),
@@ -331,8 +334,7 @@ class Certificate(records.Record):
         """
         rows = [
             (step.into, name, gain, name in {*step.members, step.method})
-            for step in self.steps
-            if isinstance(step, DenoiseStep)
+            for step in divide_steps(self.steps)[0]
             for name, gain in step.tried.items()
         ]
         table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])

@@ -7,7 +7,6 @@ import pandas as pd
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.column_parts import QuantilePart
 from dpframe.certificates.mechanism_parts import TreePart
-from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 
 DENOISED = "_denoised"
@@ -62,7 +61,7 @@ def quantile_intervals(
         If they are of another level, or were left out.
     """
     taken = (*release.steps, *certificate.steps)
-    (step,) = (one for one in taken if isinstance(one, QuantilesStep))
+    (step,) = (one for one in taken if one.step == "quantile")
     if level != step.level or (simultaneous and not step.simultaneous):
         at_once = ", simultaneous=True" if simultaneous else ""
         rule = f"must be that of these intervals, {step.level:g}"

@@ -5,7 +5,7 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, assert_never
 
 from dpframe.certificates import json_records as records
 from dpframe.privacy.law import Law
@@ -376,3 +376,14 @@ NoiseRecord: TypeAlias = BlockNoisePart | SignsPart | ThresholdPart | MarginsPar
 
 
 MechanismRecord: TypeAlias = NoiseRecord | SelectionPart | SetPart
+
+
+def kinds_of_groups(mechanism: MechanismRecord) -> tuple[LabelKind, ...]:
+    """Say what the labels of groups are, by column, where they were found; none: they were not."""
+    match mechanism:
+        case ThresholdPart() | SetPart():
+            return mechanism.dtypes
+        case BlockNoisePart() | SignsPart() | MarginsPart() | TreePart() | SelectionPart():
+            return ()
+        case _:
+            assert_never(mechanism)

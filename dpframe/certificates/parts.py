@@ -151,6 +151,8 @@ class QueryPart(records.Record):
         Number of columns of the release.
     where
         Which rows were looked at: a condition on each row alone.
+    left_out
+        Where some of these are left out, beside those beyond the caps, in words.
     options
         Options that shape its noise.
     """
@@ -161,6 +163,7 @@ class QueryPart(records.Record):
     cells: records.AtLeastNone
     outputs: records.AtLeastOne
     where: str | None
+    left_out: tuple[str, ...]
     options: OptionsPart
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ As in `record`, docstrings are the descriptions of the JSON Schema. A step says 
 do it again: post-processing of a release sees nothing but the release.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from dpframe.certificates import json_records as records
@@ -410,6 +410,20 @@ class UnstackedPart(records.Record):
 _EditStep: TypeAlias = SortStep | HeadStep | SelectStep | RoundStep | SuppressStep | RenameStep
 _TableStep: TypeAlias = UnstackStep | ConcatStep | IntervalsStep | PercentStep | QuantilesStep
 StepPart: TypeAlias = DenoiseStep | SuggestionPart | _EditStep | _TableStep
+
+
+def divide_steps(taken: Iterable[StepPart]) -> tuple[list[DenoiseStep], list[StepPart]]:
+    """Divide what was denoised and what else was done."""
+    denoised: list[DenoiseStep] = []
+    others: list[StepPart] = []
+    for step in taken:
+        match step:
+            case DenoiseStep():
+                denoised.append(step)
+            case other:
+                others.append(other)
+    return denoised, others
+
 
 StepKinds: TypeAlias = frozenset[type[StepPart]]
 

@@ -1,15 +1,19 @@
 """Parts of a certificate in words, for a terminal, and as tables, for a notebook."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, assert_never
 
 from dpframe.certificates import parts, steps
 from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, TotalPart
 from dpframe.certificates.mechanism_parts import (
+    BlockNoisePart,
+    MarginsPart,
     MechanismRecord,
     SelectionPart,
     SetPart,
+    SignsPart,
     ThresholdPart,
+    TreePart,
 )
 from dpframe.html import bounds_text, grid, unit_lines
 
@@ -71,7 +75,7 @@ def _about_set(found: SetPart) -> str:
 
 def about_mechanism(mechanism: MechanismRecord) -> str:
     """Say what was done to exact numbers."""
-    noise = "" if isinstance(mechanism, SelectionPart) else " noise"
+    noise = "" if mechanism.kind == "selection" else " noise"
     return f"{mechanism.title}{noise} on exact integers"
 
 
@@ -88,11 +92,18 @@ def has_noise(release: Any) -> bool:
     release
         A `dpframe.certificates.certificate.Release`.
     """
-    if isinstance(release.mechanism, SelectionPart | SetPart):
-        return False
-    return not all(
-        isinstance(column, TotalPart) and column.std_error == 0 for column in release.columns
-    )
+    mechanism: MechanismRecord = release.mechanism
+    match mechanism:
+        case SelectionPart() | SetPart():
+            return False
+        case BlockNoisePart() | SignsPart() | ThresholdPart() | MarginsPart() | TreePart():
+            return not all(map(_is_exact, release.columns))
+        case _:
+            assert_never(mechanism)
+
+
+def _is_exact(column: ReleasedColumn) -> bool:
+    return isinstance(column, TotalPart) and column.std_error == 0
 
 
 def about_noise(release: Any) -> str:
@@ -103,14 +114,18 @@ def about_noise(release: Any) -> str:
     release
         A `dpframe.certificates.certificate.Release`.
     """
-    mechanism = release.mechanism
-    if isinstance(mechanism, SelectionPart):
-        return "Selected values, without error bars: no noise was added to them."
-    if isinstance(mechanism, SetPart):
-        return f"Labels without numbers: {mechanism.title} noise decided which are published."
-    if not has_noise(release):
-        return "Exact, without noise: replacing a unit does not change these numbers."
-    return f"Noise: {mechanism.title}{_SHAPES.get(mechanism.name, '')}."
+    mechanism: MechanismRecord = release.mechanism
+    match mechanism:
+        case SelectionPart():
+            return "Selected values, without error bars: no noise was added to them."
+        case SetPart():
+            return f"Labels without numbers: {mechanism.title} noise decided which are published."
+        case BlockNoisePart() | SignsPart() | ThresholdPart() | MarginsPart() | TreePart():
+            if has_noise(release):
+                return f"Noise: {mechanism.title}{_SHAPES.get(mechanism.name, '')}."
+            return "Exact, without noise: replacing a unit does not change these numbers."
+        case _:
+            assert_never(mechanism)
 
 
 def _about_selection(selected: SelectionPart) -> str:
@@ -121,9 +136,15 @@ def _about_selection(selected: SelectionPart) -> str:
 
 def groups_lines(mechanism: MechanismRecord) -> list[str]:
     """Say how groups were found, if they were."""
-    if isinstance(mechanism, SetPart):
-        return [_about_set(mechanism)]
-    return [_about_threshold(mechanism)] if isinstance(mechanism, ThresholdPart) else []
+    match mechanism:
+        case SetPart():
+            return [_about_set(mechanism)]
+        case ThresholdPart():
+            return [_about_threshold(mechanism)]
+        case BlockNoisePart() | SignsPart() | MarginsPart() | TreePart() | SelectionPart():
+            return []
+        case _:
+            assert_never(mechanism)
 
 
 def mechanism_rows(mechanism: MechanismRecord) -> list[tuple[str, str]]:
@@ -311,10 +332,10 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 
 def steps_tables(taken: Iterable[steps.StepPart]) -> list[str]:
     """Show what was denoised, and what else was done after the release."""
-    denoised = [step for step in taken if isinstance(step, steps.DenoiseStep)]
-    others = [[about_step(step)] for step in taken if not isinstance(step, steps.DenoiseStep)]
+    denoised, others = steps.divide_steps(taken)
     table = [_denoised_table(denoised)] if denoised else []
-    return [*table, grid(["done afterwards"], others)] if others else table
+    words = [[about_step(step)] for step in others]
+    return [*table, grid(["done afterwards"], words)] if words else table
 
 
 def _denoised_table(taken: Iterable[steps.DenoiseStep]) -> str:

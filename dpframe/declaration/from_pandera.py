@@ -12,6 +12,7 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 from dpframe.calls import refuse_private
 from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing, hold_integer
 from dpframe.declaration.facts import Column
+from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.errors import DeclarationError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.queries.timescale import Moment, as_moment
@@ -51,6 +52,16 @@ def columns_of(schema: object) -> Mapping[Hashable, Any]:
     columns = _dataframe_schema(schema).columns.items()
     # a regex names no column by itself
     return {label: column for label, column in columns if not getattr(column, "regex", False)}
+
+
+def kinds_of_cells(schema: object) -> dict[Hashable, str]:
+    """Say what a schema says of cells, by label; a column without a dtype holds texts."""
+    kinds: dict[Hashable, str] = {}
+    for label, column in columns_of(schema).items():
+        dtype = getattr(column.dtype, "type", None)
+        categories = getattr(dtype, "categories", None)
+        kinds[label] = cells_of_dtype(dtype if categories is None else categories.dtype)
+    return kinds
 
 
 def validate(schema: object, frame: pd.DataFrame) -> None:

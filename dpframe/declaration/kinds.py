@@ -6,9 +6,10 @@ values are public here; no row is looked at.
 
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from pandas.api import types
 
 NUMBER, TEXT, DATE, TIME = "numbers", "texts", "dates", "times"
 ZONED = "times with an offset"
@@ -47,6 +48,21 @@ def kind_of_type(name: str) -> str | None:
     if name == "datetime-utc" or "tz=" in name or (name.startswith("datetime64") and "," in name):
         return ZONED
     return DATE if name == "date" or name.startswith(("date32", "date64")) else TIME
+
+
+def cells_of_dtype(dtype: Any) -> str:
+    """Say what cells of a dtype of pandas are called, "timedelta" or as in `[data.types]`."""
+    if types.is_bool_dtype(dtype):
+        return "bool"
+    if types.is_integer_dtype(dtype):
+        return "int64"
+    if types.is_float_dtype(dtype):
+        return "float64"
+    if types.is_timedelta64_dtype(dtype):
+        return "timedelta"
+    if types.is_datetime64_any_dtype(dtype):
+        return "datetime-utc" if getattr(dtype, "tz", None) is not None else "datetime"
+    return "string"
 
 
 def can_hold(name: str, numbers: np.ndarray) -> bool:

@@ -275,7 +275,7 @@ def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
         return pieces[0]
     columns = zip(*(piece.labels for piece in pieces), strict=True)
     together = [np.concatenate(parts) for parts in columns]
-    cells, first = _combine_codes(list(map(_distinct, together)), np.ones(len(together[0]), bool))
+    cells, first = combine_codes(list(map(_distinct, together)), np.ones(len(together[0]), bool))
     units = np.zeros(len(first), np.int64)
     np.add.at(units, cells, np.concatenate([piece.units for piece in pieces]))
     return LabelCounts(tuple(column[first] for column in together), units)
@@ -287,7 +287,7 @@ def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCou
     if task.unit:
         coded = list(map(_in_order, coded))
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
-    cells, first = _combine_codes(coded, usable)
+    cells, first = combine_codes(coded, usable)
     size = len(first)
     if task.without:
         cells = np.where(_known(coded, first, task.without)[cells], size, cells)
@@ -333,7 +333,7 @@ def _in_order(coded: CodedLabels) -> CodedLabels:
     return CodedLabels(labels[order], values.spread(ranks, coded.codes, _NONE))
 
 
-def _combine_codes(
+def combine_codes(
     coded: Sequence[CodedLabels], usable: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give numbers to the combinations of the labels of several columns, in their order.

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import chain, compress, starmap
 from typing import Any, Protocol, Self
@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns import filters
-from dpframe.columns.arrow import compute, pa
-from dpframe.engines.batches import common_type, fitted_tables, is_kept, plain_array, plain_type
+from dpframe.columns.arrow import pa
+from dpframe.engines.batches import fitted_tables, is_kept, plain_array, plain_type
 from dpframe.engines.threads import handed_over
 from dpframe.errors import (
     STOPS,
@@ -26,8 +26,11 @@ from dpframe.errors import (
     a_type,
     pip_install,
 )
+from dpframe.ledger.deadline import Deadline
 from dpframe.queries.where import Condition
+from dpframe.sources.dialect import Dialect
 from dpframe.sources.manifest import FileId, check_read_once, identify_file
+from dpframe.sources.text import Tally, TextReader, type_from_arrow
 
 _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
 
@@ -96,7 +99,8 @@ def source_of(given: Any) -> RowSource:
 
     _refuse_others(given)
     if isinstance(given, ds.Dataset):
-        return _Dataset(given)
+        is_csv = isinstance(getattr(given, "format", None), ds.CsvFileFormat)
+        return _CsvDataset(given) if is_csv else _Dataset(given)
     if isinstance(given, pa.Table | pa.RecordBatch):
         return _Table(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
     if _is_of(given, "polars", "LazyFrame"):
@@ -381,9 +385,13 @@ def _lazy_batches(frame: Any) -> Callable[[Sequence[str], int], Iterator[Any]]:
     return read
 
 
+_IN_USE = "ResourceInUseException"  # of DuckDB from 2.0 on; earlier ones run several queries
+_PAUSE = 0.05  # seconds between two attempts
+
+
 def _relation_schema(relation: Any) -> Any:
     """Return the columns of a relation of DuckDB."""
-    with closing(pa.RecordBatchReader.from_stream(relation.limit(0))) as reader:
+    with closing(_opened_stream(relation.limit(0))) as reader:
         return reader.schema
 
 
@@ -393,21 +401,42 @@ def _relation_batches(relation: Any) -> Callable[[Sequence[str], int], Iterator[
     def read(labels: Sequence[str], _: int) -> Iterator[Any]:
         quoted = (label.replace('"', '""') for label in labels)
         wanted = relation.project(", ".join(f'"{label}"' for label in quoted))
-        with closing(pa.RecordBatchReader.from_stream(wanted)) as reader:
-            yield from reader
+
+        def hand_over(take: Callable[[Any], bool]) -> None:
+            with closing(_opened_stream(wanted)) as reader:
+                for batch in reader:
+                    if take(batch):
+                        return
+
+        yield from handed_over(hand_over)
 
     return read
 
 
-# Datasets -------------------------------------------------------------------------------------
+def _opened_stream(relation: Any) -> Any:
+    """Run a query of DuckDB, once no other one is open on its connection, which it cannot leave.
 
-_TYPED = frozenset({"arrow", "feather", "orc", "parquet"})  # formats whose files hold their types
+    A cursor of our own would not see temporary tables, or frames that the relation is made of.
+    """
+    deadline = Deadline.begin()
+    while True:
+        try:
+            return pa.RecordBatchReader.from_stream(relation)
+        except Exception as error:
+            if type(error).__name__ != _IN_USE or deadline.is_over:
+                raise
+        deadline.pause(_PAUSE)
+
+
+# Datasets -------------------------------------------------------------------------------------
 
 
 class _Dataset(_Stream):
     """A dataset of pyarrow, read by its scanner, several files ahead; its schema never changes."""
 
     opaque = False
+    _formats = frozenset({"arrow", "feather", "orc", "parquet"})
+    """Of files that hold their types."""
 
     def __init__(self, given: Any) -> None:
         import pyarrow.dataset as ds  # slow to import, and not always needed
@@ -420,9 +449,12 @@ class _Dataset(_Stream):
             way = "Scan the whole dataset, and pass where= to the queries."
             raise _refusal(given, "must be no filtered dataset", way) from None
         formats = {part.format.default_extname for part in fragments if _is_file(part)}
-        if formats - _TYPED:
-            self._scanned, self._cells = _csv_as_bytes(given, fragments)
-            fragments = list(self._scanned.get_fragments())
+        if formats - self._formats:
+            rule = (
+                "must be no dataset of files whose types are guessed from cells, or are not known"
+            )
+            way = "Make a dataset of Parquet, Feather, ORC or CSV files alone."
+            raise _refusal(given, rule, way)
         self._fragments = fragments
         self._paths = [(part.path, part.filesystem) for part in fragments if hasattr(part, "path")]
         self._seen = _state_of(given)
@@ -455,7 +487,7 @@ class _Dataset(_Stream):
                     raise repeated_column(path, label)
                 held = plain_type(inside.field(places[0]).type)
                 wanted = self.schema.field(label).type
-                if self._cells is plain_array and not is_kept(held, wanted):
+                if not is_kept(held, wanted):
                     raise other_type(path, label, held, f"{wanted} in the schema of the dataset")
 
     def where(self, conditions: Sequence[Condition | None]) -> Self:
@@ -574,96 +606,116 @@ def other_type(path: str, label: str, held: Any, others: str) -> DeclarationErro
     )
 
 
-def _csv_as_bytes(given: Any, fragments: list[Any]) -> tuple[Any, Callable[[Any, Any], Any]]:
-    """Read CSV files as bytes, with what reads a cell as its type, whatever is in other cells.
+class _CsvDataset(_Dataset):
+    """A dataset of CSV files, of which every cell is read by itself, whatever is in others."""
 
-    pyarrow would end the scan at the first cell that is none of its column's type.
-    """
+    _formats = frozenset({"csv"})
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given)
+        self._dialect = _dialect_of(given)
+        self.text = repr(self._dialect)
+        folders = {label for said in self._said for label in said}
+        fields = [field for field in given.schema if field.name not in folders]
+        self._types = {field.name: _type_of_cells(given, field) for field in fields}
+        self._cells = _cast_cells
+
+    def check(self, labels: Sequence[str]) -> None:
+        """Check that every file has some columns, each once."""
+        for fragment, folders in zip(self._fragments, self._said, strict=True):
+            present = check_readable(partial(self._labels, fragment), self._given)
+            for label in labels:
+                if label not in folders and label not in present:
+                    raise missing_column(fragment.path, label)
+                if label in folders and label in present:
+                    raise named_twice(fragment.path, label)
+                if present.count(label) > 1:
+                    raise repeated_column(fragment.path, label)
+
+    def _labels(self, fragment: Any) -> list[str]:
+        with self._opened(fragment) as reader:
+            return reader.labels
+
+    @contextmanager
+    def _opened(self, fragment: Any) -> Iterator[TextReader]:
+        with self._given.filesystem.open_input_stream(fragment.path) as file:
+            yield TextReader(file, self._dialect, fragment.path)
+
+    def _scan(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
+        """Read some columns of all files, in their order."""
+        types = {label: self._types[label] for label in labels if label in self._types}
+        for fragment, said in zip(self._fragments, self._said, strict=True):
+            with self._opened(fragment) as reader:
+                for batch in reader.batches(types, Tally()):
+                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    for label in set(labels) - set(types):
+                        columns[label] = pa.repeat(said.get(label), batch.num_rows)
+                    yield pa.RecordBatch.from_pydict(columns)
+
+
+_DEFAULTS_OF_CSV = {
+    "parse_options": ("quote_char", "double_quote", "escape_char", "ignore_empty_lines"),
+    "read_options": (
+        "skip_rows", "skip_rows_after_names", "column_names", "autogenerate_column_names",
+    ),
+    "convert_options": ("quoted_strings_can_be_null",),
+}  # fmt: skip
+"""Options of pyarrow that the reader of text files has not, by what holds them."""
+
+
+def _dialect_of(given: Any) -> Dialect:
+    """Return how the files of a CSV dataset are written."""
     import pyarrow.csv as pa_csv  # slow to import, and not always needed
-    import pyarrow.dataset as ds
 
-    plain = isinstance(given, ds.FileSystemDataset)
-    if not plain or not isinstance(given.format, ds.CsvFileFormat):
-        rule = (
-            "Of its files, some have types that are guessed from cells, or a format not known here"
-        )
-        raise _refusal(given, f"{rule}: make a dataset of Parquet, Feather, ORC or CSV files.")
+    scanned = given.format.default_fragment_scan_options
+    split, read, convert = given.format.parse_options, scanned.read_options, scanned.convert_options
+    asked = {"parse_options": split, "read_options": read, "convert_options": convert}
+    plain = {
+        "parse_options": pa_csv.ParseOptions(),
+        "read_options": pa_csv.ReadOptions(),
+        "convert_options": pa_csv.ConvertOptions(),
+    }
+    for options, names in _DEFAULTS_OF_CSV.items():
+        for name in names:
+            if getattr(asked[options], name) != getattr(plain[options], name):
+                way = "Write the files with a header, and with quotes that are doubled in quotes."
+                raise _refusal(given, f"must be CSV with the default of {name} in {options}", way)
+    words = convert.null_values if convert.strings_can_be_null else []
+    if not words and convert.null_values != plain["convert_options"].null_values:
+        rule = "must be CSV with strings_can_be_null=True beside null_values"
+        raise _refusal(given, rule, "They are missing in all columns, or in none.")
+    return Dialect.of(
+        separator=split.delimiter,
+        encoding=read.encoding,
+        na_values=words,
+        decimal=convert.decimal_point,
+        true=convert.true_values,
+        false=convert.false_values,
+        dates=[form for form in convert.timestamp_parsers if isinstance(form, str)],
+        newlines=split.newlines_in_values,
+    )
+
+
+def _type_of_cells(given: Any, field: Any) -> str:
+    """Say how the cells of a column of a CSV dataset are read."""
     options = given.format.default_fragment_scan_options.convert_options
-    parts = [part.partition_expression for part in fragments]
-    folders = {name for part in parts for name in ds.get_partition_keys(part)}
-    types = options.column_types
-    kinds = {name: types.get(name) for name in given.schema.names if name not in folders}
-    for name, kind in kinds.items():
-        if kind is None or not _can_be_read(plain_type(kind)):
-            why = "has none" if kind is None else f"is {kind}, which is not read from text"
-            way = "CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions(column_types={...}))"
-            raise _refusal(
-                given,
-                "must have a type for every column of CSV files, or one cell decides on others",
-                f"{name!r} {why}. Make the dataset with schema= and format=pyarrow.dataset.{way}.",
-            )
-    if options.timestamp_parsers or options.decimal_point != ".":
-        rule = "must be CSV without timestamp_parsers and decimal_point"
-        raise _refusal(given, rule, "Read such columns as texts.")
-    split = given.format.parse_options
-    rows = pa_csv.ParseOptions(
-        delimiter=split.delimiter,
-        quote_char=split.quote_char,
-        double_quote=split.double_quote,
-        escape_char=split.escape_char,
-        newlines_in_values=split.newlines_in_values,
-        ignore_empty_lines=split.ignore_empty_lines,
-        invalid_row_handler=lambda _: "skip",  # a line with too many cells would end the scan
+    kind = type_from_arrow(plain_type(field.type))
+    if field.name in options.column_types and kind is not None:
+        return kind
+    why = "has none" if kind else f"is {field.type}, which is not read from text"
+    way = "CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions(column_types={...}))"
+    raise _refusal(
+        given,
+        "must have a type for every column of CSV files, or one cell decides on others",
+        f"{field.name!r} {why}. Make the dataset with schema= and format=pyarrow.dataset.{way}, or "
+        "pass the paths to dpf.scan with types=.",
     )
-    form = ds.CsvFileFormat(
-        rows,
-        ds.CsvFragmentScanOptions(
-            convert_options=pa_csv.ConvertOptions(column_types=dict.fromkeys(kinds, pa.binary())),
-            read_options=given.format.default_fragment_scan_options.read_options,
-        ),
-    )
-    fields = [pa.field(one.name, pa.binary()) if one.name in kinds else one for one in given.schema]
-    files = [
-        form.make_fragment(path, given.filesystem, part)
-        for path, part in zip(given.files, parts, strict=True)
-    ]
-    read = ds.FileSystemDataset(files, pa.schema(fields), form, given.filesystem)
-    missing = pa.array(options.null_values, pa.binary())
-
-    def parse(cells: Any, kind: Any) -> Any:
-        if cells.type != pa.binary():  # of folders
-            return plain_array(cells, kind)
-        if options.strings_can_be_null or not _is_of_letters(kind):
-            absent = compute.is_in(cells, missing)
-            # not if_else, which reads other cells of a slice in pyarrow 22
-            cells = compute.replace_with_mask(cells, absent, pa.scalar(None, pa.binary()))
-        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return plain_array(cells, kind)
-        texts = _cast_cells(cells, pa.string())
-        if _is_of_letters(kind):
-            return plain_array(texts, kind)
-        return _cast_cells(compute.utf8_trim_whitespace(texts), kind)
-
-    return read, parse
-
-
-def _is_of_letters(kind: Any) -> bool:
-    return common_type(kind, pa.string()) is not None or common_type(kind, pa.binary()) is not None
-
-
-def _can_be_read(kind: Any) -> bool:
-    """Whether a text can be read as a type, cell by cell."""
-    try:
-        pa.array([], pa.string()).cast(kind)
-    except pa.ArrowException:
-        return False
-    return not pa.types.is_dictionary(kind)
 
 
 def _cast_cells(cells: Any, kind: Any) -> Any:
     """Cast cells one by one: one that cannot be cast is missing, and changes no other."""
     try:
-        return cells.cast(kind)
+        return plain_array(cells, kind)
     except pa.ArrowInvalid:
         if len(cells) == 1:
             return pa.nulls(1, kind)

@@ -4,8 +4,9 @@ It is what `totals` does before it adds up, on all rows at once, and with a note
 is left out. A release does not look at it.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,32 @@ from dpframe.columns import values
 from dpframe.columns.lookup import CellLookup
 from dpframe.engines.blocks import FrameReader, RowBlock
 from dpframe.engines.capping import binding
+from dpframe.engines.labels import coded_labels, combine_codes
 from dpframe.engines.sums import Prepared, keep_few, sums_of
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Axis, BinAxis, Cells, RowWeights, Task
+from dpframe.queries.missing import surely
+from dpframe.queries.tasks import Axis, BinAxis, Cells, LabelTask, RowWeights, Task
 from dpframe.queries.where import Condition
+
+StepKind: TypeAlias = Literal[
+    "part",
+    "unknown",
+    "where",
+    "missing value",
+    "unusable value",
+    "unit",
+    "missing key",
+    "undeclared key",
+    "moved key",
+    "combination",
+    "max_rows_per_group",
+    "max_groups",
+    "max_rows",
+    "further rows",
+]
+"""Why a row is left out; "unknown": a value is missing that could have met the condition."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +50,8 @@ class Step:
     Parameters
     ----------
     kind
-        What is done: "where", "missing value", "unit", "missing key", "undeclared key",
-        "combination", or the name of a cap; "moved key", where rows count as if they had another
-        key.
+        What is done: a `StepKind`. By "moved key", rows count as if they had another key, and none
+        is left out.
     rows
         Mask of the rows that no step before has left out, and this one does or moves.
     axis
@@ -40,7 +60,7 @@ class Step:
         The column that is looked at, for keys and for values.
     """
 
-    kind: str
+    kind: StepKind
     rows: np.ndarray
     axis: Axis | None = None
     column: Hashable = None
@@ -51,25 +71,87 @@ class Step:
         return np.zeros_like(self.rows) if self.kind == "moved key" else self.rows
 
 
-@dataclass(frozen=True, eq=False)
-class Valued:
-    """What the values of a column are, in some rows.
+class Trace:
+    """The rows of a frame on their way into what is counted.
 
     Parameters
     ----------
-    missing, unusable
-        Numbers of values that are missing, and that are no number or no time as it is bounded.
-    below, above
-        Numbers of values that are clipped to the lower and to the upper bound.
+    frame
+        The frame; it has the columns that are named once each.
+    axes
+        The axes on which rows are looked for.
+    unit
+        Columns that together say whose row it is.
     """
 
-    missing: int
-    unusable: int
-    below: int
-    above: int
+    def __init__(
+        self, frame: pd.DataFrame, axes: Sequence[Axis], unit: tuple[Hashable, ...]
+    ) -> None:
+        self.rows = len(frame)
+        self._source = FrameReader(frame, list(axes), {})
+        self._block = RowBlock(self._source, slice(0, self.rows))
+        self._unit_columns = list(map(self.column, unit))
+        self._units, self._none = np.arange(self.rows), self.rows
+        if unit:
+            self._units, self._none = unit_codes(self._unit_columns)
+        self._left = np.ones(self.rows, bool)
+        self.steps: list[Step] = []
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Mask of the rows that are counted."""
+        return self._left
+
+    def units(self, rows: np.ndarray) -> int:
+        """Return the number of units that have some of the rows of a mask."""
+        seen = np.zeros(self._none + 1, bool)
+        seen[self._units[rows]] = True
+        return int(np.count_nonzero(seen[:-1]))
+
+    def column(self, label: Hashable) -> pd.Series:
+        """Return a column."""
+        return self._source.column(label)
+
+    def most_often(self, label: Hashable, rows: np.ndarray, most: int) -> list[tuple[object, int]]:
+        """Return the values that most rows of a mask have, with their numbers of rows."""
+        column = values.dense(self.column(label)).iloc[np.flatnonzero(rows)]
+        codes, count = unit_codes([column])
+        numbers = np.bincount(codes, minlength=count + 1)[:count]
+        found = np.argsort(-numbers, kind="stable")[:most]
+        first = [(int(np.argmax(codes == code)), int(numbers[code])) for code in found]
+        return [(values.objects(column.iloc[[row]])[0], n) for row, n in first if n]
+
+    def failing(self, where: Condition, rows: np.ndarray) -> Iterator[Step]:
+        """Tell which rows of a mask do not meet a condition: for lack of a value, or otherwise."""
+        failing = rows & ~self._block.rows_where(where)
+        present = [~values.missing(self.column(label)) for label in where.columns]
+        whole = np.logical_and.reduce(present) if present else True
+        known = whole | self._block.rows_where(surely(where, holds=False))
+        yield Step("unknown", failing & ~known)
+        yield Step("where", failing & known)
+
+    def _where(self, where: Condition | None) -> Iterator[Step]:
+        """Leave out the rows that are not in the part, or do not meet a condition."""
+        part, rest = (None, None) if where is None else where.split_part()
+        if part is not None:
+            yield self._leave_out("part", ~self._block.rows_where(part))
+        if rest is not None:
+            yield from self._without(self.failing(rest, self._left))
+
+    def _without(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Leave out the rows of some steps."""
+        for step in steps:
+            yield self._leave_out(step.kind, step.rows, column=step.column)
+
+    def _leave_out(
+        self, kind: StepKind, rows: np.ndarray, axis: Axis | None = None, column: Hashable = None
+    ) -> Step:
+        left_out = self._left & rows
+        self._left = self._left & ~rows
+        return Step(kind, left_out, axis, column)
 
 
-class RowTrace:
+class RowTrace(Trace):
     """The rows of a frame on their way into the totals of a task.
 
     Parameters
@@ -81,30 +163,16 @@ class RowTrace:
     """
 
     def __init__(self, frame: pd.DataFrame, task: Task) -> None:
-        self.rows = len(frame)
+        axes = task.groups.axes
+        super().__init__(frame, [*axes, *map(_strict, axes)], task.unit)
         self.inner = task.inner
         """How many cells are one group for the caps."""
         self._task = task
-        axes = task.cells.axes
-        self._source = FrameReader(frame, [*axes, *map(_strict, axes)], {})
-        self._block = RowBlock(self._source, slice(0, self.rows))
-        self._prepared = Prepared(task, CellLookup(task.cells))
+        self._prepared = Prepared(task, CellLookup(task.groups))
         self.cells = self._prepared.find(self._block)
-        self._units, self._none = np.arange(self.rows), self.rows
-        if task.unit:
-            self._units, self._none = unit_codes(self._unit_columns)
-        self._left = np.ones(self.rows, bool)
         self.grouped = self._left
         """Mask of the rows that have a group and a unit, before caps."""
         self.steps = list(self._steps())
-        self.kept = self._left
-        """Mask of the rows that are counted."""
-
-    def units(self, rows: np.ndarray) -> int:
-        """Return the number of units that have some of the rows of a mask."""
-        seen = np.zeros(self._none + 1, bool)
-        seen[self._units[rows]] = True
-        return int(np.count_nonzero(seen[:-1]))
 
     def cells_in(self, table: Cells) -> np.ndarray:
         """Return the cells of the rows in a table by some of the axes."""
@@ -120,37 +188,25 @@ class RowTrace:
         """Return the number of rows of a mask for every cell; all of them are in one."""
         return np.bincount(self.cells_in(table)[rows], minlength=table.size)
 
-    def column(self, label: Hashable) -> pd.Series:
-        """Return a column."""
-        return self._source.column(label)
-
-    @property
-    def _unit_columns(self) -> list[pd.Series]:
-        return list(map(self.column, self._task.unit))
-
     def has_rows_on(self, axis: Axis) -> bool:
         """Tell whether any row of the frame has one of the keys, or lies in one of the bins."""
         return bool((self._block.position(_strict(axis)) < len(axis)).any())
-
-    def most_often(self, label: Hashable, rows: np.ndarray, most: int) -> list[tuple[object, int]]:
-        """Return the values that most rows of a mask have, with their numbers of rows."""
-        column = values.dense(self.column(label)).iloc[np.flatnonzero(rows)]
-        codes, count = unit_codes([column])
-        numbers = np.bincount(codes, minlength=count + 1)[:count]
-        found = np.argsort(-numbers, kind="stable")[:most]
-        first = [(int(np.argmax(codes == code)), int(numbers[code])) for code in found]
-        return [(values.objects(column.iloc[[row]])[0], n) for row, n in first if n]
 
     def satisfying(self, where: Condition | None, among: np.ndarray) -> np.ndarray:
         """Mask of the rows, among those of another, that satisfy a condition."""
         return among if where is None else among & self._block.rows_where(where)
 
-    def look_at_values(self, label: Hashable, grid: Grid, rows: np.ndarray) -> Valued:
-        """Look at the values of a column in the rows of a mask."""
-        numbers = self._block.round_column(label, grid)
+    def beyond(self, label: Hashable, grid: Grid, rows: np.ndarray) -> tuple[int, int]:
+        """Count the values below and above the bounds of a column in the rows of a mask."""
+        numbers = self._block.round_column(label, grid)[rows]
+        return int((numbers < grid.lower).sum()), int((numbers > grid.upper).sum())
+
+    def lacking(self, label: Hashable, grid: Grid, rows: np.ndarray) -> Iterator[Step]:
+        """Tell which rows of a mask have no value, and which have one that is of another kind."""
         missing = values.missing(self.column(label))
-        masks = missing, np.isnan(numbers) & ~missing, numbers < grid.lower, numbers > grid.upper
-        return Valued(*(int(np.count_nonzero(rows & mask)) for mask in masks))
+        unusable = np.isnan(self._block.round_column(label, grid)) & ~missing
+        yield Step("missing value", rows & missing, column=label)
+        yield Step("unusable value", rows & unusable, column=label)
 
     def clipped_weight(self, weights: RowWeights, rows: np.ndarray) -> tuple[float, float]:
         """Return what clipping adds to the total of weights, and what it takes off, in parts of it.
@@ -178,19 +234,21 @@ class RowTrace:
     def _steps(self) -> Iterator[Step]:
         """Leave rows out, in the order in which a release does."""
         task = self._task
-        if task.where is not None:
-            yield self._leave_out("where", ~self._block.rows_where(task.where))
+        yield from self._where(task.where)
         for column, grid in task.valued:
-            _, missing = self._block.snap(column, grid)
-            yield self._leave_out("missing value", missing, column=column)
+            yield from self._without(self.lacking(column, grid, self._left))
         if task.unit:
             yield self._leave_out("unit", self._units == self._none)
-        for axis in task.cells.axes:
+        for axis in task.groups.axes:
             yield from self._look_on(axis)
-        if task.cells.chosen is not None:
-            yield self._leave_out("combination", self.cells == self._prepared.outside)
+        if task.groups.chosen is not None:
+            yield self._leave_out("combination", self.cells == self._prepared.ungrouped)
         self.grouped = self._left
-        if task.unit:
+        if task.sizes is not None:
+            own = np.where(self._left, self.cells, self._prepared.ungrouped)
+            sized = Units(self._unit_columns).cells_of_sizes(own, task.sizes)
+            yield self._leave_out("further rows", sized == self._prepared.outside)
+        elif task.unit:
             yield from self._apply_caps(Units(self._unit_columns))
 
     def _look_on(self, axis: Axis) -> Iterator[Step]:
@@ -209,7 +267,7 @@ class RowTrace:
         bound = binding(caps, size // inner)
         # in a single group, a cap on the rows of a group is one on rows
         single = bound.rows is not None and bound.rows != caps.rows
-        stages = {
+        stages: dict[StepKind, Caps] = {
             "max_rows_per_group": Caps(bound.rows if single else None, None, bound.rows_per_group),
             "max_groups": Caps(groups=bound.groups),
             "max_rows": Caps(rows=None if single else bound.rows),
@@ -220,16 +278,49 @@ class RowTrace:
                 cells = np.where(self._left, self.cells, size)
                 yield self._leave_out(name, ~units.choose(cells, size, stage, inner))
 
-    def _leave_out(
-        self, kind: str, rows: np.ndarray, axis: Axis | None = None, column: Hashable = None
-    ) -> Step:
-        left_out = self._left & rows
-        self._left = self._left & ~rows
-        return Step(kind, left_out, axis, column)
-
 
 def _strict(axis: Axis) -> Axis:
     """Return an axis on which nothing counts that has none of its keys, or is in no bin."""
     if isinstance(axis, BinAxis):
         return replace(axis, clipped=False) if axis.clipped else axis
     return replace(axis, rest=False) if axis.rest else axis
+
+
+class LabelTrace(Trace):
+    """The rows of a frame on their way into the numbers of units by label.
+
+    Parameters
+    ----------
+    frame
+        The frame; it has the columns of the task once each.
+    task
+        What would be looked for.
+    """
+
+    def __init__(self, frame: pd.DataFrame, task: LabelTask) -> None:
+        super().__init__(frame, (), task.unit)
+        self.labels = 0
+        """How many labels the counted rows have."""
+        self._coded = [coded_labels(self.column(axis.column), axis) for axis in task.axes]
+        self.steps = list(self._steps(task))
+
+    def _steps(self, task: LabelTask) -> Iterator[Step]:
+        """Leave rows out; which of them caps keep does not depend on the order of the steps."""
+        yield from self._where(task.where)
+        if task.unit:
+            yield self._leave_out("unit", self._units == self._none)
+        for axis, coded in zip(task.axes, self._coded, strict=True):
+            missing = values.missing(self.column(axis.column))
+            yield self._leave_out("missing key", missing & (coded.codes < 0), column=axis.column)
+            yield self._leave_out("undeclared key", coded.codes < 0, column=axis.column)
+        if task.unit:
+            units = Units(self._unit_columns)
+            stages: dict[StepKind, Caps] = {
+                "max_groups": Caps(groups=task.most),
+                "further rows": Caps(rows_per_group=1),
+            }
+            for kind, caps in stages.items():
+                cells, first = combine_codes(self._coded, self._left)
+                yield self._leave_out(kind, ~units.choose(cells, len(first), caps))
+        _, first = combine_codes(self._coded, self._left)
+        self.labels = len(first)

@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from contextvars import copy_context
 from itertools import islice, repeat
-from queue import Full, Queue
-from threading import Event, Lock
+from queue import Empty, Full, Queue
+from threading import Event, Lock, Thread
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ _MOST = 8  # memory, not the processor, is the limit beyond
 _LEAST_ROWS = 1 << 18  # of a thread: fewer are not worth its start
 _HANDED_OVER = 2  # items that wait for the caller
 _PATIENCE = 0.1  # seconds after which a thread looks whether items are still wanted
+_FAREWELL = 1.0  # seconds that a thread has to end in good order, once no more items are wanted
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -146,6 +147,9 @@ def one_ahead(items: Generator[_Item, None, None]) -> Generator[_Item, None, Non
 def handed_over(run: Callable[[Callable[[_Item], bool]], object]) -> Generator[_Item, None, None]:
     """Go through items that a function hands over, in a thread of its own.
 
+    Whoever stops here, by Ctrl-C for instance, does not wait for long for a function that works on
+    its next item: it goes on until it hands that over, and then learns that none are wanted.
+
     Parameters
     ----------
     run
@@ -160,6 +164,7 @@ def handed_over(run: Callable[[Callable[[_Item], bool]], object]) -> Generator[_
     context = copy_context()
     items: Queue[list[_Item]] = Queue(_HANDED_OVER)
     unwanted = Event()
+    ended: Future[object] = Future()
 
     def put(item: list[_Item]) -> bool:
         while not unwanted.is_set():
@@ -170,18 +175,28 @@ def handed_over(run: Callable[[Callable[[_Item], bool]], object]) -> Generator[_
 
     def work() -> None:
         try:
-            run(lambda item: put([item]))
-        finally:
-            put([])
+            ended.set_result(context.run(run, lambda item: put([item])))
+        except BaseException as error:  # also a panic of Rust
+            ended.set_exception(error)
+        put([])
 
-    with ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(context.run, work)
-        try:
-            while item := items.get():
-                yield item.pop()
-        finally:
-            unwanted.set()
-        ended.result()
+    # a pool would wait for its thread, and so would Python where it ends
+    thread = Thread(target=work, name="dpframe-source", daemon=True)
+    thread.start()
+    try:
+        while item := _next_of(items):
+            yield item.pop()
+    finally:
+        unwanted.set()
+        thread.join(_FAREWELL)
+    ended.result(timeout=_FAREWELL)
+
+
+def _next_of(items: Queue[list[_Item]]) -> list[_Item]:
+    """Wait for an item in steps, between which a signal is heard on every system."""
+    while True:
+        with suppress(Empty):
+            return items.get(timeout=_PATIENCE)
 
 
 def begun_ahead(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import pandas as pd
 
@@ -20,9 +20,16 @@ from dpframe.arguments import visible
 from dpframe.certificates.certificate import TEST
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
-from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DPFrameError, ReleaseError
+from dpframe.errors import (
+    AlreadyReleasedError,
+    BudgetExceededError,
+    DPFrameError,
+    QueryError,
+    ReleaseError,
+)
 from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
+from dpframe.jobs.diagnosed import PRIVATE, diagnose_job, in_lines
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.output_files import lost_files
@@ -112,7 +119,7 @@ def _lines(given: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]
         write("begins")
 
     def write(words: str) -> None:
-        if given.quiet or _is_terminal():
+        if given.quiet or _is_terminal(sys.stderr):
             return
         now = datetime.now(UTC).isoformat(timespec="seconds")
         line = visible(answers.without_hidden(f"{now} {given.file}, {name!r}: {words}"))
@@ -128,10 +135,10 @@ def _lines(given: argparse.Namespace, name: str) -> Iterator[Callable[[], None]]
             write(f"ends after {time.monotonic() - began[0]:.1f} s")
 
 
-def _is_terminal() -> bool:
+def _is_terminal(stream: TextIO | None) -> bool:
     try:
-        return sys.stderr.isatty()
-    except (ValueError, AttributeError):  # it is closed, or none
+        return stream is not None and stream.isatty()
+    except ValueError:  # it is closed
         return False
 
 
@@ -291,13 +298,24 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    _reading_options(parser)
+    add("--overwrite", action="store_true", help="replace files that are there")
+
+
+def _diagnose_options(parser: argparse.ArgumentParser) -> None:
+    _reading_options(parser)
+    private = "print exact private numbers to a file or a pipe, which nobody else can read"
+    parser.add_argument("--private", action="store_true", help=private)
+
+
+def _reading_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     several: dict[str, Any] = {"action": "append", "default": []}
     value = "what {NAME} stands for in the plan"
     add("--set", type=_setting, action=_OncePerName, metavar="NAME=VALUE", help=value, default=[])
     add("--data", type=_nonempty, metavar="PATH", help="in place of data.path", **several)
     add("--name", help="in place of release.name")
     add("--note", help="in place of release.note")
-    add("--overwrite", action="store_true", help="replace files that are there")
     allowed = "let the plan import a schema from a module, which runs its code"
     add("--allow-imports", action="store_true", help=allowed)
 
@@ -360,7 +378,7 @@ def _words(job: Job, tried: Tried) -> str:
         repr(_of_part(job, tried.ledger).status()),
         f"\n{_table_text(tried)}\n",
         "Errors are those of noise: rows beyond the caps and clipped values come on top, which",
-        "no interval shows; dpf.diagnose does, on the private data.",
+        "no interval shows; dpframe diagnose does, on the private data.",
     ]
     for per in sorted(PER_ROWS.intersection(tried.table.get("per", ()))):
         size = per.removeprefix("1 / ")
@@ -377,6 +395,21 @@ def _columns(tried: Tried) -> str:
     """Name the columns that are read, and what they hold."""
     kinds = {name: kind or tried.types.get(name) for name, kind in tried.needed.items()}
     return ", ".join(f"{name} ({kind})" if kind else name for name, kind in sorted(kinds.items()))
+
+
+def diagnose_plan(given: argparse.Namespace, path: Path) -> Answer:
+    """Read the rows of a plan, and say in exact numbers what it leaves out."""
+    if not (given.private or _is_terminal(sys.stdout)):
+        why = "diagnose prints exact private numbers, and standard output is no terminal."
+        raise QueryError(f"{why} Add --private if nobody else can read what it is.")
+    found = diagnose_job(_job(given, path))
+    lines = [PRIVATE]
+    for name, diagnosis in found.items():
+        lines += ["", name, *in_lines(diagnosis)]
+    tables = {
+        name: json.loads(one.reset_index().to_json(orient="records")) for name, one in found.items()
+    }
+    return Answer(str(path), "\n".join(lines), {"private": PRIVATE, "diagnoses": tables})
 
 
 def release_plan(given: argparse.Namespace, path: Path) -> Answer:
@@ -576,6 +609,11 @@ COMMANDS: dict[str, Command] = {
         "check a plan and print cost and errors; reads no rows and spends nothing",
         preview_plan,
         _preview_options,
+    ),
+    "diagnose": Command(
+        "print where a plan leaves private rows out, for the curator alone; spends nothing",
+        diagnose_plan,
+        _diagnose_options,
     ),
     "rehearse": Command(
         "run a plan on made-up rows and write all into a folder, marked TEST; spends nothing",

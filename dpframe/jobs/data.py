@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from glob import glob, has_magic
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 
@@ -17,21 +17,26 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines import Frame
 from dpframe.engines.base import check_labels
+from dpframe.engines.text_files import TextFiles
 from dpframe.errors import DPFrameError, PlanFileError, TemporaryError, a_type, pip_install
 from dpframe.forks import cached_property
 from dpframe.jobs.column_types import kind_from_plan
-from dpframe.jobs.csv_cells import KINDS, UTF8, Encoding, cells_as, csv_rows, files_in
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.stores import open_store, read_store, stored_matches
 from dpframe.queries.query import Query
+from dpframe.sources.cells import STRING
+from dpframe.sources.dialect import Dialect, DialectOptions
 from dpframe.sources.manifest import check_read_once, identify_file
+from dpframe.sources.text import ID, TYPES
 
-DATA = ("path", "filesystem", "spill_folder", "types", "separator", "missing", "encoding")
+DIALECT = tuple(DialectOptions.__annotations__)
+"""Keys of the table `data` that say how text files are written."""
+
+DATA = ("path", "filesystem", "spill_folder", "types", *DIALECT)
 """Keys of the table `data`."""
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
-_BLOCK = 1 << 8  # rows of a CSV file; more of them would wake Python's garbage collector
 _NOTHING = "null"  # the type of a column without any value
 _NOT_SHOWN = "(It is not shown, since it may be a private row.)"
 _Read = TypeVar("_Read")
@@ -55,9 +60,7 @@ class Data:
     section: Section  # what the plan says
     places: tuple[Path | str, ...]  # files, or a folder; those in a store are texts
     types: Mapping[str, str]  # what columns of CSV files hold, where the plan says so
-    separator: str  # what stands between the cells of CSV files
-    missing: tuple[str, ...]  # cells of CSV files that are missing, beside empty ones
-    encoding: Encoding  # what CSV files are in
+    dialect: Dialect  # how CSV files are written
     given: bool = False  # whether the files are named on the command line, not in the plan
     # how a store is opened that the paths are in; `None`: as the paths say
     filesystem: Mapping[str, Any] | None = None
@@ -130,8 +133,9 @@ class Data:
             known = {**dict.fromkeys(scan.columns, FOLDERS), **_names_of(scan.types)}
             return Stored(list(scan.columns), known, scan=scan)
         if form == "csv":
-            files = {path: self._read(partial(_header, self, path)) for path in self.paths}
-            return Stored(list(dict.fromkeys(chain(*files.values()))), self.types, files)
+            files = self._read(TextFiles(self.paths, {}, self.dialect).headers)
+            labels = list(dict.fromkeys(chain(*files.values())))
+            return Stored(labels, self.types, files)
         typed = {path: self._read(partial(_feather_types, path)) for path in self.paths}
         types = self._join_types(typed)
         return Stored(list(types), types, {path: list(kinds) for path, kinds in typed.items()})
@@ -199,18 +203,25 @@ class Data:
         near = get_close_matches(str(label), map(str, labels), n=1)
         if near and not set(known).isdisjoint(labels):
             return f"{words} Did you mean {near[0]!r}?"
-        header = f"is it the header, with {self.separator!r} between the names?"
+        header = f"is it the header, with {self.dialect.separator!r} between the names?"
         return f"{words} The first line has {len(labels)} cells: {header} {_NOT_SHOWN}"
 
     def frame(self, needed: Mapping[str, str | None]) -> Frame:
         """Open the private rows; needed are columns, with what they hold in CSV files."""
         if self.form == "parquet":
             return self._scan()
-        read = _csv_rows if self.form == "csv" else _feather_rows
-        parts = [self._read(partial(read, self, path, needed)) for path in self.paths]
+        if self.form == "csv":
+            return self._read(partial(self._text_scan, needed))
+        parts = [self._read(partial(_feather_rows, path, needed)) for path in self.paths]
         frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
         frame.attrs.clear()  # what the writer of a file kept there is not a declaration
         return frame
+
+    def _text_scan(self, needed: Mapping[str, Any]) -> Scan:
+        """Read CSV files now: what is damaged is known before anything is charged."""
+        files = TextFiles(self.paths, needed, self.dialect)
+        files.load()
+        return Scan(files, spill_folder=self.spill_folder)
 
     def columns_for(
         self, labels: list[Hashable], declared: Declaration, queries: Collection[Query]
@@ -226,17 +237,22 @@ class Data:
             raise self.error(str(error)) from None
         if self.form != "csv":
             return {str(label): None for label in needed}
-        known = {str(label): self._kind(label, declared, queries) for label in [*asked, *unit]}
-        return dict.fromkeys(map(str, needed), "string") | known
+        kinds: dict[str, str | None] = {}
+        for label in needed or labels[:1]:  # rows alone can be counted
+            kind = self.types.get(str(label)) or kind_from_plan(label, declared, queries)
+            if label in asked:
+                kinds[str(label)] = kind or self._refuse_unknown(label)
+            elif label in unit and kind == STRING:
+                kinds[str(label)] = ID  # whatever its encoding
+            else:
+                kinds[str(label)] = kind or STRING
+        return kinds
 
-    def _kind(self, label: Hashable, declared: Declaration, queries: Collection[Query]) -> str:
-        """Say what a column of a CSV file holds, from public facts."""
-        found = self.types.get(str(label)) or kind_from_plan(label, declared, queries)
-        if found is None:
-            way = f'give data.types.{label} = "int64", or another of {", ".join(KINDS)}'
-            why = f"what is declared does not say what {label!r} holds"
-            raise self.section.error(f"{why}, and CSV files have no types: {way}.")
-        return found
+    def _refuse_unknown(self, label: Hashable) -> NoReturn:
+        """Refuse a column of a CSV file of which no public fact says what it holds."""
+        way = f'give data.types.{label} = "int64", or another of {", ".join(TYPES)}'
+        why = f"what is declared does not say what {label!r} holds"
+        raise self.section.error(f"{why}, and CSV files have no types: {way}.")
 
     def _read(self, read: Callable[[], _Read]) -> _Read:
         """Read files; an error of another package may quote private cells."""
@@ -274,15 +290,13 @@ def read_data(section: Section, given: tuple[str, ...]) -> Data:
     types = section.section("types")
     named = {column: types.get(column, str) for column in types.table}
     for column, kind in named.items():
-        if kind not in KINDS:
-            raise types.error(f"must be one of {', '.join(KINDS)}, got {kind!r}.", column)
-    separator = section.get("separator", str)
-    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise section.error(f"must be one character, got {separator!r}.", "separator")
-    missing = section.get("missing", list) or []
-    if not all(isinstance(cell, str) for cell in missing):
-        raise section.error(f"must be a list of texts, got {missing!r:.200}.", "missing")
-    encoding = _encoding(section, separator or ",")
+        if kind not in TYPES:
+            raise types.error(f"must be one of {', '.join(TYPES)}, got {kind!r}.", column)
+    written: Any = {key: section.table[key] for key in DIALECT if key in section.table}
+    try:
+        dialect = Dialect.of(**written)
+    except DPFrameError as error:
+        raise section.about(error) from None
     filesystem = None if "filesystem" not in section.table else read_store(section)
     texts = list(given) or _texts(section)
     local = filesystem is None
@@ -294,9 +308,7 @@ def read_data(section: Section, given: tuple[str, ...]) -> Data:
         section,
         places,
         named,
-        separator or ",",
-        tuple(missing),
-        encoding,
+        dialect,
         bool(given),
         filesystem,
         None if spill is None else section.path("spill_folder", spill),
@@ -321,46 +333,12 @@ def _matches(place: Path | str, store: Any) -> list[Any]:
     return [Path(name) for name in sorted(glob(str(place), recursive=True))]
 
 
-def _encoding(section: Section, separator: str) -> Encoding:
-    """Read what CSV files are in; one odd byte must not change how other cells are read."""
-    name = section.get("encoding", str)
-    try:
-        found = UTF8 if name is None else Encoding.of(name)
-    except LookupError:
-        such = "such as utf-8, cp1252, cp1251, gb18030 or cp932"
-        rule = f"must be an encoding that has ASCII as it is, and no shifts, {such}"
-        why = f"{rule}, got {name!r:.200}: convert the files, to UTF-8 for instance."
-        raise section.error(why, "encoding") from None
-    try:
-        found.separator(separator)
-    except ValueError:
-        rule = f"must be one byte that is no part of another character in {found.name}"
-        raise section.error(f"{rule}, got {separator!r}.", "separator") from None
-    return found
-
-
 def _texts(section: Section) -> list[str]:
     found = section.need("path", str, list, such_as='path = "trips.parquet"')
     texts = [found] if isinstance(found, str) else found
     if not texts or not all(isinstance(text, str) and text for text in texts):
         raise section.error(f"must be a path or a list of paths, got {found!r:.200}.", "path")
     return texts
-
-
-def _header(data: Data, path: Path) -> list[Hashable]:
-    """Read the labels of the columns of a CSV file."""
-    if path.suffix.lower() == ".zip" and (count := len(files_in(path))) != 1:
-        raise data.error(f"{path} holds {count} files, where one is read: unpack it.")
-    with csv_rows(path, data.separator, data.encoding) as rows:
-        header = next(rows, None)
-    if header is None:
-        raise data.error(f"{path} is empty: it has no header.")
-    labels = list(map(data.encoding.text, header))
-    if any(isinstance(label, bytes) for label in labels):
-        such = 'say what it is, for instance data.encoding = "cp1252"'
-        wrong = f"the first line of {path} is no {data.encoding.name}"
-        raise data.error(f"{wrong}: {such}. {_NOT_SHOWN}")
-    return list(labels)
 
 
 def _feather_types(path: Path) -> Mapping[str, str]:
@@ -374,26 +352,7 @@ def _names_of(types: Mapping[str, Any]) -> Mapping[str, str]:
     return {label: arrow_type(kind) for label, kind in types.items()}
 
 
-def _csv_rows(data: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
-    """Read columns of a CSV file; a row that is too short has missing cells."""
-    absent = {"", *data.missing}
-    with csv_rows(path, data.separator, data.encoding) as rows:
-        header = list(map(data.encoding.text, next(rows)))
-        places = [header.index(name) for name in needed]
-        last, length = max(places, default=0), 0
-        texts: list[list[str | bytes | None]] = [[] for _ in places]
-        while block := list(islice(rows, _BLOCK)):
-            full = [row if len(row) > last else [*row, *[""] * last] for row in block]
-            for cells, at in zip(texts, places, strict=True):
-                read = data.encoding.texts([row[at] for row in full])
-                cells += [None if cell in absent else cell for cell in read]
-            length += len(block)
-    kinds = [kind or "string" for kind in needed.values()]
-    found = dict(zip(needed, map(cells_as, kinds, texts), strict=True))
-    return pd.DataFrame(found, pd.RangeIndex(length))  # a count of all rows needs no column
-
-
-def _feather_rows(_: Data, path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
+def _feather_rows(path: Path, needed: Mapping[str, str | None]) -> pd.DataFrame:
     from pyarrow import feather  # comes with the extra that reads such files
 
     table = feather.read_table(path, columns=list(needed), memory_map=False)

@@ -17,10 +17,10 @@ from dpframe.arguments import MOST_GROUPS
 from dpframe.errors import DPFrameError, a_type
 from dpframe.forks import cached_property
 from dpframe.jobs import output_paths
-from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
 from dpframe.jobs.released_files import LedgerPlace
+from dpframe.jobs.stopping import ended_at_once
 from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AmountOptions, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
@@ -33,6 +33,7 @@ from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import LEVEL, quantile
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import CapOptions
+from dpframe.sources.cells import KINDS, read_cell
 
 TABLES = ("data", "declare", "queries", "release", "ledger", "values")
 CAPS = tuple(CapOptions.__annotations__)
@@ -287,7 +288,8 @@ def _schema(section: Section, *, allow_imports: bool) -> Any:
         why = f"{named!r} imports a module, which runs its code: {way}"
         raise section.error(why, "schema")
     try:
-        return getattr(importlib.import_module(module), name)
+        with ended_at_once():
+            return getattr(importlib.import_module(module), name)
     except Exception as error:  # the module may raise anything
         why = f"{type(error).__name__}: {error}"
         raise section.error(f"{named!r} cannot be imported: {why:.300}.", "schema") from None
@@ -359,11 +361,11 @@ def _lines(section: Section) -> list[Any]:
         raise section.error(f"there is no file {place}.", "file")
     lines = [line.strip() for line in _text_of(section, place, "file").splitlines()]
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line]
-    cells = cells_as(kind, [line for _, line in numbered])
-    for (number, _), wrong in zip(numbered, cells.isna(), strict=True):
-        if wrong:
+    values = [read_cell(kind, line) for _, line in numbered]
+    for (number, _), value in zip(numbered, values, strict=True):
+        if value is None:
             raise section.error(f"line {number} of {place} is no {kind}.", "file")
-    return list(cells)
+    return values
 
 
 def _edges(section: Section, key: str) -> Any:
@@ -501,7 +503,8 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "q": lambda section, key: section.get(key, int, float, list),
     **dict.fromkeys(("level", "n_weight"), lambda section, key: section.get(key, int, float)),
     **dict.fromkeys(
-        ("simultaneous", "sampling", "counts"), lambda section, key: section.get(key, bool)
+        ("simultaneous", "sampling", "counts", "missing"),
+        lambda section, key: section.get(key, bool),
     ),
     "dtype": lambda section, key: section.get(key, str, dict),
     "discovery": lambda section, key: section.get(key, *_AMOUNT),

@@ -9,11 +9,12 @@ from typing import Any, get_args
 
 from dpframe.denoising.methods import DenoiserName
 from dpframe.jobs import job
-from dpframe.jobs.csv_cells import KINDS
 from dpframe.jobs.data import DATA
 from dpframe.jobs.stores import FILESYSTEMS
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.queries.tasks import LabelKind
+from dpframe.sources.cells import KINDS
+from dpframe.sources.text import TYPES
 from dpframe.strategies import MechanismName
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -24,6 +25,7 @@ _LIST: dict[str, Any] = {"type": "array"}
 _AMOUNT: dict[str, Any] = {"type": ["number", "string"]}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT, "minItems": 1}
 _TEXT_OR_TEXTS = {"anyOf": [_TEXT, _TEXTS]}
+_CHARACTER = {"type": "string", "minLength": 1, "maxLength": 1}
 _PAIR = {"type": "array", "minItems": 2, "maxItems": 2}
 
 
@@ -74,6 +76,7 @@ _FORMS: dict[str, Mapping[str, Any]] = {
     "q": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]},
     **dict.fromkeys(("level", "n_weight"), _NUMBER),
     **dict.fromkeys(("simultaneous", "sampling", "counts"), _FLAG),
+    "missing": {"const": False},
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), _WHOLE),
     "dtype": {"anyOf": [_DTYPE, _by_column(_DTYPE)]},
     "discovery": _AMOUNT,
@@ -91,10 +94,11 @@ _OF_DATA = {
         "additionalProperties": {"type": ["string", "number", "boolean"]},
     },
     "spill_folder": _TEXT,
-    "types": _by_column(_one_of(KINDS)),
-    "separator": {"type": "string", "minLength": 1, "maxLength": 1},
-    "missing": {"type": "array", "items": _TEXT},
+    "types": _by_column(_one_of(TYPES)),
     "encoding": _TEXT,
+    **dict.fromkeys(("separator", "thousands", "decimal"), _CHARACTER),
+    **dict.fromkeys(("na_values", "true", "false", "dates"), _TEXT_OR_TEXTS),
+    **dict.fromkeys(("percent", "newlines"), _FLAG),
 }
 _OF_DECLARATION = {
     "schema": _TEXT,

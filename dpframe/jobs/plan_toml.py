@@ -221,7 +221,7 @@ _SUCH = {
     "bounds": "[0, 100]",
     "keys": '["A", "B"]',
     "separator": '";"',
-    "missing": '["NA"]',
+    "na_values": '["NA"]',
     "files": '"published/{query}-{month}.csv"',
     "from": "0",
     "to": "100",

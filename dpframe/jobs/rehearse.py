@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
 from dpframe.jobs.column_types import keys_of_query, kind_from_plan
@@ -26,6 +28,7 @@ from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.query import Query
 from dpframe.reporting.report import report
+from dpframe.sources.dialect import Dialect
 from dpframe.testing import seeded_noise
 from dpframe.testing.rehearsal import CellFacts, cells_of_schema, declaration_from, make_rows
 
@@ -238,10 +241,31 @@ def _stored(data: Data, frame: pd.DataFrame, folder: Path) -> Data:
     ending = {"csv": ".csv", "feather": ".feather", "parquet": ".parquet"}[data.form]
     place = folder / f"made-up{ending}"
     if data.form == "csv":
-        options: dict[str, Any] = {"encoding": data.encoding.name, "errors": "replace"}
-        frame.to_csv(place, index=False, sep=data.separator, **options)
+        _write_text(frame, place, data.dialect)
     elif data.form == "feather":
         frame.to_feather(place)
     else:
         frame.to_parquet(place)
     return replace(data, places=(place,), filesystem=None, given=False)
+
+
+def _write_text(frame: pd.DataFrame, place: Path, dialect: Dialect) -> None:
+    """Write made-up rows as text files of a plan are written."""
+    words = {True: dialect.true[0], False: dialect.false[0]}
+    form = dialect.dates[0] if dialect.dates else None
+    shown = frame.copy()
+    for label, column in frame.items():
+        if cells_of_dtype(column.dtype) == "bool":
+            shown[label] = column.map(words).astype(object)
+        elif form is not None and column.dtype == object:
+            days = [value.strftime(form) if isinstance(value, date) else value for value in column]
+            shown[label] = pd.Series(days, column.index, dtype=object)
+    shown.to_csv(
+        place,
+        index=False,
+        sep=dialect.separator,
+        encoding=dialect.encoding,
+        errors="replace",
+        decimal=dialect.decimal,
+        date_format=form,
+    )

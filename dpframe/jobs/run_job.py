@@ -83,7 +83,7 @@ def preview_job(
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
     stored = job.data.stored_types() if with_data else Stored(_named_columns(job), job.data.types)
-    _check_columns(job, stored)
+    check_columns(job, stored)
     frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -91,7 +91,7 @@ def preview_job(
         name = job.options["name"]
         run = _run_of(job, ledger)
         tried = copy_in_memory(ledger).of_plan(job.digest, name)
-        declared = _declare(job, frame, tried, stored.types)
+        declared = declare_plan(job, frame, tried, stored.types)
         tried.check_name(name)
         try:
             spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
@@ -106,7 +106,7 @@ def preview_job(
         except _CLEAR:
             raise
         except errors.DPFrameError as error:
-            raise _place_error(job, error) from None
+            raise place_error(job, error) from None
     declared = declared.in_part(job.options["part"])
     asked: Any = in_part(declared, job.queries)
     needed = job.data.columns_for(stored.labels, declared, asked.values())
@@ -152,7 +152,7 @@ def release_job(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
         charged = ledger.of_plan(job.digest, job.options["name"])
-        _declare(job, frame, charged, tried.types)
+        declare_plan(job, frame, charged, tried.types)
         frames = _release_job(job, frame, ledger)
     written, failed = write_all(job, frames, overwrite=overwrite)
     lost = failed and seam.seen() is None  # in a test, nothing was paid for
@@ -203,7 +203,7 @@ def is_used_up(job: Job) -> bool:
     return ledger_now(job, here=False).status(part=job.options["part"]).largest_share == 0
 
 
-def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
+def place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
     """Say which query an error is about, or that it is about the amounts, which all share."""
     amounts, declares = job.plan.section("release"), job.plan.section("declare")
     query = next(iter(job.queries)) if job.is_alone else error.query
@@ -217,7 +217,7 @@ def _place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
     return amounts.about(error)
 
 
-def _check_columns(job: Job, stored: Stored) -> None:
+def check_columns(job: Job, stored: Stored) -> None:
     """Check that every file has what the plan names, before anything quotes a first line."""
     named = _named_columns(job)
     queries = job.plan.section("queries")
@@ -237,7 +237,7 @@ def _named_columns(job: Job) -> list[Hashable]:
     return list(dict.fromkeys([*labels, *facts, *units]))
 
 
-def _declare(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -> Declaration:
+def declare_plan(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -> Declaration:
     """Declare a frame as a plan says, and of which types its columns are."""
     try:
         declare(frame, **job.declared, ledger=ledger)

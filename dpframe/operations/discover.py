@@ -17,6 +17,8 @@ import pandas as pd
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.checker.rounds import LabelRound, worst_labels
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
@@ -68,6 +70,14 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
         index = pd.Index([one.mechanism for one in plans], name="mechanism")
         return pd.DataFrame([_preview_mechanism(one, self.declaration) for one in plans], index)
 
+    def witness(self) -> Witness:
+        """Find the worst unit of each round."""
+        rounds = [
+            LabelRound(one.law, one.scale, one.least, _weights(one))
+            for one in self.plan.threshold.rounds
+        ]
+        return Witness(worst_labels(rounds, self.declaration.neighboring))
+
     def measure(self, frame: Frame) -> LabelCounts | Rounds:
         """Count the units of all labels; of a set, in the first round."""
         counted = self.engine.labels(frame, self.plan.task)
@@ -94,6 +104,13 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
         return lambda published, ledger: _certify_labels(
             published, axes, replace(record, ledger=ledger)
         )
+
+
+def _weights(threshold: LabelThreshold) -> dict[int, int]:
+    """Return what each label of a unit counts for, by how many it has."""
+    if threshold.weights:
+        return dict(enumerate(threshold.weights, 1))
+    return {threshold.labels: 1}  # with fewer labels, it moves and shows less
 
 
 def plan_labels(

@@ -16,6 +16,8 @@ import pandas as pd
 
 from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.certificates.parts import LedgerPart
+from dpframe.checker.check import check_charge
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
 from dpframe.engines import Engine, Frame
@@ -66,6 +68,10 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
         """Say what to expect of it."""
 
     @abstractmethod
+    def witness(self) -> Witness:
+        """Find the worst units, by code that knows nothing of the plan."""
+
+    @abstractmethod
     def measure(self, frame: Frame) -> Exact:
         """Total exact integers of the private frame."""
 
@@ -91,6 +97,7 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     declaration = operation.declaration
     ledger = declaration.ledger
     with seam.Hold(test):
+        check_charge(operation, entry.loss)
         certify = operation.certifier(entry)
         warn_of_release(frame, declaration, operation.plan.spend)
         _check_files(frame, operation)

@@ -11,6 +11,7 @@ import pandas as pd
 from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import ShownFrame
+from dpframe.checker.check import check_charge
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import check_matches, check_queries, declaration_of
@@ -234,6 +235,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     show = partial(expected_outputs, cell=cell, several=isinstance(queries, Mapping))
     if limits is None:
         operation = plan_operation(frame, declaration, queries, Spend.among(options), mechanism)
+        check_charge(operation, operation.plan.loss)
         if not isinstance(operation, PlannedTables):
             return ShownFrame(operation.preview())
         if compare:

@@ -16,6 +16,8 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.checker.rounds import Selected, worst_selection
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
@@ -37,7 +39,7 @@ from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
 from dpframe.privacy.neighbors import EachRow
-from dpframe.privacy.selection import SELECT, bins_of, select_parts
+from dpframe.privacy.selection import GEOMETRIC, SELECT, bins_of, select_parts
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import LEVEL, Quantile
 from dpframe.queries.query import Query, Request, Search
@@ -66,6 +68,21 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
         }
         quantiles = pd.Index([float(one) for one in plan.query.quantiles], name=LEVEL)
         return pd.DataFrame(table, index=quantiles)
+
+    def witness(self) -> Witness:
+        """Find the worst unit of all selections."""
+        plan = self.plan
+        alone = not plan.unit and not plan.groups.axes and plan.query.condition is None
+        pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)
+        found = worst_selection(
+            GEOMETRIC,
+            [Selected(step.a, step.b, step.level, scale) for step, scale in pairs],
+            plan.caps,
+            plan.groups.size,
+            self.declaration.neighboring,
+            always=alone,
+        )
+        return Witness((found,))
 
     def measure(self, frame: Frame) -> np.ndarray:
         """Count the rows of all groups by bin."""

@@ -13,12 +13,15 @@ from dpframe.accuracy.intervals import half_width as width_of
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.checker.check import witness_of
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
+from dpframe.operations.probing import measured_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
@@ -42,7 +45,6 @@ from dpframe.steps.denoise import apply_denoising
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of
 from dpframe.strategies.base import Estimate, Prediction
-from dpframe.strategies.noise import noise_of
 
 PER_ROWS = frozenset({"1 / rows", "1 / weighted total"})
 """Of what an error is, where it is to be divided by the number of rows of a cell, or weights."""
@@ -186,6 +188,12 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
             table.index = pd.Index(labels, name="column", tupleize_cols=False)
         return table
 
+    def witness(self) -> Witness:
+        """Find the worst unit of each measurement."""
+        relation = self.declaration.neighboring
+        pairs = zip(self.plan.measurements, self.plan.noises, strict=True)
+        return witness_of([measured_of(one, noise, relation) for one, noise in pairs])
+
     def measure(self, frame: Frame) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
         measured = self.plan.measurements
@@ -199,10 +207,9 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
 
     def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
-        noisy, law = [], self.plan.how.law
-        for blocks, one in zip(exact, self.plan.measurements, strict=True):
-            noise = noise_of(law, one.design, one.scales, [len(block) for block in blocks])
-            pairs = zip(blocks, noise, strict=True)
+        noisy = []
+        for blocks, noise in zip(exact, self.plan.noises, strict=True):
+            pairs = zip(blocks, noise.draw([len(block) for block in blocks]), strict=True)
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 

@@ -17,7 +17,7 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_floats import MAX_SCALE
-from dpframe.privacy.sensitivity import Norm
+from dpframe.privacy.unit_pair import Norm
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest
@@ -53,7 +53,7 @@ def scale_designs(
     norm = law.norm
     balanced = _balance_scales(designs, law)
     pairs = [(design, own) for (_, design), own in zip(designs, balanced, strict=True)]
-    times = Counter(id(design) for design, _ in pairs)  # tables of one kind share a design
+    times = Counter(id(design) for design, _ in pairs)  # equal tables share a design
     each = {id(design): (design, own) for design, own in pairs}
 
     def loss(factor: float) -> Fraction:
@@ -172,24 +172,17 @@ def choose_designs(
     allowed
         What movement may add up to, over all tables.
     """
-    keys = [_key_of(work) for work in workloads]
-    each = dict(zip(keys, workloads, strict=True))
-    own = {key: _fitting(how.planners(work), work, how.law) for key, work in each.items()}
+    own = {work: _fitting(how.planners(work), work, how.law) for work in dict.fromkeys(workloads)}
     if not any(own.values()):
         return None
     if len(workloads) > 1:
-        for key, work in each.items():
-            own[key] += _fitting(how.plain_planners(work), work, how.law)
+        for work in own:
+            own[work] += _fitting(how.plain_planners(work), work, how.law)
     if not all(own.values()):
         return None
     part = allowed / len(workloads)
-    best = {key: _least(own[key], work, how.law, part) for key, work in each.items()}
-    return [best[key] for key in keys]
-
-
-def _key_of(workload: Workload) -> Hashable:
-    """Return the whole workload, or where it has arrays, which are not compared, its identity."""
-    return workload if workload.known_rows is None else id(workload)
+    best = {work: _least(designs, work, how.law, part) for work, designs in own.items()}
+    return [best[work] for work in workloads]
 
 
 def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
@@ -280,8 +273,7 @@ def calibrate_designs(
     CalibrationError
         If a scale would be above 2**60.
     """
-    # arrays are not compared, nor kept
-    plain = all(work.domain.chosen is None and work.known_rows is None for work in workloads)
+    plain = all(work.known_rows is None for work in workloads)  # arrays are not kept
     make = _calibrate_once if plain else _calibrate_anew
     return make(how, tuple(workloads), allowed)
 

@@ -10,10 +10,9 @@ import pandas as pd
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
-from dpframe.queries import where as conditions
 from dpframe.queries.grid import BITS, Grid, Ticks
+from dpframe.queries.missing import met, present, surely
 from dpframe.queries.query import OutputSpec, Statistic
-from dpframe.queries.syntax import as_name
 from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
@@ -21,69 +20,6 @@ from dpframe.strategies.association import FOURTH
 
 _WEIGHED = "what weights= takes"
 _OF_NUMBERS = ("var", "std", "cov", "corr", "slope", "sampling=True", _WEIGHED)  # not of times
-
-
-def present(condition: Condition) -> Condition | None:
-    """Return the condition that no column of another one is missing in a row.
-
-    Examples
-    --------
-    >>> present(Condition.parse("delay > 15 or `late at` == 'A'")).text
-    'delay == delay and `late at` == `late at`'
-    """
-    return Condition.all_of(*map(equals_itself, condition.columns))
-
-
-def equals_itself(label: str) -> Condition:
-    """Return the condition that a column is not missing in a row."""
-    name, value = as_name(label), conditions.Name(label)
-    return Condition(f"{name} == {name}", (label,), conditions.Compare("==", value, value))
-
-
-def met(condition: Condition) -> Condition:
-    """Return the condition that a condition holds, and no column of it is missing.
-
-    It is the condition itself where it never holds with something missing.
-
-    Examples
-    --------
-    >>> [met(Condition.parse(text)).text for text in ("delay > 15", "not delay > 15")]
-    ['delay > 15', 'delay == delay and (not delay > 15)']
-    """
-    if _needed_columns(condition.root) >= {*condition.columns}:
-        return condition
-    bracketed = Condition(f"({condition.text})", condition.columns, condition.root)
-    both = Condition.all_of(present(condition), bracketed)
-    return condition if both is None else both
-
-
-def _needed_columns(node: conditions.Node) -> frozenset[str]:
-    """Columns without which a condition does not hold."""
-    match node:
-        case conditions.Name(label=label) | conditions.InPart(label=label):
-            return frozenset({label})
-        case conditions.All(parts=parts):
-            return frozenset().union(*map(_needed_columns, parts))
-        case conditions.Any(parts=(first, *others)):
-            return _needed_columns(first).intersection(*map(_needed_columns, others))
-        case conditions.Compare(left=left, right=right):
-            return _behind(left) | _behind(right)
-        case conditions.Membership(operand=operand):
-            return _behind(operand)
-        case conditions.Not() | conditions.Any():
-            return frozenset()
-
-
-def _behind(value: conditions.Value) -> frozenset[str]:
-    """Columns without which a value is not a number; a power can be one without."""
-    match value:
-        case conditions.Name(label=label):
-            return frozenset({label})
-        case conditions.Negative(operand=operand):
-            return _behind(operand)
-        case conditions.Arithmetic(operator=sign, left=left, right=right) if sign != "**":
-            return _behind(left) | _behind(right)
-    return frozenset()
 
 
 class SourceKey(NamedTuple):
@@ -143,6 +79,8 @@ class OutputColumn:
         A condition of its own, beside the table's.
     condition
         The condition whose share of the rows a rate is.
+    blanks_fail
+        Whether rows with something missing in it count as rows that do not meet it.
     layered
         Whether it is measured over many cells at once, so that rounding would spoil what adds up.
     sampled
@@ -160,6 +98,7 @@ class OutputColumn:
     bounds: Bounds | None = None
     where: Condition | None = None
     condition: Condition | None = None
+    blanks_fail: bool = False
     layered: bool = False
     sampled: bool = False
     other: Hashable = None
@@ -234,6 +173,9 @@ class OutputColumn:
             pair = self.other, self.other_grid, FOURTH if self.sampled and self.of_pair else 2
             own = self.column, self.grid, self.where, None
             return SourceKey(*own, *pair, self.weights, *self._range)
+        if self.blanks_fail:
+            true = Condition.all_of(self.where, surely(self.condition))
+            return SourceKey(where=self.where, met=true, weights=self.weights)
         there = Condition.all_of(self.where, present(self.condition))
         true = Condition.all_of(self.where, met(self.condition))
         return SourceKey(where=there, met=true, weights=self.weights)
@@ -264,6 +206,7 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
             asked.statistic,
             where=asked.where,
             condition=asked.condition,
+            blanks_fail=asked.blanks_fail,
             weights=weights,
         )
     if asked.bounds:

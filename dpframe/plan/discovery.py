@@ -104,13 +104,12 @@ def plan_discovery(
         If a unit has no cap on its labels.
     """
     names = _candidates(mechanism)
-    most = _most_labels(declaration, wanted)
+    task = label_task(declaration, wanted)
+    most, unit = task.most, task.unit
     extra, asked = (
         _most_extra(declaration.ledger, wanted.extra_delta),
         wanted.extra_delta is not None,
     )
-    unit = declaration.unit_columns
-    task = LabelTask(wanted.axes, most, wanted.where, unit)
     caps = Caps(groups=most, rows_per_group=1) if unit else ROW_CAPS
     sets = not wanted.counts
     allowance = allowance_of(spend, declaration)
@@ -137,6 +136,12 @@ def plan_discovery(
     fitting = [plan for plan in plans if pots is None or pots.fits(plan.loss)]
     best = min(fitting or plans, key=lambda plan: plan.threshold.order)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
+
+
+def label_task(declaration: Declaration, wanted: Discovery) -> LabelTask:
+    """Say what is looked for, and for how many labels a unit counts."""
+    most = _most_labels(declaration, wanted)
+    return LabelTask(wanted.axes, most, wanted.where, declaration.unit_columns)
 
 
 def _candidates(mechanism: str) -> list[str]:

@@ -5,15 +5,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
 from dpframe.forks import cached_property
 from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, dimension_of, table_of
+from dpframe.privacy.law import Law
 from dpframe.privacy.unit_reach import Reach
 from dpframe.queries.aggregate import Joint
 from dpframe.queries.tasks import Axis, Cells
-from dpframe.strategies.base import Prediction
+from dpframe.strategies.base import Design, Prediction
 from dpframe.strategies.characters import worth_joining
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.noise import members_of
@@ -200,6 +202,12 @@ class Measurement(Calibrated):
     @cached_property
     def _members(self) -> dict[int, dict[int, int]]:
         return {}
+
+
+def noise_of(law: Law, design: Design, scales: tuple[float, ...]) -> BlockNoise:
+    """Return the noise of the blocks of a design."""
+    profile = None if design.layers is None else design.layers.profile
+    return BlockNoise(law, scales, design.groups, design.joined, profile)
 
 
 @dataclass(frozen=True, eq=False)

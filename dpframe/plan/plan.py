@@ -13,15 +13,17 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
+from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, of_query
+from dpframe.forks import cached_property
 from dpframe.ledger.ledger import Ledger
 from dpframe.plan.calibrated import Calibrated, calibrate_designs
-from dpframe.plan.measurement import Measurement, TablePlan, join, join_across
+from dpframe.plan.measurement import Measurement, TablePlan, join, join_across, noise_of
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact, rho_of_laplace
 from dpframe.privacy.calibration import (
@@ -108,6 +110,11 @@ class Plan:
     def how(self) -> Mechanism:
         """The mechanism chosen."""
         return MECHANISMS[self.mechanism]
+
+    @cached_property
+    def noises(self) -> tuple[BlockNoise, ...]:
+        """The noise of every measurement: what is checked is drawn."""
+        return tuple(noise_of(self.how.law, one.design, one.scales) for one in self.measurements)
 
 
 class Resolved(NamedTuple):
@@ -206,9 +213,8 @@ def plan_release(
     if mechanism == "auto":
         names = [name for name in names if allowance.epsilon >= MECHANISMS[name].least_epsilon]
     found = [_plan_with(name, resolved, spend, allowance) for name in names]
-    plans = [one for one in found if isinstance(one, Plan)]
+    plans, refusals = _divide(found)
     if not plans:
-        refusals = [one for one in found if isinstance(one, Refusal)]
         raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
     best = _best(plans, declaration) if sparing is None else _best_look(plans)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
@@ -332,8 +338,23 @@ def _plan_with(name: str, resolved: Resolved, spend: Spend, allowance: Allowance
     """Plan with one mechanism, or say why it cannot."""
     ways = resolved.ways(MECHANISMS[name])
     found = [_plan_joint(name, resolved.tables, joint, spend, allowance) for joint in ways]
-    plans = [one for one in found if isinstance(one, Plan)]
-    return min(plans, key=_score) if plans else found[0]
+    plans, refusals = _divide(found)
+    return min(plans, key=_score) if plans else refusals[0]
+
+
+def _divide(found: Sequence[Plan | Refusal]) -> tuple[list[Plan], list[Refusal]]:
+    """Divide plans and refusals."""
+    plans: list[Plan] = []
+    refusals: list[Refusal] = []
+    for one in found:
+        match one:
+            case Plan():
+                plans.append(one)
+            case Refusal():
+                refusals.append(one)
+            case _:
+                assert_never(one)
+    return plans, refusals
 
 
 def _plan_joint(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, TypeAlias, TypedDict, assert_never, cast
 
 import pandas as pd
 
@@ -25,6 +25,7 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
+from dpframe.plan.rules import rules_of, rules_of_groups
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import name_of
 from dpframe.privacy import seam
@@ -38,7 +39,7 @@ from dpframe.provenance import is_found
 from dpframe.queries.grid import Ticks
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Axis, KeyAxis
+from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
@@ -174,7 +175,7 @@ def _release(
             **cost(plan, declaration),
             rho=plan.spend.rho_of(plan.loss),
             extra_delta=float(plan.loss.delta),
-            joint=isinstance(plan, Plan) and len(plan.tables) > 1,
+            joint=_is_joint(plan),
         ),
         manifest=None if entry.source is None else entry.source.manifest,
         ledger=None,
@@ -204,6 +205,7 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
         cells=table.cells.size,
         outputs=len(planned.outputs),
         where=_text(table.rows_counted),
+        left_out=rules_of(table),
         options=_options(table.workload),
     )
 
@@ -211,7 +213,7 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
 def _options(work: Workload) -> parts.OptionsPart:
     """Say what shapes the noise."""
     known = work.known_rows
-    n = None if known is None else parts.KnownRowsPart(pack(known[0]), known[1])
+    n = None if known is None else parts.KnownRowsPart(pack(known.rows), known.variance)
     return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
@@ -258,6 +260,17 @@ def _layers(
     return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
 
 
+def _is_joint(plan: AnyPlan) -> bool:
+    """Whether a plan is for several tables, which share its cost."""
+    match plan:
+        case Plan():
+            return len(plan.tables) > 1
+        case DiscoveryPlan() | SelectionPlan():
+            return False
+        case _:
+            assert_never(plan)
+
+
 def noise_of_column(
     column: OutputColumn, prediction: Prediction, planned: TablePlan
 ) -> column_parts.NoisePart | None:
@@ -274,8 +287,18 @@ def _grouping(
 ) -> parts.GroupingPart:
     """Describe a level: where its keys were given, and which is that of all other rows."""
     source = "call" if called else _source_of(axis.column, query, declaration)
-    rest = str(axis.keys[-1]) if isinstance(axis, KeyAxis) and axis.rest else None
-    return parts.GroupingPart(str(axis.column), len(axis), source, rest)
+    return parts.GroupingPart(str(axis.column), len(axis), source, _rest_of(axis))
+
+
+def _rest_of(axis: Axis) -> str | None:
+    """Name the group of all rows that are in none of the others."""
+    match axis:
+        case KeyAxis():
+            return str(axis.keys[-1]) if axis.rest else None
+        case BinAxis():
+            return None
+        case _:
+            assert_never(axis)
 
 
 def _source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
@@ -296,7 +319,7 @@ def _were_found(keys: object) -> bool:
         release = verify(keys).releases[0]
     except CertificateError:
         return False
-    return isinstance(release.mechanism, mechanism_parts.ThresholdPart | mechanism_parts.SetPart)
+    return bool(mechanism_parts.kinds_of_groups(release.mechanism))
 
 
 def _text(where: Condition | None) -> str | None:
@@ -381,6 +404,7 @@ def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: En
             cells=0,
             outputs=1,
             where=_text(plan.wanted.where),
+            left_out=rules_of_groups(plan.task.unit, axes),
             options=_NO_OPTIONS,
         ),
         columns=(_column_of_units(plan),) if counts else (),
@@ -455,6 +479,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: En
             cells=plan.cells.size,
             outputs=1,
             where=_text(query.where),
+            left_out=rules_of_groups(plan.unit, plan.task.cells.axes),
             options=_NO_OPTIONS,
         ),
         columns=(

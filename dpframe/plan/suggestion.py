@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import cache
-from typing import get_args
+from typing import assert_never, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,9 +33,23 @@ def plan_search(
     declaration: Declaration, search: CapSearch | BoundSearch, spend: Spend
 ) -> tuple[Query, CapErrors | BoundErrors]:
     """Say which histogram to release, and what is public about the errors of the later query."""
-    if isinstance(search, CapSearch):
-        return plan_caps(declaration, search, spend)
-    return plan_bounds(declaration, search, spend)
+    match search:
+        case CapSearch():
+            return plan_caps(declaration, search, spend)
+        case BoundSearch():
+            return plan_bounds(declaration, search, spend)
+        case _:
+            assert_never(search)
+
+
+def query_of_search(declaration: Declaration, search: CapSearch | BoundSearch) -> Query:
+    """Say which histogram is released, whatever is spent."""
+    match search:
+        case CapSearch():
+            return _sizes_of(declaration, search)[0]
+        case BoundSearch():
+            return _bins_of(declaration, search)[0]
+    assert_never(search)
 
 
 def plan_caps(
@@ -48,12 +62,9 @@ def plan_caps(
     CalibrationError, DeclarationError, QueryError
         If there is nothing to cap, or the later query cannot be released.
     """
-    _check_unit(declaration)
     later = search.query
-    table = table_of(later, declaration)
-    _check_outputs(table)
-    kind = search.kind or _usual_kind(later, declaration)
-    most = sizes.candidate_caps(kind, _largest(kind, search.largest, table, declaration))
+    query, table = _sizes_of(declaration, search)
+    kind, most = query.kind, query.most
     amounts = _amounts(search.planned, spend, declaration)
 
     def noise(cap: int) -> float:
@@ -64,7 +75,18 @@ def plan_caps(
 
     made = np.array(list(map(noise, most.tolist())))
     facts = CapErrors(later.words, amounts, most.to_numpy(), made, _lost(kind, table))
-    return sizes.sizes_of(later, kind, most), facts
+    return query, facts
+
+
+def _sizes_of(declaration: Declaration, search: CapSearch) -> tuple[sizes.UnitSizes, Table]:
+    """Say what to ask of units, and of which table."""
+    _check_unit(declaration)
+    later = search.query
+    table = table_of(later, declaration)
+    _check_outputs(table)
+    kind = search.kind or _usual_kind(later, declaration)
+    most = sizes.candidate_caps(kind, _largest(kind, search.largest, table, declaration))
+    return sizes.sizes_of(later, kind, most), table
 
 
 def _check_unit(declaration: Declaration) -> None:
@@ -185,12 +207,8 @@ def plan_bounds(
     CalibrationError, DeclarationError, QueryError
         If the column holds no numbers, or the later query cannot be released.
     """
-    facts, later = declaration.column(search.column), search.query
-    if facts.bounds is not None and isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta):
-        rule = "must be of numbers, and is declared with bounds that are times"
-        way = "Make it a column of numbers, such as hours."
-        raise QueryError.about("column", rule, search.column, way)
-    ends = search.ends(integer=facts.integer)
+    query, ends = _bins_of(declaration, search)
+    later = search.query
     amounts = _amounts(search.planned, spend, declaration)
     powers = search.within is None
 
@@ -211,5 +229,17 @@ def plan_bounds(
     noise = np.array([[error(low, high) for high in ends] for low in ends])
     groups, is_mean = cells_of(later, declaration).size, later.outputs[0].statistic == "mean"
     errors = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
+    return query, errors
+
+
+def _bins_of(declaration: Declaration, search: BoundSearch) -> tuple[Histogram, np.ndarray]:
+    """Say in which bins values are counted, and the candidates for bounds."""
+    facts = declaration.column(search.column)
+    if facts.bounds is not None and isinstance(facts.bounds[0], pd.Timestamp | pd.Timedelta):
+        rule = "must be of numbers, and is declared with bounds that are times"
+        way = "Make it a column of numbers, such as hours."
+        raise QueryError.about("column", rule, search.column, way)
+    ends = search.ends(integer=facts.integer)
     edges = check_bins(search.column, [-np.inf, *ends, np.inf])
-    return Histogram((), later.where, column=search.column, bins=edges), errors
+    where = search.query.where
+    return Histogram((), where, column=search.column, bins=edges), ends

@@ -4,121 +4,23 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import TypedDict
 
-import numpy as np
-import pandas as pd
-
-from dpframe.certificates.verify import ATTRIBUTE
 from dpframe.declaration.facts import Declaration, given_unit
-from dpframe.errors import DeclarationError, QueryError, a_type, quote
+from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.plan.cells import cells_of
-from dpframe.plan.columns import (
-    EVERYONE,
-    OutputColumn,
-    SourceKey,
-    equals_itself,
-    output_of,
-    sample_together,
-)
-from dpframe.privacy.amounts import as_float
+from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, sample_together
+from dpframe.plan.known_rows import known_rows
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
+from dpframe.queries.missing import equals_itself
 from dpframe.queries.query import Query, QueryOptions, Statistic
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Need, Output, Source, Total, Workload, parts_of_pair
+from dpframe.strategies.base import Need, Output, PublicRows, Source, Total, Workload, parts_of_pair
 from dpframe.strategies.domain import Dimension, Domain
-
-_MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
-
-
-def known_rows(given: object, cells: Cells) -> tuple[np.ndarray, float] | None:
-    """Resolve a public number of rows to one number per cell, and its variance.
-
-    Parameters
-    ----------
-    given
-        A number, a series by group, or a pair of one of them and its variance; `None`: not known.
-    cells
-        The groups.
-
-    Raises
-    ------
-    QueryError
-        If it is something else, misses a group, is too large, or is negative or of a release
-        without a variance.
-    """
-    if given is None:
-        return None
-    if isinstance(given, pd.Series) and ATTRIBUTE in given.attrs:
-        raise _wrong_n(
-            "must be exact, and a column of a release has noise. Give its variance, too, the "
-            "square of its .dp.std_error: n=(released['n'], variance)."
-        )
-    rows, spread = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)  # noqa: PLR2004
-    variance = _number("the variance of n", spread)
-    if isinstance(rows, pd.Series):
-        numbers = _by_group(rows, cells)
-    else:
-        if variance and cells.size > 1:
-            raise _wrong_n(
-                "with a variance must be a series by group, since the estimates of several "
-                f"groups are not the same one; got a single number for {cells.size:,} groups."
-            )
-        numbers = np.full(cells.size, _number("n", rows))
-    # what is not a number is not at most anything
-    if not (np.abs(numbers) <= _MOST).all() or (not variance and (numbers < 0).any()):
-        way = "and >= 0 unless it is an estimate with a variance: n=(series, variance)."
-        raise _wrong_n(f"must be at most {_MOST:g} in size, {way}")
-    return numbers, variance
-
-
-def _wrong_n(rule: str) -> QueryError:
-    return QueryError(f"n {rule}", parameter="n")
-
-
-def _number(what: str, value: object) -> float:
-    """Read a number that is not too large; the variance must not be negative."""
-    number = as_float(value)
-    if not abs(number) <= _MOST or (what != "n" and number < 0):
-        rule = f"must be a number of at most {_MOST:g} in size, not negative for a variance;"
-        way = "n= takes a number, a series by group, or a pair of it and its variance."
-        raise QueryError(f"{what} {rule} {way} Got {a_type(value)}.", parameter="n")
-    return number
-
-
-def _by_group(rows: pd.Series, cells: Cells) -> np.ndarray:
-    """Read a series with one number per group, its levels in any order if they are named."""
-    dtype = rows.dtype
-    if getattr(dtype, "kind", "O") not in "iuf":
-        raise _wrong_n(f"must be a series of numbers, got dtype {dtype}.")
-    by = [axis.column for axis in cells.axes]
-    index = _order_levels(rows.index, by)
-    numbers = rows.set_axis(index)
-    try:
-        missing = cells.index.difference(index, sort=False)
-    except (TypeError, ValueError):
-        missing = cells.index
-    if len(missing) or not index.is_unique:
-        why = f"it misses {missing[:3].tolist()!r}." if len(missing) else "some come twice."
-        raise _wrong_n(f"must be a series with every group of by={by!r} once in its index; {why}")
-    found: np.ndarray = numbers.reindex(cells.index).to_numpy(np.float64, na_value=np.nan)
-    return found
-
-
-def _order_levels(index: pd.Index, by: list[Hashable]) -> pd.Index:
-    """Put the levels of an index in the order of the grouping columns."""
-    if index.nlevels != max(len(by), 1):
-        raise _wrong_n(f"must be a series indexed by {by!r}, got {index.nlevels} levels.")
-    names = list(index.names)
-    if isinstance(index, pd.MultiIndex) and len(names) > 1 and None not in names:
-        if set(names) != set(by):
-            raise _wrong_n(f"must be a series indexed by {by!r}, got levels {names!r}.")
-        return index.reorder_levels([names.index(label) for label in by])
-    return index
-
 
 _LEAST_BITS = 16
 
@@ -258,17 +160,15 @@ def table_of(
             Output(total, places[source], out.sampled, out.of_rows)
             for (source, total), out in zip(read, outputs, strict=True)
         ),
-        domain=_domain(query, cells),
-        reach=reach_in(declaration, query, cells, caps, always=always),
         neighboring=declaration.neighboring,
         has_units=bool(unit) and weights is None,
         ranges=query.ranges,
-        known_rows=known_rows(options.n, cells),
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
         exclusive=exclusive_sets([source.where for source in wanted]),
         weight=1 if weights is None else weights.grid.upper,
+        **_of_cells(declaration, query, cells, caps, always=always),
     )
     return Table(query, cells, where, _terms(wanted), workload, outputs, unit, caps, sizes, of)
 
@@ -311,11 +211,28 @@ def _always_counts(where: Condition | None, outputs: Sequence[OutputColumn]) -> 
 
 def _in_other_cells(table: Table, query: Query, cells: Cells, declaration: Declaration) -> Table:
     """Resolve a query that asks for the same as that of a table, of other groups."""
-    work = table.workload
     always = _always_counts(table.where, table.outputs)
-    reach = reach_in(declaration, query, cells, table.caps, always=always)
-    workload = replace(work, domain=_domain(query, cells), reach=reach)
-    return replace(table, query=query, cells=cells, workload=workload)
+    own = _of_cells(declaration, query, cells, table.caps, always=always)
+    return replace(table, query=query, cells=cells, workload=replace(table.workload, **own))
+
+
+class _OfCells(TypedDict):
+    """The facts of a workload that depend on which cells there are."""
+
+    domain: Domain
+    reach: Reach
+    known_rows: PublicRows | None
+
+
+def _of_cells(
+    declaration: Declaration, query: Query, cells: Cells, caps: Caps, *, always: bool
+) -> _OfCells:
+    """Say what depends on the cells, the same for the first table of a query and for all others."""
+    return {
+        "domain": _domain(query, cells),
+        "reach": reach_in(declaration, query, cells, caps, always=always),
+        "known_rows": known_rows(query.options.n, cells),
+    }
 
 
 def _bits(cells: Cells) -> int:
@@ -427,7 +344,7 @@ def _domain(query: Query, cells: Cells) -> Domain:
     places = {axis.column: at for at, axis in enumerate(cells.axes)}
     return Domain(
         tuple(map(dimension_of, cells.axes)),
-        cells.chosen,
+        None if cells.chosen is None else len(cells.chosen),
         tuple(tuple(places[column] for column in columns) for columns in query.margins),
         query.margin_weights,
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_floats import check_scale
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.privacy.noise_tables import Curve
-from dpframe.privacy.sensitivity import Inside, Norm
+from dpframe.privacy.sensitivity import Inside
+from dpframe.privacy.unit_pair import Norm
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Law(ABC):
     inside
         How what moves counts inside a group, each coordinate divided by its scale: "sum" in the
         norm, as if each were a group, "max" as the largest. For groups of one it does not matter.
+    shape
+        Whether the cost of what moves is convex, a "norm", or crosses "stairs".
     needs_delta
         Whether an epsilon allows noise of this law only beside a delta.
     curve
@@ -63,6 +67,7 @@ class Law(ABC):
     title: str
     norm: Norm
     inside: Inside = "sum"
+    shape: Literal["norm", "stairs"] = "norm"
     needs_delta: bool
     curve: Curve
     memoryless: bool = False

@@ -654,7 +654,7 @@ LAPLACE = _Laplace(name="laplace", title="Laplace", **_EXPONENTIAL)
 BOX = _Box(name="box", title="box", inside="max", **_EXPONENTIAL)
 """Noise in a box, of groups of coordinates."""
 
-STAIRCASE = _Staircase(name="staircase", title="staircase", **_EXPONENTIAL)
+STAIRCASE = _Staircase(name="staircase", title="staircase", shape="stairs", **_EXPONENTIAL)
 """Staircase noise."""
 
 LAWS: Mapping[str, Law] = MappingProxyType(

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, assert_never
 
 from dpframe.forks import cached_property
 from dpframe.privacy import renyi
@@ -293,7 +293,13 @@ class Pots:
             left = _left(had, pot.limit)
             if not left:
                 continue
-            one = pot.spare(left, most.epsilon) if isinstance(pot, RenyiPot) else pot.spare(left)
+            match pot:
+                case RenyiPot():
+                    one = pot.spare(left, most.epsilon)
+                case PurePot() | GaussianPot():
+                    one = pot.spare(left)
+                case _:
+                    assert_never(pot)
             most = Spare(max(most.mu_squared, one.mu_squared), max(most.epsilon, one.epsilon))
         return most
 
@@ -314,11 +320,21 @@ class Pots:
     @property
     def for_shares(self) -> Spare:
         """What shares are parts of: pure losses take the pure pot as long as it has room."""
-        most = self.spare
+        most, left = self.spare, self._pure_left
+        return Spare(most.mu_squared, left) if left else most
+
+    @property
+    def _pure_left(self) -> Fraction:
+        """What is left in the pot of pure losses."""
         for pot, had in self.live:
-            if isinstance(pot, PurePot) and (left := _left(had, pot.limit)):
-                return Spare(most.mu_squared, left)
-        return most
+            match pot:
+                case PurePot():
+                    return _left(had, pot.limit)
+                case GaussianPot() | RenyiPot():
+                    pass  # other losses are in these, too
+                case _:
+                    assert_never(pot)
+        return Fraction(0)
 
     def for_look(self, part: Fraction) -> Spare | None:
         """Return the losses of a look, which others are to follow, at a part of what is left.
@@ -328,8 +344,8 @@ class Pots:
         be fits beside it, Gaussian noise so that 11/14 of the epsilon do. `None` if the part is
         above an eighth, or after Gaussian noise, where nothing would be spared.
         """
-        spares = any(isinstance(pot, PurePot) and _left(had, pot.limit) for pot, had in self.live)
-        return _losses_of_look(self, part) if spares and part <= _LARGEST_LOOK else None
+        spares = self._pure_left and part <= _LARGEST_LOOK
+        return _losses_of_look(self, part) if spares else None
 
     @property
     def emptiest(self) -> tuple[Pot, Fraction] | None:

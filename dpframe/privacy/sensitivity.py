@@ -25,19 +25,13 @@ two ends is.
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 
 from dpframe.privacy.footprints import Corners, Exclusive, Footprint, Kernel, Parts, Sparse
 from dpframe.privacy.neighbors import Neighboring
+from dpframe.privacy.unit_pair import Norm, Scale, UnitPair, pairs_of_units
 from dpframe.privacy.unit_reach import Reach, fillings
-
-Scale = TypeVar("Scale", Fraction, float)
-"""Exact, for what is promised, or a float, to compare designs with."""
-
-Norm = Literal[1, 2]
 
 Inside = Literal["sum", "max"]
 """How coordinates count whose noise is drawn together: all of them, or the largest."""
@@ -109,7 +103,7 @@ def movement(
     --------
     A row adds 1 to a count and 3 or -3 to a sum:
 
-    >>> from dpframe.privacy.unit_reach import Reach
+    >>> from fractions import Fraction
     >>> parts = Footprint((0,), ((1,),)), Footprint((1,), ((-3,), (3,)))
     >>> rest = [Fraction(1, 2), Fraction(3)], 1, Reach(1, 1, 0, 1), "add_remove"
     >>> movement(parts, *rest), movement(parts, *rest, groups=[(0, 1)])
@@ -125,7 +119,7 @@ def movement(
     grouping = _grouping(footprints, len(scales), groups)
 
     def distance(a: int, b: int) -> Scale:
-        pairs = _pairs_of_units(norm, a, b, kernel)
+        pairs = pairs_of_units(norm, a, b, kernel)
         return max(_distance(footprints, scales, grouping, units) for units in pairs)
 
     zero = 0 * scales[0]
@@ -158,54 +152,6 @@ def over_units(
         sum((cells * known(a, b) for cells, a, b in filling.pairs(reach)), start=zero)
         for filling in fillings(reach)
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Units:
-    """Rows of two units in one cell, or in two cells that are measured together.
-
-    Parameters
-    ----------
-    norm
-        That of the noise.
-    mine, theirs
-        How many rows each of them has.
-    shared, apart
-        What a row shares with one of the other unit, and what it moves beyond that; `None`: they
-        are in one cell, measured by itself.
-    """
-
-    norm: Norm
-    mine: int
-    theirs: int
-    shared: Fraction | None = None
-    apart: Fraction = Fraction(0)
-
-    def step(self, v: int, w: int) -> int | Fraction:
-        """Return how far apart rows are that count v and w each, for `length`."""
-        mine, theirs = self.mine * v, self.theirs * w
-        if self.shared is None:
-            return abs(mine - theirs)
-        together: int = abs(mine - theirs) ** self.norm
-        alone: int = abs(mine) ** self.norm + abs(theirs) ** self.norm
-        return together * self.shared + alone * self.apart
-
-    def length(self, step: int | Fraction, scale: Scale) -> Scale:
-        """Return the weighted length of a step, to the power `norm`."""
-        if step == 0:
-            return 0 * scale  # a coordinate that does not move needs no noise
-        if self.shared is not None:
-            return step / scale**self.norm
-        length = step / scale
-        return length if self.norm == 1 else length * length
-
-
-def _pairs_of_units(norm: Norm, a: int, b: int, kernel: Kernel | None) -> list[_Units]:
-    """Return what rows of two units can share: one of the ends is the worst."""
-    if kernel is None:
-        return [_Units(norm, a, b)]
-    ends = {kernel.least, kernel.whole}
-    return [_Units(norm, a, b, shared, kernel.whole - shared) for shared in ends]
 
 
 class _Grouping(NamedTuple):
@@ -264,7 +210,7 @@ def _take_apart(footprints: Parts) -> tuple[list[Footprint], list[Sparse]]:
 
 
 def _distance(
-    footprints: Parts, scales: Sequence[Scale], grouping: _Grouping, units: _Units
+    footprints: Parts, scales: Sequence[Scale], grouping: _Grouping, units: UnitPair
 ) -> Scale:
     """F(a, b): rows of one unit against those of another."""
     far = zero = 0 * scales[0]
@@ -330,7 +276,7 @@ def _kind(
 
 
 def _dense(
-    corners: Corners, scales: Sequence[Scale], groups: Sequence[int], units: _Units
+    corners: Corners, scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
 ) -> Scale:
     """Share of a footprint in F: the worst pair of corners."""
     return _worst((corners, corners), scales, groups, units)
@@ -373,14 +319,11 @@ def _exclusive(parts: Sequence[tuple[Scale, Scale, Scale, Scale]], zero: Scale) 
 
 
 def _worst(
-    pair: tuple[Corners, Corners], scales: Sequence[Scale], groups: Sequence[int], units: _Units
+    pair: tuple[Corners, Corners], scales: Sequence[Scale], groups: Sequence[int], units: UnitPair
 ) -> Scale:
     """Return the farthest movement between two sets of corners."""
     # many pairs move by the same: each is weighed once
-    moves = {
-        tuple(units.step(v, w) for v, w in zip(one, other, strict=True))
-        for one, other in itertools.product(*pair)
-    }
+    moves = {tuple(map(units.step, one, other)) for one, other in itertools.product(*pair)}
     zero = 0 * scales[0]
     if len(scales) == 1:
         return units.length(max(step for (step,) in moves), scales[0])
@@ -393,13 +336,13 @@ def _worst(
     return far
 
 
-def _largest(part: Sparse, scale: Scale, units: _Units) -> Scale:
+def _largest(part: Sparse, scale: Scale, units: UnitPair) -> Scale:
     """Most that one coordinate of a sparse footprint moves."""
     can = (part.absent, part.present) if part.most else (part.absent,)
     return max(units.length(units.step(v, w), scale) for v, w in itertools.product(can, repeat=2))
 
 
-def _sparse(part: Sparse, scale: Scale, units: _Units) -> Scale:
+def _sparse(part: Sparse, scale: Scale, units: UnitPair) -> Scale:
     """Share of a sparse footprint in F: the worst numbers of coordinates that units have.
 
     It is linear in how many coordinates both units have and how many one alone has, so its

@@ -1,13 +1,14 @@
 """Queries for numbers and shares: rows, rows that satisfy a condition, and units."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import Unpack
+from dataclasses import dataclass, field, replace
+from typing import Literal, Unpack
 
 from dpframe.calls import with_keywords
-from dpframe.errors import QueryError
+from dpframe.errors import QueryError, quote
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries import reading
+from dpframe.queries.missing import compared_with_itself
 from dpframe.queries.query import By, OutputSpec, Query, weighted_words
 from dpframe.queries.reading import CountOptions, WeightOptions
 from dpframe.queries.where import Condition
@@ -71,31 +72,43 @@ class Rate(Query):
     """The share of the rows per group that satisfy a condition."""
 
     met: Condition = field(kw_only=True)
+    blanks_fail: bool = field(default=False, kw_only=True)
     weights: Hashable = field(default=None, kw_only=True)
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column."""
-        return (OutputSpec("rate", "rate", condition=self.met, weights=self.weights),)
+        share = OutputSpec("rate", "rate", condition=self.met, weights=self.weights)
+        return (replace(share, blanks_fail=self.blanks_fail),)
 
     @property
     def what(self) -> str:
         """What is computed."""
-        return weighted_words(f"rate of {self.met.text}", self.weights)
+        blanks = ", missing as not met" if self.blanks_fail else ""
+        return weighted_words(f"rate of {self.met.text}{blanks}", self.weights)
+
+
+class RateOptions(WeightOptions, total=False):
+    """The same, and what a missing value means; see `dpframe.rate`."""
+
+    missing: Literal[False] | None
 
 
 @with_keywords
-def rate(condition: str, by: By = None, **options: Unpack[WeightOptions]) -> Rate:
+def rate(condition: str, by: By = None, **options: Unpack[RateOptions]) -> Rate:
     """Describe the share of the rows per group that satisfy a condition.
 
     With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
-    C)`, in [0, 1]. A row in which a column of the condition is missing counts in neither. A row
-    moves one of the two by 1, so both together cost one count.
+    C)`, in [0, 1]. A row in which a column of the condition is missing counts in neither, unless
+    `missing=False`. A row moves one of the two by 1, so both together cost one count.
 
     Parameters
     ----------
     condition
         A row-wise condition, for instance `"dep_delay > 15"`.
+    missing
+        `False`: rows that something missing keeps from meeting the condition count as not meeting
+        it, for columns that are ticked or blank. `None`: they are left out.
     weights
         As in `count`: A and C are the weighted totals of these rows.
     by, where, keys, max_rows, max_groups, max_rows_per_group
@@ -116,8 +129,18 @@ def rate(condition: str, by: By = None, **options: Unpack[WeightOptions]) -> Rat
     [0.5, 1.0]
     """
     groups, met = reading.groups_of(by, options), Condition.parse(condition, "condition")
-    weights = reading.weights_of(options)
-    return Rate(*groups, met=met, weights=weights, limits=reading.limits_of(options))
+    missing, weights = options["missing"], reading.weights_of(options)
+    if missing is not None and missing is not False:
+        rule = "must be False, so that a missing value counts as not met, or None, to leave it out"
+        raise QueryError.about("missing", rule, missing)
+    alone = compared_with_itself(met)
+    if missing is None and alone is not None:
+        rule = f"compares {quote(alone)} with itself, and rows where it is missing are left out:"
+        why = f"condition {rule} the rate says nothing."
+        way = "For the share of rows that have a value, add missing=False."
+        raise QueryError(f"{why} {way}", parameter="condition", label=alone)
+    limits, blanks_fail = reading.limits_of(options), missing is False
+    return Rate(*groups, met=met, blanks_fail=blanks_fail, weights=weights, limits=limits)
 
 
 @dataclass(frozen=True, eq=False)

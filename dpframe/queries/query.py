@@ -41,6 +41,8 @@ class OutputSpec:
         Bounds that were given in the call, by column: those of this column, or none.
     condition
         For a rate, the condition whose share of the rows is asked for.
+    blanks_fail
+        Whether rows with something missing in it count as rows that do not meet it.
     sampled
         Whether its sampling error is to be known, for which squares of values are measured.
     fine
@@ -57,6 +59,7 @@ class OutputSpec:
     where: Condition | None = None
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
     condition: Condition | None = None
+    blanks_fail: bool = False
     sampled: bool = False
     other: Hashable = None
     weights: Hashable = None

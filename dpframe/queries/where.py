@@ -177,6 +177,17 @@ class Condition:
         labels = dict.fromkeys(name for _, names in own for name in sorted(names))
         return Condition(self.text, tuple(labels), All(tuple(one for one, _ in own)))
 
+    def split_part(self) -> "tuple[Condition | None, Condition | None]":
+        """Return what it demands of the part of a row, and the rest."""
+        demands = self.root.parts if isinstance(self.root, All) else (self.root,)
+        part = [one for one in demands if isinstance(one, InPart)]
+        if not part:
+            return None, self
+        others = tuple(one for one in demands if not isinstance(one, InPart))
+        named = tuple(dict.fromkeys(label for one in others for label in names_in(one)))
+        rest = Condition(self.text, named, All(others)) if others else None
+        return Condition(self.text, (part[0].label,), part[0]), rest
+
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
         """Join conditions with `and`.

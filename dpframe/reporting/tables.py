@@ -56,10 +56,6 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
         for part in release.columns
         if part.weights is not None
     ]
-    left_out = [f"{one.column} is none of the groups" for one in named if one.rest is None]
-    selects = isinstance(release.mechanism, SelectionPart)
-    binned = release.columns[0].about if selects else inner and inner.column
-    left_out += [f"{column} is missing" for column in (binned, *unit) if column is not None]
     facts = [
         ("question", [query.words]),
         ("groups", groups),
@@ -67,7 +63,7 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
         ("rows of one unit", [cut] if unit else []),
         ("clipped values", list(dict.fromkeys(clipped))),
         ("groups found", words.groups_lines(release.mechanism)),
-        ("rows left out where", left_out),
+        ("rows left out where", list(query.left_out)),
         ("computed afterwards", [words.about_step(step) for step in taken]),
     ]
     return [(name, lines) for name, lines in facts if lines]

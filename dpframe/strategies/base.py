@@ -15,7 +15,7 @@ import numpy as np
 from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import Scale
+from dpframe.privacy.unit_pair import Scale
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.structure import Structure
@@ -162,9 +162,27 @@ class Output:
         return self.kind in ("variance", "deviation")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRows:
+    """Public numbers of rows, equal to themselves alone.
+
+    Parameters
+    ----------
+    rows
+        One per cell.
+    variance
+        That of each number.
+    """
+
+    rows: np.ndarray
+    variance: float
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Outputs wanted for several disjoint cells.
+    """Outputs wanted for several disjoint cells: all that a design is told.
+
+    Whatever is shared or kept for a workload is so for equal ones: every field is compared.
 
     Parameters
     ----------
@@ -185,7 +203,7 @@ class Workload:
     worst
         Whether to minimize the worst relative variance of all outputs, instead of their sum.
     known_rows
-        The number of rows of every cell and the variance of that number, if they are public.
+        The number of rows of every cell, if it is public.
     has_units
         Whether units are declared, so that they can be counted.
     ranges
@@ -205,7 +223,7 @@ class Workload:
     most: int | None = None
     rows_weight: float = 0.0
     worst: bool = False
-    known_rows: tuple[np.ndarray, float] | None = None
+    known_rows: PublicRows | None = None
     has_units: bool = False
     ranges: bool = False
     exclusive: tuple[tuple[int, ...], ...] = ()

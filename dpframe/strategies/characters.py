@@ -26,20 +26,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, assert_never
 
 import numpy as np
 
 from dpframe.forks import cached_property
 from dpframe.privacy.box import spread
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import Scale
+from dpframe.privacy.unit_pair import Scale
 from dpframe.strategies.base import Estimate, Need, Prediction, Workload
 from dpframe.strategies.box import boxes_of
 from dpframe.strategies.contrasts import place
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.layout import lift_totals, weights
-from dpframe.strategies.linear import ROUNDED, Block, Reading, corners, round_whole
+from dpframe.strategies.linear import (
+    ROUNDED,
+    AnyReading,
+    Block,
+    Dispersion,
+    Pair,
+    Quotient,
+    Reading,
+    corners,
+    round_whole,
+)
 from dpframe.strategies.margins import Lattice, Layer, lattice_of, subsets
 
 MOST_SUMS = 2_500
@@ -442,10 +452,11 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
         return None
     characters = _characters_of(domain)
     layout = lift_totals(workload, as_asked=True)
-    readings = tuple(one for one in layout.readings if isinstance(one, Reading))
+    readings = _sums_read(layout.readings)
+    if readings is None:
+        return None
     read = {k for reading in readings for k in reading.weights}
-    many = characters.number * len(read) > MOST_SUMS
-    if many or len(readings) < len(workload.outputs) or min(read) < 0:
+    if characters.number * len(read) > MOST_SUMS or min(read) < 0:
         return None
     order = sorted(read)
     totals = tuple(layout.blocks[k] for k in order)
@@ -460,6 +471,20 @@ def design(workload: Workload, law: Law) -> CharacterDesign | None:
     if not together:
         return None
     return CharacterDesign(workload, totals, outputs, characters, scales, together)
+
+
+def _sums_read(readings: Sequence[AnyReading]) -> list[Reading] | None:
+    """Return how outputs are read off totals; `None` where one is no sum of them."""
+    sums: list[Reading] = []
+    for reading in readings:
+        match reading:
+            case Reading():
+                sums.append(reading)
+            case Quotient() | Dispersion() | Pair():
+                return None
+            case _:
+                assert_never(reading)
+    return sums
 
 
 @lru_cache(16)

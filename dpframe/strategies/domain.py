@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
@@ -28,9 +26,9 @@ class Dimension:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Domain:
-    """Where the cells lie: a product of dimensions, or chosen positions in it.
+    """Where the cells lie: a product of dimensions, or some cells of it.
 
     Without dimensions there is one cell.
 
@@ -39,7 +37,7 @@ class Domain:
     dimensions
         The grouping columns, the last one varying fastest.
     chosen
-        Positions of the cells in the product (row-major); `None` for the whole product.
+        How many cells of the product there are; `None`: all of them.
     margins
         Tables wanted in place of all cells: by which dimensions each is, in increasing order.
     weights
@@ -52,23 +50,9 @@ class Domain:
     """
 
     dimensions: tuple[Dimension, ...] = ()
-    chosen: np.ndarray | None = None
+    chosen: int | None = None
     margins: tuple[tuple[int, ...], ...] = ()
     weights: tuple[float, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        """Compare all but chosen positions, which can be many, and equal themselves only."""
-        if not isinstance(other, Domain):
-            return NotImplemented
-        return self._facts == other._facts and self.chosen is other.chosen
-
-    def __hash__(self) -> int:
-        """Hash all but the chosen positions."""
-        return hash(self._facts)
-
-    @property
-    def _facts(self) -> tuple[object, ...]:
-        return self.dimensions, self.margins, self.weights
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -86,7 +70,7 @@ class Domain:
         if self.margins:
             return sum(map(self.size_of, largest_sets(self.margins)))
         if self.chosen is not None:
-            return len(self.chosen)
+            return self.chosen
         return math.prod(self.sizes)
 
     def size_of(self, margin: Sequence[int]) -> int:

@@ -6,14 +6,15 @@ it is a total, and every total is measured in the same layers, with noise of its
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 import numpy as np
 
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import Scale, movement
+from dpframe.privacy.sensitivity import movement
+from dpframe.privacy.unit_pair import Scale
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
-from dpframe.strategies.linear import AnyReading, LinearDesign, Reading
+from dpframe.strategies.linear import AnyReading, Dispersion, LinearDesign, Pair, Quotient, Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,4 +96,10 @@ def measure_in_layers(workload: Workload, totals: LinearDesign, layers: Layers) 
 
 
 def _without_rounding(reading: AnyReading) -> AnyReading:
-    return replace(reading, step=0) if isinstance(reading, Reading) else reading
+    match reading:
+        case Reading():
+            return replace(reading, step=0)
+        case Quotient() | Dispersion() | Pair():
+            return reading  # these are not rounded
+        case _:
+            assert_never(reading)

@@ -10,9 +10,9 @@ of the squares, less the middle of what these can be.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, assert_never, cast
 
-from dpframe.privacy.sensitivity import Norm
+from dpframe.privacy.unit_pair import Norm
 from dpframe.strategies.association import Association
 from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload, parts_of_pair
 from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Pair, Quotient, Reading
@@ -45,21 +45,38 @@ def separate(workload: Workload) -> Layout:
 
 def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off totals, adding those it needs."""
+    match output.kind:
+        case "rows":
+            return _plain_rows(workload, output.source, blocks)
+        case "value":
+            return _plain_value(workload, output, blocks)
+        case "mean":
+            _place(blocks, _center_sum(workload, output.source))
+            return _mean(workload, output, _plain_rows(workload, output.source, blocks), blocks)
+        case "variance" | "deviation":
+            _place(blocks, _center_sum(workload, output.source))
+            rows = _plain_rows(workload, output.source, blocks)
+            return _dispersion(workload, output, rows, blocks)
+        case "covariance" | "correlation" | "slope":
+            return _read_pair(workload, output, blocks)
+        case _:
+            assert_never(output.kind)
+
+
+def _plain_rows(workload: Workload, position: int, blocks: _Blocks) -> Reading:
+    """Rows of a source, counted as they are."""
+    own = position if workload.sources[position].optional else EVERYONE
+    return Reading({_place(blocks, Block(own, 0, 1)): 1.0})
+
+
+def _plain_value(workload: Workload, output: Output, blocks: _Blocks) -> Reading:
+    """Sum of a source's values: by itself, or from the integers of their mean."""
     position = output.source
-    source = workload.sources[position]
-    if output.kind == "value" and not (output.of_rows or _is_averaged(workload, position)):
+    if not (output.of_rows or _is_averaged(workload, position)):
         return Reading({_place(blocks, Block(position, 1, 0)): 1.0})
-    if output.is_association:
-        return _read_pair(workload, output, blocks)
-    own = position if source.optional else EVERYONE
-    if output.kind == "rows":
-        return Reading({_place(blocks, Block(own, 0, 1)): 1.0})
     at = _place(blocks, _center_sum(workload, position))
-    rows = Reading({_place(blocks, Block(own, 0, 1)): 1.0})
-    if output.kind == "mean":
-        return _mean(workload, output, rows, blocks)
-    if output.is_dispersion:
-        return _dispersion(workload, output, rows, blocks)
+    rows = _plain_rows(workload, position, blocks)
+    source = workload.sources[position]
     center = (source.lower + source.upper) / 2
     total = rows.times(center + output.of_rows).plus(at, 0.5)
     return total if output.of_rows else total.whole(2)
@@ -88,15 +105,22 @@ def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
 
 def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
-    if output.kind == "value":
-        total = _value(workload, output, blocks)
-        return total if output.of_rows else total.whole(2)
-    rows = _rows(workload, output.source, blocks)
-    if output.kind == "rows":
-        return rows if rows.block is not None else rows.whole(2)
-    if output.is_dispersion:
-        return _dispersion(workload, output, rows, blocks)
-    return _mean(workload, output, rows, blocks)
+    match output.kind:
+        case "rows":
+            rows = _rows(workload, output.source, blocks)
+            return rows if rows.block is not None else rows.whole(2)
+        case "value":
+            total = _value(workload, output, blocks)
+            return total if output.of_rows else total.whole(2)
+        case "mean":
+            return _mean(workload, output, _rows(workload, output.source, blocks), blocks)
+        case "variance" | "deviation":
+            rows = _rows(workload, output.source, blocks)
+            return _dispersion(workload, output, rows, blocks)
+        case "covariance" | "correlation" | "slope":
+            raise TypeError("what is about a pair of columns is read off its parts alone")
+        case _:
+            assert_never(output.kind)
 
 
 def _mean(workload: Workload, output: Output, rows: Reading, blocks: _Blocks) -> Quotient:
@@ -177,35 +201,50 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
     """Yield the linear parts of the outputs, with the weight of their variance."""
     for output, reading in zip(workload.outputs, layout.readings, strict=False):
         weight = 1 / workload.width(output) ** 2
-        if isinstance(reading, Quotient):
-            # the worst mean is half a width away from the center
-            yield reading.centered, weight
-            yield reading.rows, 0.25
-            if reading.apart is not None:  # off by no more than the sum, for one row
-                yield reading.apart.rest, _OF_SQUARES
-        elif isinstance(reading, Pair):
-            # together the parts cost what one of them does: each counts for all
-            each = math.sqrt(len(reading.blocks)) / WHOLE
-            yield Reading(dict.fromkeys(reading.blocks, each)), 1.0
-        elif isinstance(reading, Dispersion):
-            # equal to each other, relative to how far a row moves them
-            yield reading.rows, 0.25
-            yield reading.first, 0.25
-            yield reading.rest, 1.0
-        else:
-            yield reading, weight
+        match reading:
+            case Quotient():
+                # the worst mean is half a width away from the center
+                yield reading.centered, weight
+                yield reading.rows, 0.25
+                if reading.apart is not None:  # off by no more than the sum, for one row
+                    yield reading.apart.rest, _OF_SQUARES
+            case Pair():
+                # together the parts cost what one of them does: each counts for all
+                each = math.sqrt(len(reading.blocks)) / WHOLE
+                yield Reading(dict.fromkeys(reading.blocks, each)), 1.0
+            case Dispersion():
+                # equal to each other, relative to how far a row moves them
+                yield reading.rows, 0.25
+                yield reading.first, 0.25
+                yield reading.rest, 1.0
+            case Reading():
+                yield reading, weight
+            case _:
+                assert_never(reading)
 
 
 def weights(workload: Workload, layout: Layout) -> dict[int, float]:
     """Weight of each block's variance in the sum of the outputs' relative variances."""
     found: dict[int, float] = {}
-    outputs = (*workload.outputs, workload.everyone)
-    asked = dict(zip(outputs, layout.readings, strict=False)).get(workload.everyone)
-    rows = [(asked, workload.rows_weight)] if isinstance(asked, Reading) else []
-    for reading, factor in (*parts(workload, layout), *rows):
+    for reading, factor in (*parts(workload, layout), *_number_of_rows(workload, layout)):
         for k, weight in reading.weights.items():
             found[k] = found.get(k, 0.0) + factor * weight**2
     return found
+
+
+def _number_of_rows(workload: Workload, layout: Layout) -> list[tuple[Reading, float]]:
+    """Return how the number of rows is read, if it is, with its own weight."""
+    outputs = (*workload.outputs, workload.everyone)
+    reading = dict(zip(outputs, layout.readings, strict=False)).get(workload.everyone)
+    match reading:
+        case Reading():
+            return [(reading, workload.rows_weight)]
+        case None:
+            return []
+        case Quotient() | Dispersion() | Pair():
+            raise TypeError("a number of rows is read off blocks as it is")
+        case _:
+            assert_never(reading)
 
 
 def depend_on_rows(workload: Workload, found: Mapping[int, float]) -> bool:

@@ -18,7 +18,8 @@ from dpframe.forks import cached_property
 from dpframe.privacy.footprints import Exclusive, Footprint, Parts, Sparse
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import Norm, Scale, movement
+from dpframe.privacy.sensitivity import movement
+from dpframe.privacy.unit_pair import Norm, Scale
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.association import Association, associate, center, read, unit_of
 from dpframe.strategies.base import (
@@ -389,14 +390,15 @@ class LinearDesign:
         """Read the outputs off the measured blocks."""
         blocks = dict(enumerate(measured))
         if self.workload.known_rows is not None:
-            blocks[KNOWN] = self.workload.known_rows[0]
+            blocks[KNOWN] = self.workload.known_rows.rows
         own = self._deviations(deviations)
         return [reading.decode(blocks, own, ROUNDED - k) for k, reading in enumerate(self.readings)]
 
     def _deviations(self, deviations: Sequence[float]) -> dict[int, float]:
         """Return the noise deviations of the blocks, and that of a public number of rows."""
         known = self.workload.known_rows
-        return {KNOWN: 0.0 if known is None else math.sqrt(known[1])} | dict(enumerate(deviations))
+        of_rows = 0.0 if known is None else math.sqrt(known.variance)
+        return {KNOWN: of_rows} | dict(enumerate(deviations))
 
 
 def parts_of(blocks: Sequence[Block]) -> int:

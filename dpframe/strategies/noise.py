@@ -1,9 +1,7 @@
-"""What a law of noise does to the blocks of a design: draws and deviations, group by group."""
+"""What a law of noise does to the blocks of a design: deviations, group by group."""
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
 
 from dpframe.privacy.law import Law
 from dpframe.strategies.base import Design
@@ -47,29 +45,3 @@ def deviations_of(
     kinds = list(zip(scales, members, strict=True))
     found = {kind: law.deviation_among(*kind) for kind in dict.fromkeys(kinds)}
     return tuple(map(found.__getitem__, kinds))
-
-
-def noise_of(
-    law: Law, design: Design, scales: Sequence[float], sizes: Sequence[int]
-) -> list[np.ndarray]:
-    """Draw the noise of every block, a block of so many integers each."""
-    if design.layers is not None:
-        profile = design.layers.profile
-        return [law.draw_each(scale * profile) for scale in scales]
-    noise: dict[int, np.ndarray] = {}
-    for position, group in enumerate(design.groups):
-        if design.joined and position == 0:
-            noise |= _over_cells(law, group, scales, sizes)
-        else:
-            drawn = law.draw([scales[k] for k in group], sizes[group[0]])
-            noise |= dict(zip(group, drawn, strict=True))
-    return [noise[k] for k in range(len(scales))]
-
-
-def _over_cells(
-    law: Law, group: Sequence[int], scales: Sequence[float], sizes: Sequence[int]
-) -> dict[int, np.ndarray]:
-    """Draw the noise of a group that reaches over all cells: once, all coordinates together."""
-    drawn = law.draw([scales[k] for k in group for _ in range(sizes[k])], 1)
-    parts = np.split(np.concatenate(drawn), np.cumsum([sizes[k] for k in group])[:-1])
-    return dict(zip(group, parts, strict=True))

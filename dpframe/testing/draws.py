@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from dpframe.checker.noise import NEVER
 from dpframe.engines.labels import LabelCounts
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
@@ -16,12 +17,8 @@ from dpframe.operations.release import SelectedQuantiles
 from dpframe.operations.tables import PlannedTables
 from dpframe.plan.measurement import Measurement
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.law import Law
 from dpframe.privacy.selection import Pick, deal_rows
 from dpframe.privacy.threshold import LabelThreshold
-
-NEVER = Fraction(10**30)
-"""The cost of what no noise hides."""
 
 DrawKind: TypeAlias = Literal["noise", "labels", "selection"]
 
@@ -106,8 +103,8 @@ class Draw:
             return NEVER
         if self.kind == "noise":
             plan = cast(PlannedTables, self._operation).plan
-            triples = zip(plan.measurements, self._exact, other._exact, strict=True)
-            return sum((_noise_cost(plan.how.law, *each) for each in triples), Fraction(0))
+            triples = zip(plan.noises, self._exact, other._exact, strict=True)
+            return sum((noise.cost(one, two) for noise, one, two in triples), Fraction(0))
         if self.kind == "labels":
             return self._labels_cost(other)
         return self._selection_cost(other)
@@ -194,47 +191,6 @@ def _rounds_cost(
         moved = (abs(here.get(x, 0) - there.get(x, 0)) for x in here.keys() | there.keys())
         cost += sum((own.law.loss(step, own.scale) for step in moved), Fraction(0))
     return cost
-
-
-def _noise_cost(
-    law: Law, measured: Measurement, blocks: Sequence[np.ndarray], others: Sequence[np.ndarray]
-) -> Fraction:
-    """Add up what moved in the blocks of one measurement, as its law does."""
-    design = measured.design
-    moved = [_lengths(*pair) for pair in zip(blocks, others, strict=True)]
-    lengths: list[dict[int, Fraction]] = []
-    for scale, block in zip(measured.scales, moved, strict=True):
-        profile = None if design.layers is None else design.layers.profile
-        lengths.append(
-            {
-                place: _length(law, step, scale if profile is None else scale * profile[place])
-                for place, step in block.items()
-            }
-        )
-    if law.inside == "sum" or design.layers is not None:
-        return sum((one for block in lengths for one in block.values()), Fraction(0))
-    total = Fraction(0)
-    for position, group in enumerate(design.groups):
-        own = [lengths[k] for k in group]
-        if design.joined and position == 0:
-            total += max((one for block in own for one in block.values()), default=Fraction(0))
-            continue
-        places = {place for block in own for place in block}
-        total += sum(
-            (max(block.get(place, Fraction(0)) for block in own) for place in places), Fraction(0)
-        )
-    return total
-
-
-def _lengths(one: np.ndarray, other: np.ndarray) -> dict[int, int]:
-    """By place, how far integers are apart, modulo 2**64."""
-    apart = one.astype(np.int64) - other.astype(np.int64)
-    places = np.flatnonzero(apart)
-    return dict(zip(places.tolist(), map(abs, apart[places].tolist()), strict=True))
-
-
-def _length(law: Law, step: int, scale: float) -> Fraction:
-    return law.loss(step, scale) if scale else NEVER
 
 
 def _range(step: Pick, picks: np.ndarray, one: np.ndarray, other: np.ndarray) -> int:

@@ -11,6 +11,7 @@ from pandas.api import types
 from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Column, Declaration, kept_declaration
+from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.errors import DeclarationError
 from dpframe.operations.declare import DeclareOptions, declare
 from dpframe.privacy.neighbors import Caps
@@ -153,7 +154,7 @@ def cells_of_schema(schema: object) -> dict[Hashable, CellFacts]:
     if schema is None:
         return found
     for label, column in from_pandera.columns_of(schema).items():
-        kind = _kind_of_dtype(getattr(column.dtype, "type", None))
+        kind = cells_of_dtype(getattr(column.dtype, "type", None))
         ends = _ends_of_checks(column.checks, kind)
         flags = {"nullable": bool(column.nullable), "unique": bool(column.unique)}
         found[label] = CellFacts(kind, column.dtype, ends, **flags)
@@ -190,21 +191,6 @@ def _open(end: Any, name: str, known: Mapping[str, Any], which: str) -> Any:
     return pd.Timedelta(microseconds=1 if is_open else 0)
 
 
-def _kind_of_dtype(dtype: Any) -> str:
-    """Say what a dtype holds."""
-    if types.is_bool_dtype(dtype):
-        return "bool"
-    if types.is_integer_dtype(dtype):
-        return "int64"
-    if types.is_float_dtype(dtype):
-        return "float64"
-    if types.is_timedelta64_dtype(dtype):
-        return "timedelta"
-    if types.is_datetime64_any_dtype(dtype):
-        return "datetime-utc" if getattr(dtype, "tz", None) is not None else "datetime"
-    return "string"
-
-
 def _kind_of_facts(facts: Column) -> str | None:
     """Say what a column holds of which values are declared; `None`: nothing is known."""
     ends = facts.bounds if facts.missing is None else (facts.missing,)
@@ -214,7 +200,7 @@ def _kind_of_facts(facts: Column) -> str | None:
         if facts.keys is None:
             return None
         dates = types.infer_dtype(facts.keys, skipna=False) == "date"
-        return "date" if dates else _kind_of_dtype(facts.keys.dtype)
+        return "date" if dates else cells_of_dtype(facts.keys.dtype)
     if isinstance(ends[0], pd.Timedelta):
         return "timedelta"
     if isinstance(ends[0], pd.Timestamp):

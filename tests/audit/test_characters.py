@@ -12,7 +12,6 @@ from dpframe.operations.tables import plan_tables
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import BOX, LAPLACE
 from dpframe.strategies import characters
-from dpframe.strategies.noise import noise_of
 
 pytestmark = pytest.mark.audit
 
@@ -32,9 +31,8 @@ def released(neighboring, frame, query):
         keys={name: [0, 1] for name in COLUMNS}, privacy_unit=dpf.EACH_ROW, neighboring=neighboring
     )
     made = plan_tables(frame, declaration_of(frame), query, Spend.of(epsilon=EPSILON), "box")
-    (measured,) = made.plan.measurements
     (exact,) = made.measure(frame)
-    noise = noise_of(made.plan.how.law, measured.design, measured.scales, [DRAWS] * len(exact))
+    noise = made.plan.noises[0].draw([DRAWS] * len(exact))
     return np.stack([block + drawn for block, drawn in zip(exact, noise, strict=True)], axis=1)
 
 

@@ -13,7 +13,6 @@ from dpframe.engines.declared import declaration_of
 from dpframe.operations.tables import plan_tables
 from dpframe.plan import columns
 from dpframe.privacy.amounts import Spend
-from dpframe.strategies.noise import noise_of
 
 pytestmark = pytest.mark.audit
 
@@ -42,9 +41,8 @@ def measured(rows, query, mechanism, neighboring):
         neighboring=neighboring,
     )
     made = plan_tables(frame, declaration_of(frame), query, Spend.of(epsilon=EPSILON), mechanism)
-    (planned,) = made.plan.measurements
     (exact,) = made.measure(frame)
-    noise = noise_of(made.plan.how.law, planned.design, planned.scales, [DRAWS] * len(exact))
+    noise = made.plan.noises[0].draw([DRAWS] * len(exact))
     return np.stack([block + own for block, own in zip(exact, noise, strict=True)], axis=1)
 
 

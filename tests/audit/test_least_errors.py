@@ -13,7 +13,6 @@ import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
-from dpframe.strategies.noise import noise_of
 
 GROUPS = 100_000
 ROWS = 10**6
@@ -43,7 +42,7 @@ def realized(plan):
         total = round(ROWS * (source.lower + NEARLY * (source.upper - source.lower)))
         truths |= {(at, "rows"): ROWS, (at, "value"): total}
     blocks = design.encode({need: np.full(GROUPS, truths[need]) for need in design.needs})
-    noise = noise_of(plan.how.law, design, measurement.scales, [GROUPS] * len(blocks))
+    noise = plan.noises[0].draw([GROUPS] * len(blocks))
     measured = [block + own for block, own in zip(blocks, noise, strict=True)]
     found = {}
     estimates = design.decode(measured, measurement.deviations)

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import threading
 
 import duckdb
 import pandas as pd
@@ -403,3 +404,24 @@ def test_batches_of_long_texts_are_split(monkeypatch):
 def test_types_are_joined_where_every_value_is_kept(first, second, common):
     common = pa.large_string() if common == "texts" else common
     assert common_type(first, second) == common_type(second, first) == common
+
+
+def test_another_query_on_a_connection_does_not_end_a_release(monkeypatch):
+    """DuckDB has one open result a connection from 2.0 on: what reads after the charge waits."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TEMP TABLE t AS SELECT 'A' AS zone FROM range(1000)")
+    frame = dpf.scan(connection.sql("SELECT * FROM t"))
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=1))
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, ledger=ledger)
+    charge, opened = dpf.Ledger.charge, []
+
+    def charged(self, entry):
+        charge(self, entry)
+        opened.append(connection.sql("SELECT * FROM range(10000000)"))
+        reader = pa.RecordBatchReader.from_stream(opened[0])
+        reader.read_next_batch()
+        threading.Timer(1, reader.close).start()
+
+    monkeypatch.setattr(dpf.Ledger, "charge", charged)
+    released = frame.dp.count("zone", keys=["A"], epsilon=1)
+    assert opened and abs(released["count"]["A"] - 1000) < 100  # noise exceeds it below 1e-40

@@ -1,13 +1,25 @@
 """Work in threads keeps its order, shows its errors, and warns of nothing."""
 
+import inspect
 import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from dpframe.engines.threads import dealt_to_threads, in_threads, one_ahead, thread_count
+from dpframe.engines import threads
+from dpframe.engines.threads import (
+    dealt_to_threads,
+    handed_over,
+    in_threads,
+    one_ahead,
+    thread_count,
+)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -98,3 +110,91 @@ def test_items_made_ahead_are_closed_and_raise_where_they_are_due():
     assert (next(ahead), len(ended)) == (1, 1)
     ahead.close()
     assert len(ended) == 2
+
+
+def test_items_that_are_handed_over_come_in_order_with_their_error():
+    def run(take):
+        for item in range(5):
+            take(item)
+        raise ZeroDivisionError
+
+    found = []
+    with pytest.raises(ZeroDivisionError):
+        found.extend(handed_over(run))
+    assert found == [0, 1, 2, 3, 4]
+
+
+def test_nobody_waits_for_a_function_that_hands_over_nothing():
+    free, answers = threading.Event(), []
+
+    def run(take):
+        take("first")
+        free.wait(60)
+        answers.append(take("second"))
+
+    items = handed_over(run)
+    assert next(items) == "first"
+    begun = time.monotonic()
+    items.close()
+    assert time.monotonic() - begun < 10
+    free.set()
+    for _ in range(100):
+        if answers:
+            break
+        time.sleep(0.1)
+    assert answers == [True]
+
+
+def test_no_wait_for_a_queue_is_without_end():
+    source = inspect.getsource(threads)
+    assert re.findall(r"\.get\(\)|\.put\([^,()]*\)$", source, re.MULTILINE) == []
+
+
+SLOW = {
+    "polars": """
+import polars as pl
+source = pl.LazyFrame({"zone": ["A"]}).map_batches(
+    lambda frame: (print("reads", flush=True), time.sleep(30), frame)[2],
+    schema={"zone": pl.String}, streamable=True,
+)
+""",
+    "duckdb": """
+import duckdb
+connection = duckdb.connect()
+source = connection.sql(
+    "SELECT 'A' AS zone FROM range(400000) t(i), range(400000) u(j) WHERE hash(i * j) = 5"
+)
+threading.Timer(3, lambda: print("reads", flush=True)).start()
+""",
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", SLOW)
+def test_ctrl_c_stops_a_slow_source(kind):
+    pytest.importorskip(kind)
+    script = f"""
+import os, threading, time
+import dpframe as dpf
+{SLOW[kind]}
+frame = dpf.scan(source)
+try:
+    dpf.release(
+        frame, dpf.count("zone", keys=["A"]), epsilon=1, privacy_unit=dpf.EACH_ROW
+    )
+except (KeyboardInterrupt, dpf.errors.ReleaseError) as error:
+    print(type(error).__name__, flush=True)
+    os._exit(0)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "reads\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        said = process.stdout.readline()
+        seconds = time.monotonic() - begun
+        process.kill()
+    assert said in ("KeyboardInterrupt\n", "ReleaseError\n")
+    assert seconds < 2

@@ -170,7 +170,7 @@ def test_errors_of_means_are_explained(tmp_path, capsys):
     assert main(["preview", plan, *MARCH]) == SOUND
     out = capsys.readouterr().out
     assert '"1 / rows": divide by the rows of a group, or give --rows N.' in out
-    assert "no interval shows; dpf.diagnose does" in out
+    assert "no interval shows; dpframe diagnose does" in out
     assert main(["preview", plan, *MARCH, "--rows", "100"]) == SOUND
     assert "divide by the rows" not in capsys.readouterr().out
 

@@ -3,7 +3,6 @@
 import gzip
 import zipfile
 
-import numpy as np
 import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
@@ -14,7 +13,6 @@ from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DPFrameError, PlanFileError
 from dpframe.jobs.answers import UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.csv_cells import KINDS, cells_as
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
 
@@ -187,40 +185,6 @@ def test_one_odd_cell_changes_no_other(tmp_path, odd):
     assert after["fare"].round(1).tolist() == [5.0, 5.0]
 
 
-CELLS = {
-    "string": (["1", "", "a "], ["1", "", "a "]),
-    "int64": (["1", "2.0", "2.5", "x", "9223372036854775807", "9" * 30], [1, 2, None, None]),
-    "float64": (["1", "x", "inf", "1_0"], [1.0, np.nan, np.inf, 10.0]),
-    "bool": (["True", "false", "1", "yes"], [True, False, True, None]),
-    "date": (["2024-02-29", "2023-02-29", "x"], [pd.Timestamp("2024-02-29").date(), None, None]),
-    "datetime": (
-        ["2024-02-29", "2024-02-29 10:00", "2024-02-29T10:00Z", "0001-01-01"],
-        [pd.Timestamp("2024-02-29"), pd.Timestamp("2024-02-29 10:00"), None],
-    ),
-    "datetime-utc": (
-        ["2024-02-29T10:00+02:00", "2024-02-29T10:00"],
-        [pd.Timestamp("2024-02-29 08:00", tz="UTC"), None],
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_cells_are_read_one_by_one(kind):
-    texts, expected = CELLS[kind]
-    together = cells_as(kind, [*texts, None, float("nan")])
-    assert together.isna().tolist()[-2:] == [True, True]
-    for at, text in enumerate(texts):
-        (alone,) = cells_as(kind, [text])
-        value = together[at]
-        assert (pd.isna(alone) and pd.isna(value)) or alone == value
-    for value, wanted in zip(together, expected, strict=False):
-        assert (pd.isna(value) and pd.isna(wanted)) or value == wanted
-
-
-def test_whole_numbers_beyond_floats_stay_exact():
-    assert cells_as("int64", ["9007199254740993", "x"])[0] == 9007199254740993
-
-
 def with_condition(tmp_path, condition):
     """Plan a release in which only a condition names some columns."""
     long = TRIPS.assign(miles=range(len(TRIPS)), day="2024-03-01", paid=["yes", "no"] * 50)
@@ -274,9 +238,8 @@ def test_types_of_the_plan_go_first(tmp_path):
 
 
 def test_separators_and_missing_cells(tmp_path):
-    plan = exact(
-        tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv"\nseparator = ";"\nmissing = ["NA"]')
-    )
+    written_so = '"trips-{month}.csv"\nseparator = ";"\nna_values = ["NA"]'
+    plan = exact(tmp_path, ('"trips-{month}.csv"', written_so))
     TRIPS.replace({"zone": {"C": "NA"}}).to_csv(tmp_path / "trips-2024-03.csv", sep=";")
     assert released(plan)["trips"].tolist() == [60, 20, 0]
 

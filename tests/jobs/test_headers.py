@@ -58,12 +58,3 @@ def test_a_file_of_others_is_called_so(tmp_path, monkeypatch):
     monkeypatch.setattr(type(tmp_path), "open", denied)
     with raises(PlanFileError, "permission denied", parameter="data.path"):
         preview_job(read_plan(plan, MARCH))
-
-
-def test_cells_that_are_no_utf8_are_read_as_other_texts(tmp_path):
-    plan = planned(tmp_path, ('keys.zone = ["A", "B", "C"]', 'keys.zone = ["Æ", "B"]'))
-    latin = "driver,zone,fare\n1,Æ,3\n2,B,4\n"
-    (tmp_path / "trips-2024-03.csv").write_text(latin, encoding="latin-1")
-    needed = {"zone": "string"}
-    cells = read_plan(plan, MARCH).data.frame(needed)["zone"]
-    assert cells.tolist() == [b"\xc6", "B"]

@@ -60,11 +60,12 @@ def test_the_commands_of_the_page_run_as_they_are_written(folder):
 
 
 def test_the_page_names_every_kind_of_query_and_every_key():
-    from dpframe.jobs import answers, csv_cells, job
+    from dpframe.jobs import answers, data, job
+    from dpframe.sources.text import TYPES
 
     prose = re.sub(r"^```.*?^```", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]+)`", prose))))
-    known = {*job.TABLES, *job.DECLARE, *job.RELEASE, *job.QUERIES}
-    assert known | set(csv_cells.KINDS) <= named
+    known = {*job.TABLES, *job.DECLARE, *job.RELEASE, *job.QUERIES, *data.DATA}
+    assert known | set(TYPES) <= named
     codes = {answers.TOO_MUCH, answers.DONE_BEFORE, answers.LEFT_OVER, answers.LATER}
     assert all(f"\n| {code} |" in PAGE for code in codes)

@@ -127,9 +127,9 @@ def test_a_process_leaves_as_schedulers_expect(tmp_path):
     plan = planned(tmp_path, ("trips-{month}.csv", "rows.csv"), ("trips {month}", "trips"))
     plan.write_text(plan.read_text().replace("{query}-{month}", "{query}"))
     code = (
-        "import sys, os, signal, dpframe.jobs.csv_cells as cells\n"
+        "import sys, os, signal, dpframe.sources.text as text\n"
         "from dpframe.jobs.commands import main\n"
-        "cells.csv.reader = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "text.csv.reader = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
         f"sys.exit(main(['preview', {str(plan)!r}]))\n"
     )
     (tmp_path / "rows.csv").write_text("driver,zone,fare\n")
@@ -141,3 +141,27 @@ def test_a_process_leaves_as_schedulers_expect(tmp_path):
         cwd=Path(__file__).resolve().parents[2],
     )
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "terminated\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+@pytest.mark.parametrize(
+    "spins", ["sum(itertools.repeat(0))", "while True:\n try: time.sleep(9)\n except: pass"]
+)
+def test_an_import_that_never_ends_answers_signals(tmp_path, spins):
+    """In C, no handler of Python is ever called; and code may catch whatever a handler raises."""
+    plan = planned(tmp_path, ("[declare]", '[declare]\nschema = "spinning:Trips"'))
+    lines = f"import itertools, time\nprint('spins', flush=True)\n{spins}\n"
+    (tmp_path / "spinning.py").write_text(lines)
+    line = [sys.executable, "-m", "dpframe", "preview", str(plan), *MARCH, "--allow-imports"]
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join([root, str(tmp_path)])
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}, text=True
+    ) as process:
+        assert process.stdout.readline() == "spins\n"
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(10)
+        finally:
+            process.kill()
+    assert code == -signal.SIGTERM

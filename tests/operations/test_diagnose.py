@@ -67,14 +67,13 @@ def test_a_dict_of_queries_gives_a_dict(trips):
 def test_without_a_query_everything_declared_is_shown(trips):
     found = trips.dp.diagnose()
     assert list(dict.fromkeys(found.index.get_level_values("part"))) == [
-        "rows",
         "rows by zone",
         "values of fare",
     ]
     assert found.loc[("rows by zone", "zone is not a declared key"), "rows"] == 226
     low = (trips["fare"] < 1).sum()
-    assert found.loc[("values of fare", "below 1"), "rows"] == low
-    assert found.loc[("values of fare", "below 1"), "share"] == low / len(trips)
+    assert found.loc[("values of fare", "of these, fare below 1"), "rows"] == low
+    assert found.loc[("values of fare", "of these, fare below 1"), "share"] == low / len(trips)
 
 
 def test_a_frame_without_any_declaration_has_its_rows():
@@ -245,7 +244,7 @@ def test_rows_without_a_value_are_left_out_of_all_outputs_where_so_declared(trip
     assert gone > 0
     assert both.loc["rows", "rows"]["day is missing"] == gone
     assert both.loc["rows", "rows"]["counted"] == len(trips) - gone
-    assert both.loc["values of day", "rows"]["missing"] == 0
+    assert both.loc["values of day", "rows"]["day is missing"] == 0
     alone = trips.dp.diagnose(dpf.count())
     assert alone.loc["rows", "rows"]["counted"] == len(trips)
 
@@ -259,12 +258,14 @@ def test_times_and_replacements_are_looked_at(trips):
     )
     found = trips.dp.diagnose(dpf.mean("day")).loc["values of day"]
     assert found["rows"].to_dict() == {
-        "missing": int(trips["day"].isna().sum()),
-        "not a point in time without a time zone": 0,
-        f"below {first}": int((trips["day"] < first).sum()),
-        f"above {last}": int((trips["day"] > last).sum()),
+        "dropped above": 0,
+        "counted": len(trips),
+        "of these, day is missing": int(trips["day"].isna().sum()),
+        "of these, day is not a point in time without a time zone": 0,
+        f"of these, day below {first}": int((trips["day"] < first).sum()),
+        f"of these, day above {last}": int((trips["day"] > last).sum()),
     }
-    assert found["hint"].iloc[0] == f"counted as {first}"
+    assert found.loc["of these, day is missing", "hint"] == f"counted as {first}"
     assert (found["left"] == len(trips)).all()
 
 
@@ -360,10 +361,12 @@ def test_odd_cells_are_counted_where_a_release_leaves_them_out():
     frame.dp.declare(keys={"x": [1]}, bounds={"x": (0, 5)}, privacy_unit="who", max_rows=1)
     found = frame.dp.diagnose()
     assert found.loc["values of x", "rows"].to_dict() == {
-        "missing": 2,
-        "not a number": 5,
-        "below 0": 0,
-        "above 5": 1,
+        "dropped above": 0,
+        "x is missing": 2,
+        "x is not a number": 5,
+        "counted": 3,
+        "of these, x below 0": 0,
+        "of these, x above 5": 1,
     }
     assert found.loc[("rows by x", "x is missing"), "rows"] == 2
     assert found.loc[("rows by x", "x is not a declared key"), "rows"] == 6

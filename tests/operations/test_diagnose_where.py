@@ -41,11 +41,11 @@ def trips():
 )
 def test_it_says_why_no_row_is_left(trips, where, said):
     whole = f"{ALONE}: {said}, and these are not compared" if said else ALONE
-    line = trips.dp.diagnose(dpf.count(where=where)).loc[("rows", f"where {where}")]
+    line = trips.dp.diagnose(dpf.count(where=where)).loc[("rows", f"where {where}: not met")]
     assert (line["left"], line["hint"]) == (0, whole)
     query = dpf.aggregate(n=dpf.count(), some=dpf.sum("hour", bounds=(0, 23), where=where))
     found = dpf.diagnose(trips, query)["hint"]
-    assert found[f"values of hour where {where}", "condition not met"] == whole
+    assert found[f"values of hour where {where}", f"where {where}: not met"] == whole
 
 
 @pytest.mark.parametrize("where", ["zone == 'A'", "zone != 1", "hour < 24 or hour == '1'"])

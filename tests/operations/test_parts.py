@@ -392,7 +392,7 @@ def test_a_value_is_in_one_part_and_equal_values_in_the_same(dtype):
 def test_a_diagnosis_of_a_part_looks_at_its_rows_alone():
     frame = flights()
     steps = frame.dp.diagnose(dpf.count("zone"), part=47)
-    assert steps["left"].loc[("rows", "where week == 47")] == 3
+    assert steps["left"].loc[("rows", "not in the part week == 47")] == 3
     assert steps["left"].iloc[-1] == 3
     groups = frame.dp.diagnose(dpf.count("zone"), part=48, groups=True)
     assert list(groups["counted"]) == [1, 0]

@@ -232,13 +232,15 @@ def test_diagnose_shows_what_clipping_does_to_weights():
     w = frame["w"]
     finite = w[np.isfinite(w) & (w > 0)]
     less = (finite - 3.7).clip(0).sum() / finite.sum()
-    assert found["rows"].tolist() == [w.isna().sum(), 0, (w < 0).sum(), (w > 3.7).sum()]
-    assert found["hint"].iloc[0] == "counted as 0"
+    clipped = [w.isna().sum(), 0, (w < 0).sum(), (w > 3.7).sum()]
+    counted = found.loc["counted", "rows"]
+    assert found["rows"].tolist() == [len(frame) - counted, counted, *clipped]
+    assert found.loc["of these, w is missing", "hint"] == "counted as 0"
     assert found["hint"].iloc[-1] == f"clipped: {less:.2%} less of the weighted total"
     frame["w"] = pd.Series("heavy", index=frame.index, dtype=object)
     dpf.declare(frame, keys=KEYS, bounds=BOUNDS, privacy_unit=dpf.EACH_ROW)
     hints = frame.dp.diagnose(OUTPUTS["total"]).loc["weights w"]["hint"]
-    assert "no value can match" in hints.iloc[1]
+    assert "no value can match" in hints.loc["of these, w is not a number"]
 
 
 def test_a_unit_counts_with_the_weights_of_the_rows_that_caps_leave():

@@ -10,8 +10,9 @@ from support.designing import EVERYONE, columns, counting, row_of, workload
 from dpframe.plan import calibrated
 from dpframe.plan.calibrated import _calibrate_anew, calibrate_designs
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies import MECHANISMS
-from dpframe.strategies.base import Output
+from dpframe.strategies.base import Output, PublicRows, Source
 from dpframe.strategies.domain import Dimension, Domain
 
 WORK = workload(columns((-5, 100), (0, 7)), cells=4, caps=Caps(6, 2, None))
@@ -26,7 +27,7 @@ OTHER = {
     "most": 1,
     "rows_weight": 2.0,
     "worst": True,
-    "known_rows": (np.arange(4), 1.0),
+    "known_rows": PublicRows(np.arange(4), 1.0),
     "has_units": True,
     "ranges": True,
     "exclusive": ((1, 2),),
@@ -51,14 +52,43 @@ def test_every_part_of_a_demand_counts():
     assert calibrate_designs(MECHANISMS["laplace"], [WORK], ALLOWED) is not made
 
 
-def test_chosen_groups_are_not_those_of_another_choice():
-    dimensions = (Dimension(4, ordered=False),)
-    one, other = (Domain(dimensions, np.array(chosen)) for chosen in ([0, 1], [0, 1]))
-    assert one == replace(one) and one != other and one != Domain(dimensions)
-    assert hash(one) == hash(replace(one)) and one != dimensions
-    work = replace(WORK, domain=one)
-    first, second = (calibrate_designs(HOW, [work], ALLOWED) for _ in range(2))
-    assert first is not second
+PARTS = {
+    Source: {"lower": -1, "upper": 3, "optional": True, "other": (0, 1), "degree": 4},
+    Output: {"kind": "mean", "source": 2, "sampled": True, "of_rows": 1.5},
+    Domain: {
+        "dimensions": (Dimension(5, ordered=False),),
+        "chosen": 2,
+        "margins": ((0,),),
+        "weights": (2.0,),
+    },
+    Dimension: {"size": 5, "ordered": True, "hidden": True},
+    Reach: {"full": 2, "rows": 2, "rest": 1, "cells": 3, "always": True, "groups": 1},
+}
+WHOLE = {
+    Source: Source(0, 1, optional=False),
+    Output: Output("value", 1),
+    Domain: row_of(4),
+    Dimension: Dimension(4, ordered=False),
+    Reach: Reach(1, 1, 0, 4),
+}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_no_fact_is_left_out_where_workloads_are_compared(part):
+    """Designs are told nothing else; what they share is shared by equal workloads."""
+    whole = WHOLE[part]
+    assert set(PARTS[part]) == {field.name for field in fields(part) if field.compare}
+    assert set(PARTS[part]) == {field.name for field in fields(part)}
+    for name, value in PARTS[part].items():
+        other = replace(whole, **{name: value})
+        assert other != whole and replace(other, **{name: getattr(whole, name)}) == whole
+
+
+def test_known_rows_are_equal_to_themselves_alone():
+    one, other = (replace(WORK, known_rows=PublicRows(np.arange(4), 1.0)) for _ in range(2))
+    assert one == replace(one) and one != other
+    made = [calibrate_designs(HOW, [one], ALLOWED) for _ in range(2)]
+    assert made[0] is not made[1]  # arrays are not kept
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -108,8 +138,10 @@ def test_equal_tables_share_a_design_that_each_would_have_alone(name, neighborin
     works = [table(2), table(3), table(3), table(40), table(4, (0, 9)), table(5, (0, 9))]
     works += [table(6, (0, 1), (0, 7)), table(9, (0, 1), (0, 7)), table(9, caps=Caps(4, 3, 2))]
     made = _calibrate_anew(MECHANISMS[name], works, ALLOWED)
-    monkeypatch.setattr(calibrated, "_key_of", id)
-    alone = _calibrate_anew(MECHANISMS[name], works, ALLOWED)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(WORK), "__hash__", object.__hash__)
+        patch.setattr(type(WORK), "__eq__", object.__eq__)
+        alone = _calibrate_anew(MECHANISMS[name], works, ALLOWED)
     assert (made is None) == (alone is None)
     for mine, own in zip(made or (), alone or (), strict=True):
         assert (mine.scales, mine.deviations) == (own.scales, own.deviations)

@@ -58,7 +58,10 @@ def usable(frame, where, by):
     fare = pd.to_numeric(frame["fare"], errors="coerce")
     steps = {"in all": len(frame)}
     left = pd.Series(True, frame.index)
-    conditions = [("where fare > 1", fare > 1)] if where else []
+    conditions = []
+    if where:
+        conditions.append(("where fare > 1: a value is missing", frame["fare"].notna()))
+        conditions.append(("where fare > 1: not met", fare > 1))
     conditions.append(("no unit (rider)", frame["rider"].notna()))
     for label, keys in (("zone", KEYS), ("hour", HOURS)):
         if label in by:
@@ -179,7 +182,7 @@ def test_values_are_counted_as_a_release_adds_them_up(caps):
     found = again(lambda: frame.dp.diagnose(query))
     kept = again(lambda: frame.dp.aggregate(n=dpf.count(), epsilon=1))["n"].iloc[0]
     assert lines(found)["counted"] == kept
-    late = lines(found, "rows of an output where late")["condition not met"]
+    late = lines(found, "rows of an output where late")["where late: not met"]
     assert again(lambda: frame.dp.release(query, epsilon=1))["n"].iloc[0] == kept - late
     part = lines(found, "values of fare where hour > 0")
     if caps is not None:
@@ -187,14 +190,15 @@ def test_values_are_counted_as_a_release_adds_them_up(caps):
     rows = frame[frame["hour"] > 0]
     fare = pd.to_numeric(rows["fare"], errors="coerce")
     assert part == {
-        "condition not met": len(frame) - len(rows),
-        "missing": int(rows["fare"].isna().sum()),
-        "not a number": int((rows["fare"] == "free").sum()),
-        "below 0": int((fare < 0).sum()),
-        "above 5": int((fare > 5).sum()),
+        "dropped above": 0,
+        "where hour > 0: a value is missing": 0,
+        "where hour > 0: not met": len(frame) - len(rows),
+        "fare is missing": int(rows["fare"].isna().sum()),
+        "fare is not a number": int((rows["fare"] == "free").sum()),
+        "counted": int(fare.notna().sum()),
+        "of these, fare below 0": int((fare < 0).sum()),
+        "of these, fare above 5": int((fare > 5).sum()),
     }
-    left = found.loc["values of fare where hour > 0", "left"].iloc[-1]
-    assert left == fare.notna().sum()
 
 
 def test_rows_of_a_unit_are_drawn_by_the_law_of_a_release():
@@ -219,7 +223,11 @@ def test_true_values_beyond_the_limit_are_counted():
     found = flags.dp.diagnose(dpf.sum(["late", "long"], by="zone", max_true=1))
     rows = flags[flags["zone"].isin(KEYS)]
     both = int((rows["late"] & rows["long"]).sum())
-    assert lines(found, "true values") == {"beyond max_true=1": both}
+    assert lines(found, "true values") == {
+        "in all": int(rows[["late", "long"]].to_numpy().sum()),
+        "beyond max_true=1": both,
+        "counted": int(rows[["late", "long"]].to_numpy().sum()) - both,
+    }
     assert found.loc[("true values", "beyond max_true=1"), "left"] == (
         int(rows[["late", "long"]].to_numpy().sum()) - both
     )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpframe.columns.filters import keep
-from dpframe.plan.columns import met, present
+from dpframe.queries.missing import met, present, surely
 from dpframe.queries.where import Condition
 
 FRAME = pd.DataFrame(
@@ -64,3 +64,22 @@ def test_the_texts_are_read_as_what_they_say(text):
     for made in (met(Condition.parse(text)), present(Condition.parse(text))):
         if made is not None:
             assert keep(Condition.parse(made.text), FRAME).tolist() == keep(made, FRAME).tolist()
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_what_is_sure_holds_whatever_the_missing_values_are(text):
+    """Compared with all ways to fill the missing values of a row."""
+    condition = Condition.parse(text)
+    for holds in (True, False):
+        found = keep(surely(condition, holds=holds), FRAME)
+        if "**" in text:
+            continue  # a power may not depend on what is missing
+        fillings = [
+            keep(condition, FRAME.fillna({"a": a, "b": b, "late at": zone})) == holds
+            for a in (-1e9, 0.0, 0.3, 1.0, 1e9)
+            for b in (-1e9, 0.5, 1e9)
+            for zone in ("A", "B")
+        ]
+        assert not (found & ~np.all(fillings, axis=0)).any()
+        if condition.root.__class__.__name__ not in ("Any", "All", "Not"):
+            assert found.tolist() == np.all(fillings, axis=0).tolist()

@@ -12,6 +12,7 @@ from support.replay_faults import CAPPED, Fault, asking, pair, row
 from support.replay_rules import RULES
 
 import dpframe as dpf
+from dpframe.checker.noise import BlockNoise
 from dpframe.engines import blocks, capping, labels
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations import release, tables
@@ -196,13 +197,13 @@ def labels_by_appearance(patch):
 
 
 def one_draw_for_two_blocks(patch):
-    noise_of = tables.noise_of
+    draw = BlockNoise.draw
 
     def shared(*given):
-        first, *others = noise_of(*given)
+        first, *others = draw(*given)
         return [first, *(first.copy() for _ in others)]
 
-    patch.setattr(tables, "noise_of", shared)
+    patch.setattr(BlockNoise, "draw", shared)
 
 
 def narrow_noise(patch):

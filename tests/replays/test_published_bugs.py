@@ -12,8 +12,9 @@ import pytest
 from support import variants
 from support.replay_faults import CAPPED, Fault, asking, pair, row
 
+from dpframe.checker.noise import BlockNoise
 from dpframe.engines import blocks, units
-from dpframe.operations import release, tables
+from dpframe.operations import release
 from dpframe.privacy import selection, threshold
 from dpframe.queries import counts
 
@@ -38,13 +39,13 @@ def keys_of_the_data(patch):
 
 
 def means_by_true_numbers_of_rows(patch):
-    noise_of = tables.noise_of
+    draw = BlockNoise.draw
 
     def spared(*given):
-        *noise, rows = noise_of(*given)
+        *noise, rows = draw(*given)
         return [*noise, np.zeros_like(rows)]
 
-    patch.setattr(tables, "noise_of", spared)
+    patch.setattr(BlockNoise, "draw", spared)
 
 
 def totals_lost_with_one_value(patch):

@@ -9,11 +9,12 @@ import pytest
 from support.designing import EVERYONE, columns, counting, errors, workload
 from support.moving import farthest
 
+from dpframe.plan.measurement import noise_of
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, box, correlated, independent
 from dpframe.strategies.base import Output, Source, Workload
-from dpframe.strategies.noise import deviations_of, members_of, noise_of
+from dpframe.strategies.noise import deviations_of, members_of
 
 COUNT = Output("rows", 0)
 
@@ -258,7 +259,7 @@ def test_one_draw_over_all_cells_has_the_error_predicted():
     exact = made.encode({need: np.zeros(10, np.int64) for need in made.needs})
     found = []
     for _ in range(4000):
-        noise = noise_of(BOX, made, scales, [len(block) for block in exact])
+        noise = noise_of(BOX, made, scales).draw([len(block) for block in exact])
         (estimate,) = made.decode([a + b for a, b in zip(exact, noise, strict=True)], deviations)
         found.append(estimate.values)
     errors_of = np.array(found, np.float64)

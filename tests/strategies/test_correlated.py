@@ -20,7 +20,7 @@ from support.moving import farthest
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, independent
-from dpframe.strategies.base import Output, Source
+from dpframe.strategies.base import Output, PublicRows, Source
 
 COUNT = Output("rows", 0)
 
@@ -82,7 +82,7 @@ def test_with_gamma_squared_d_over_4_the_number_of_rows_has_variance_2(d):
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize(("variance", "extra"), [(0.0, 0.0), (3.0, 0.75)])
 def test_a_public_number_of_rows_is_not_measured(variance, extra, neighboring):
-    known = (np.array([100.0] * 3), variance)
+    known = PublicRows(np.array([100.0] * 3), variance)
     options = {"known_rows": known, "cells": 3, "neighboring": neighboring}
     made = correlated.design(counting(10, **options), GAUSSIAN)
     assert made.extra == 0

@@ -11,7 +11,7 @@ from support.designing import columns, counting, perturbed, relative, variances,
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated
-from dpframe.strategies.base import Output, Source
+from dpframe.strategies.base import Output, PublicRows, Source
 
 GENERAL = {
     "mixed": columns((0, 10), (5, 6), (-3, 3), (100, 101)),
@@ -119,7 +119,7 @@ def test_means_and_filtered_counts_are_among_the_outputs(neighboring):
 @pytest.mark.parametrize("name", GENERAL)
 def test_no_other_scales_have_a_smaller_worst_where_the_number_of_rows_is_public(name, neighboring):
     # each output reads one block: the least total has equal relative variances, the least worst
-    known = (np.full(9, 100.0), 0.0)
+    known = PublicRows(np.full(9, 100.0), 0.0)
     options = {"neighboring": neighboring, "cells": 9, "known_rows": known}
     work = workload(GENERAL[name], worst=True, **options)
     made = correlated.design(work, GAUSSIAN)

@@ -11,7 +11,7 @@ from support.moving import farthest
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import independent, pair
-from dpframe.strategies.base import Output, Source
+from dpframe.strategies.base import Output, PublicRows, Source
 
 COUNT = Output("rows", 0)
 PRESENT, SUM, MEAN = (Output(kind, 1) for kind in ("rows", "value", "mean"))
@@ -107,7 +107,7 @@ def test_without_noise_the_answers_are_exact(lower, upper, optional):
         (workload((EVERYONE,), (COUNT,)), LAPLACE),
         (workload(columns((0, 1), (0, 1)), (MEAN, Output("mean", 2))), LAPLACE),
         (workload(columns((0, 1), (0, 1)), most=1), LAPLACE),
-        (workload(column(0, 1), (SUM,), known_rows=(np.array([5.0]), 0.0)), LAPLACE),
+        (workload(column(0, 1), (SUM,), known_rows=PublicRows(np.array([5.0]), 0.0)), LAPLACE),
     ],
     ids=["no width", "a sum", "a count", "two columns", "few true", "known rows"],
 )

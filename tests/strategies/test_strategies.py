@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.designing import row_of
 
+from dpframe.plan.measurement import noise_of
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -14,7 +15,7 @@ from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies import MECHANISMS, independent, margins, tree
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
-from dpframe.strategies.noise import deviations_of, noise_of
+from dpframe.strategies.noise import deviations_of
 
 EVERYONE = Source(0, 0, optional=False)
 WIDE = Source(-20, 30, optional=True)
@@ -45,7 +46,7 @@ DESIGNS = [
 ]
 
 
-MARGINS = Domain((Dimension(2, ordered=False), Dimension(4, ordered=True)), ((0,), (0, 1)))
+MARGINS = Domain((Dimension(2, ordered=False), Dimension(4, ordered=True)), margins=((0,), (0, 1)))
 LAYERED = [
     pytest.param(law, made, id=f"{law}-{number}-{number_of}")
     for law in (GAUSSIAN, LAPLACE)
@@ -70,7 +71,7 @@ def test_noise_is_drawn_at_the_very_scales_that_are_given(law, made, monkeypatch
         monkeypatch.setattr(module, "_draw", recorded(module._draw))
     scales = [scale * 7 / 3 for scale in made.scales]
     sizes = [1 if k in made.common else CELLS for k in range(len(scales))]
-    noise_of(law, made, scales, sizes)
+    noise_of(law, made, scales).draw(sizes)
     if made.layers is not None:
         expected = {one for scale in scales for one in scale * made.layers.profile}
     else:
@@ -110,7 +111,7 @@ def test_predicted_errors_are_those_of_the_noise(law, made):
     noisy = [
         block + noise
         for block, noise in zip(
-            blocks, noise_of(law, made, scales, [draws] * len(scales)), strict=True
+            blocks, noise_of(law, made, scales).draw([draws] * len(scales)), strict=True
         )
     ]
     deviations = deviations_of(law, made, scales, draws)

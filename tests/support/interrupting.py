@@ -38,16 +38,22 @@ class Traced:
 
     def run(self, act: Callable[[], Any]) -> Any:
         before = sys.gettrace()
+        # from Python 3.12 on, steps are told only where a frame asked for them before
+        frame = sys._getframe()
+        frame.f_trace, frame.f_trace_opcodes = lambda *_: None, True
         sys.settrace(self._enter)
         try:
             return act()
         finally:
             sys.settrace(before)
+            frame.f_trace = None
 
     def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
         name = frame.f_code.co_filename.replace(os.sep, "/")
         if not any(part in name for part in self._files):
             return None
+        # in this order: 3.13 follows the steps of a frame if it is traced as it asks for them
+        frame.f_trace = self._step
         frame.f_trace_opcodes = True
         return self._step
 

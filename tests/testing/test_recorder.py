@@ -11,8 +11,7 @@ import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.privacy.laws import LAPLACE
-from dpframe.testing.draws import NEVER, Draw, _noise_cost
+from dpframe.testing.draws import NEVER, Draw
 
 RNG = np.random.default_rng(5)
 TRIPS = pd.DataFrame(
@@ -164,9 +163,9 @@ def test_a_scale_without_noise_hides_nothing():
     (draw,) = run.measured
     moved = replace(draw, _exact=[[block + 1 for block in draw._exact[0]]])
     assert draw.cost(moved) == len(draw.integers[0]) / Fraction(draw.scales[0])
-    (measured,) = draw._operation.plan.measurements
-    quiet = replace(measured, scales=(0.0,))
-    costs = [_noise_cost(LAPLACE, quiet, draw._exact[0], one._exact[0]) for one in (draw, moved)]
+    (noise,) = draw._operation.plan.noises
+    quiet = replace(noise, scales=(0.0,))
+    costs = [quiet.cost(draw._exact[0], one._exact[0]) for one in (draw, moved)]
     assert costs[0] == 0 and costs[1] >= NEVER
 
 

@@ -1,0 +1,342 @@
+"""F(a, b): the most that it costs where a cell has a rows of one unit in place of b of another.
+
+It is convex in what moves, so all rows of a unit in the cell are alike at worst, and each is a
+corner of what a row can add. Costs are compared in floats; the worst one is computed exactly.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from dpframe.checker.noise import NEVER, BlockNoise
+from dpframe.checker.rows import Component, Group, RowVectors
+
+PlaceKernel: TypeAlias = tuple[tuple[int, int, float], ...]
+"""Of (u, v, f): f times what it costs that `u x - v y` moves. In one cell it is ((1, 1, 1),)."""
+
+ONE_CELL: PlaceKernel = ((1, 1, 1.0),)
+
+Moves: TypeAlias = Mapping[int, tuple[int, int]]
+"""By block, what one row of either unit adds to it."""
+
+_UNHIDDEN = 1e60  # one over a scale of 0: squares of what moves stay in the range of floats
+_SAFE = 2**62
+_MOST_PAIRS = 1 << 20
+"""Pairs of vectors that are compared; with more, only the farthest classes are."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The worst that rows of two units do in a cell.
+
+    Parameters
+    ----------
+    a, b
+        OddRows of either unit.
+    rows
+        What each of them adds, by block.
+    kernel
+        What is measured of it.
+    """
+
+    a: int
+    b: int
+    rows: Moves
+    kernel: PlaceKernel = ONE_CELL
+
+    def cost(self, noise: BlockNoise) -> Fraction:
+        """Return what it costs, exactly; of a box, `rows` has one block at most."""
+        total = Fraction(0)
+        for block, (x, y) in self.rows.items():
+            scale = noise.scales[block]
+            for u, v, factor in self.kernel:
+                moved = abs(u * self.a * x - v * self.b * y)
+                if moved:
+                    total += Fraction(factor) * noise.law.loss(moved, scale) if scale else NEVER
+        return total
+
+
+class Cell:
+    """Distances in one cell, or in places of rows that share measured integers.
+
+    Parameters
+    ----------
+    vectors
+        What one row can add.
+    noise
+        The noise.
+    kernels
+        What is measured of rows at two places, for the pairs of places that are tried.
+    apart
+        Whether boxes count the farthest movement of each block, whatever the others do.
+    """
+
+    def __init__(
+        self,
+        vectors: RowVectors,
+        noise: BlockNoise,
+        kernels: Sequence[PlaceKernel],
+        *,
+        apart: bool = False,
+    ) -> None:
+        self._vectors = vectors
+        self._noise = noise
+        self._kernels = kernels
+        self._inverse = np.array([1 / scale if scale else _UNHIDDEN for scale in noise.scales])
+        self._boxed = noise.law.inside == "max" and noise.profile is None
+        self._box = {k: at for at, box in enumerate(noise.groups) for k in box}
+        self._shared = self._shared_boxes(apart=apart) if self._boxed else frozenset()
+        self._ends = self._block_ends()
+        self._known: dict[tuple[int, int], tuple[float, Moved]] = {}
+
+    @property
+    def _groups(self) -> list[Group]:
+        groups = [group for one in self._vectors.components for group in one.groups]
+        return [*groups, *self._vectors.few]
+
+    def _shared_boxes(self, *, apart: bool) -> frozenset[int]:
+        """Return boxes with blocks of several groups."""
+        if apart:
+            return frozenset(self._box.values())
+        touched: dict[int, int] = {}
+        for group in self._groups:
+            for box in {self._box[k] for k in group.blocks.tolist()}:
+                touched[box] = touched.get(box, 0) + 1
+        return frozenset(box for box, number in touched.items() if number > 1)
+
+    def _block_ends(self) -> dict[int, tuple[int, int]]:
+        """Return the least and the largest that a row adds to each block."""
+        found: dict[int, tuple[int, int]] = {}
+        for group in self._groups:
+            if len(group.vectors):
+                ends = zip(
+                    group.vectors.min(0).tolist(), group.vectors.max(0).tolist(), strict=True
+                )
+                found |= dict(zip(group.blocks.tolist(), ends, strict=True))
+        return found
+
+    @property
+    def moving(self) -> list[int]:
+        """Blocks that some row adds to."""
+        return [block for block, ends in self._ends.items() if ends != (0, 0)]
+
+    def farthest(self, block: int, a: int, b: int) -> tuple[int, int, int]:
+        """Return how far a block moves at most, by itself, and what rows add to it then."""
+        low, high = self._ends[block]
+        if not b:
+            low = high if a * abs(high) >= a * abs(low) else low
+            return a * abs(low), low, 0
+        return max(
+            (abs(a * x - b * y), x, y)
+            for x, y in ((low, high), (high, low), (low, low), (high, high))
+        )
+
+    def distance(self, a: int, b: int) -> float:
+        """Return F(a, b), in floats."""
+        return self._worst(a, b)[0]
+
+    def moved(self, a: int, b: int) -> Moved:
+        """Return the worst rows."""
+        return self._worst(a, b)[1]
+
+    def _worst(self, a: int, b: int) -> tuple[float, Moved]:
+        if (a, b) not in self._known:
+            found = [self._with_kernel(a, b, kernel) for kernel in self._kernels]
+            self._known[a, b] = max(found, key=lambda pair: pair[0])
+        return self._known[a, b]
+
+    def _with_kernel(self, a: int, b: int, kernel: PlaceKernel) -> tuple[float, Moved]:
+        total, rows = 0.0, dict[int, tuple[int, int]]()
+        for part in self._vectors.components:
+            cost, own = self._of_component(part, a, b, kernel)
+            total += cost
+            rows |= own
+        if self._vectors.few:
+            cost, own = self._of_few(a, b, kernel)
+            total += cost
+            rows |= own
+        for cost, block, x, y in self._of_shared_boxes(a, b):
+            total += cost
+            rows[block] = (x, y)
+        return total, Moved(a, b, {k: rows[k] for k in sorted(rows)}, kernel)
+
+    def _of_shared_boxes(self, a: int, b: int) -> list[tuple[float, int, int, int]]:
+        """Return for each shared box its farthest block, with what it costs."""
+        worst: dict[int, tuple[float, int, int, int]] = {}
+        for block in self._ends:
+            box = self._box.get(block)
+            if box not in self._shared:
+                continue
+            moved, x, y = self.farthest(block, a, b)
+            cost = moved * float(self._inverse[block]) if moved else 0.0
+            if moved and (box not in worst or cost > worst[box][0]):
+                worst[box] = cost, block, x, y
+        return list(worst.values())
+
+    def _of_component(
+        self, part: Component, a: int, b: int, kernel: PlaceKernel
+    ) -> tuple[float, dict[int, tuple[int, int]]]:
+        """Return the worst classes of rows, and what they add."""
+        if not b:
+            return self._one_sided(part, a, kernel)
+        classes = part.classes
+        if max(int(group.sizes.sum()) for group in part.groups) ** 2 > _MOST_PAIRS:
+            classes = classes[self._farthest_classes(part, a, kernel)]
+        costs = np.zeros((len(classes), len(classes)))
+        pairs = []
+        for at, group in enumerate(part.groups):
+            sets, places = np.unique(classes[:, at], return_inverse=True)
+            vectors, starts = _take(group, sets)
+            each = self._costs(group.blocks, vectors, vectors, (a, b), kernel)
+            pairs.append((each, vectors, starts, places))
+            worst = np.maximum.reduceat(np.maximum.reduceat(each, starts, 0), starts, 1)
+            costs += worst[np.ix_(places, places)]
+        mine, theirs = np.unravel_index(int(costs.argmax()), costs.shape)
+        rows: dict[int, tuple[int, int]] = {}
+        for group, (each, vectors, starts, places) in zip(part.groups, pairs, strict=True):
+            first, second = (_members(starts, places[k], len(vectors)) for k in (mine, theirs))
+            x, y = np.unravel_index(int(each[first, second].argmax()), each[first, second].shape)
+            rows |= self._named(group, vectors[first][x], vectors[second][y], a, b)
+        return float(costs[mine, theirs]), rows
+
+    def _one_sided(
+        self, part: Component, a: int, kernel: PlaceKernel
+    ) -> tuple[float, dict[int, tuple[int, int]]]:
+        costs, each = self._costs_of_classes(part, a, kernel)
+        worst = part.classes[int(costs.argmax())]
+        rows: dict[int, tuple[int, int]] = {}
+        for group, own, kind in zip(part.groups, each, worst.tolist(), strict=True):
+            members = _members(group.starts, kind, len(group.vectors))
+            x = group.vectors[members][int(own[members].argmax())]
+            rows |= self._named(group, x, np.zeros_like(x), a, 0)
+        return float(costs.max()), rows
+
+    def _costs_of_classes(
+        self, part: Component, a: int, kernel: PlaceKernel
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        costs, each = np.zeros(len(part.classes)), []
+        for at, group in enumerate(part.groups):
+            nothing = np.zeros((1, len(group.blocks)), np.int64)
+            own = self._costs(group.blocks, group.vectors, nothing, (a, 0), kernel)[:, 0]
+            each.append(own)
+            costs += np.maximum.reduceat(own, group.starts)[part.classes[:, at]]
+        return costs, each
+
+    def _farthest_classes(self, part: Component, a: int, kernel: PlaceKernel) -> np.ndarray:
+        costs, _ = self._costs_of_classes(part, a, kernel)
+        size = max(int(group.sizes.max()) for group in part.groups)
+        most = max(math.isqrt(_MOST_PAIRS) // size, 2)
+        return np.argsort(-costs, kind="stable")[:most]
+
+    def _of_few(
+        self, a: int, b: int, kernel: PlaceKernel
+    ) -> tuple[float, dict[int, tuple[int, int]]]:
+        """Return the worst choice of a few groups for either row.
+
+        What it costs is linear in how many groups both have and one alone has. Groups that are not
+        alike each count as the worst of all.
+        """
+        groups, most = self._vectors.few, min(self._vectors.most, len(self._vectors.few))
+        number = len(groups)
+        each = [self._four(group, a, b, kernel) for group in groups]
+        both, mine, theirs, none = np.max([[cost for cost, _ in four] for four in each], axis=0)
+        best, chosen = -1.0, (0, 0, 0)
+        for shared in {0, max(0, 2 * most - number), most}:
+            for left in {0, most - shared}:
+                for right in {0, min(most - shared, number - shared - left)} if b else {0}:
+                    rest = number - shared - left - right
+                    cost = shared * both + left * mine + right * theirs + rest * none
+                    if rest >= 0 and cost > best:
+                        best, chosen = float(cost), (shared, left, right)
+        shared, left, right = chosen
+        kinds = [0] * shared + [1] * left + [2] * right
+        kinds += [3] * (number - len(kinds))
+        rows: dict[int, tuple[int, int]] = {}
+        for four, kind in zip(each, kinds, strict=True):
+            rows |= four[kind][1]
+        return best, rows
+
+    def _four(
+        self, group: Group, a: int, b: int, kernel: PlaceKernel
+    ) -> list[tuple[float, dict[int, tuple[int, int]]]]:
+        """Return what it costs that both rows, one, the other or neither has a group."""
+        absent, present = (
+            group.vectors[_members(group.starts, kind, len(group.vectors))] for kind in (0, 1)
+        )
+        found = []
+        for x, y in ((present, present), (present, absent), (absent, present), (absent, absent)):
+            costs = self._costs(group.blocks, x, y, (a, b), kernel)
+            i, j = np.unravel_index(int(costs.argmax()), costs.shape)
+            found.append((float(costs[i, j]), self._named(group, x[i], y[j], a, b)))
+        return found
+
+    def _named(
+        self, group: Group, x: np.ndarray, y: np.ndarray, a: int, b: int
+    ) -> dict[int, tuple[int, int]]:
+        """Name the blocks that count with what is added to them: of a box, the farthest."""
+        blocks = group.blocks.tolist()
+        pairs = zip(x.tolist(), (y if b else 0 * y).tolist(), strict=True)
+        rows = {k: pair for k, pair in zip(blocks, pairs, strict=True) if pair != (0, 0)}
+        if not self._boxed:
+            return rows
+        worst: dict[int, tuple[float, int]] = {}
+        for k, (own, theirs) in rows.items():
+            moved = abs(a * own - b * theirs)
+            cost = moved * float(self._inverse[k]) if moved else 0.0
+            box = self._box[k]
+            if box not in self._shared and cost > worst.get(box, (0.0, 0))[0]:
+                worst[box] = cost, k
+        return {k: rows[k] for _, k in worst.values()}
+
+    def _costs(
+        self,
+        blocks: np.ndarray,
+        first: np.ndarray,
+        second: np.ndarray,
+        rows: tuple[int, int],
+        kernel: PlaceKernel,
+    ) -> np.ndarray:
+        """Return what it costs that each vector of one unit stands in place of each of another."""
+        total = np.zeros((len(first), len(second), len(blocks)))
+        for u, v, factor in kernel:
+            one, other = _times(first, u * rows[0]), _times(second, v * rows[1])
+            moved = np.abs(one[:, None, :] - other[None, :, :]).astype(np.float64)
+            lengths = np.multiply(moved, self._inverse[blocks], where=moved > 0, out=moved)
+            total += factor * lengths**self._noise.law.norm
+        if not self._boxed:
+            return np.asarray(total.sum(axis=2))
+        boxes: dict[int, list[int]] = {}
+        for place, k in enumerate(blocks.tolist()):
+            if self._box[k] not in self._shared:
+                boxes.setdefault(self._box[k], []).append(place)
+        sums = np.zeros(total.shape[:2])
+        for places in boxes.values():
+            sums += total[:, :, places].max(axis=2)
+        return sums
+
+
+def _times(vectors: np.ndarray, factor: int) -> np.ndarray:
+    """Multiply exactly: integers beyond 64 bits are those of Python."""
+    largest = max(abs(int(vectors.max(initial=0))), abs(int(vectors.min(initial=0))))
+    if largest * abs(factor) >= _SAFE:
+        return vectors.astype(object) * factor
+    return vectors * np.int64(factor)
+
+
+def _members(starts: np.ndarray, kind: int, size: int) -> slice:
+    """Return where a set is among vectors."""
+    ends = [*starts.tolist(), size]
+    return slice(ends[kind], ends[kind + 1])
+
+
+def _take(group: Group, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors of some sets, and where each begins."""
+    own = [
+        group.vectors[_members(group.starts, kind, len(group.vectors))] for kind in sets.tolist()
+    ]
+    starts = np.cumsum([0, *map(len, own)])[:-1]
+    return np.concatenate(own), starts

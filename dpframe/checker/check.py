@@ -1,0 +1,167 @@
+"""The check of a charge: the worst unit of every measurement, compared with what is charged."""
+
+import zlib
+from collections.abc import Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from dpframe.checker.cell import ONE_CELL, Cell
+from dpframe.checker.encoding import EncodingProbe, kernels_of
+from dpframe.checker.measured import Measured
+from dpframe.checker.mixed import worst_over_cells, worst_with_units
+from dpframe.checker.rows import RowVectors, row_vectors
+from dpframe.checker.units import FilledCaps, FilledCells, most_stairs, worst_cells
+from dpframe.checker.witness import Found, Witness, WitnessCells, compare
+from dpframe.checker.words import words_of
+from dpframe.errors import PlanCheckError
+from dpframe.privacy.amounts import PrivacyLoss
+
+_MOST_KEPT = 256
+"""Verdicts, and probes, that are kept; then the older half is forgotten."""
+
+_Value = TypeVar("_Value")
+
+
+class KeptVerdicts(Generic[_Value]):
+    """What was found last, by all that was read for it."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, _Value] = {}
+
+    def get(self, key: Hashable) -> _Value | None:
+        """Return what was found, if it is kept."""
+        return self._found.get(key)
+
+    def add(self, key: Hashable, value: _Value) -> _Value:
+        """Keep one more, and return it."""
+        if len(self._found) >= _MOST_KEPT:
+            for old in [*self._found][: _MOST_KEPT // 2]:  # at once: other threads may add to it
+                self._found.pop(old, None)
+        self._found[key] = value
+        return value
+
+    def cache_clear(self) -> None:
+        """Forget all."""
+        self._found.clear()
+
+
+_VERDICTS: KeptVerdicts[tuple[Found, Measured]] = (
+    KeptVerdicts()
+)  # a key may name what is only kept alive here
+_ROWS: KeptVerdicts[RowVectors] = KeptVerdicts()
+
+
+class Chargeable(Protocol):
+    """What can be charged: a release that was planned."""
+
+    def witness(self) -> Witness:
+        """Find the worst units."""
+
+
+def check_charge(operation: Chargeable, loss: PrivacyLoss) -> Witness:
+    """Compare a charge with what a unit can lose, and return the worst units.
+
+    Raises
+    ------
+    PlanCheckError
+        If a unit can lose more.
+    """
+    witness = operation.witness()
+    compare(witness, loss)
+    return witness
+
+
+def witness_of(measurements: Sequence[Measured]) -> Witness:
+    """Find the worst unit of every measurement of a release: what all cost adds up."""
+    return Witness(tuple(map(find_worst, measurements)))
+
+
+def find_worst(measured: Measured) -> Found:
+    """Find the worst unit of one measurement, or return what is known of it."""
+    known = _VERDICTS.get(measured.key)
+    if known is None:
+        known = _VERDICTS.add(measured.key, (_find(measured), measured))
+    return known[0]
+
+
+def _find(measured: Measured) -> Found:
+    seed = zlib.crc32(repr((measured.noise.scales, measured.caps, measured.places)).encode())
+    dice = np.random.default_rng(seed)  # no noise: a sample of rows and places to try
+    encoding = EncodingProbe(measured, dice)
+    encoding.check()
+    if any(total.units for total in measured.totals):
+        return worst_with_units(measured)
+    if measured.mixed and measured.noise.profile is None:
+        weights = np.eye(len(measured.totals), dtype=np.int64)
+        vectors = _vectors(measured, weights, dice)
+        return worst_over_cells(measured, encoding, vectors, dice)
+    weights = encoding.weights()
+    vectors = _vectors(measured, weights, dice)
+    kernels, sampled = kernels_of(measured, encoding, weights, dice)
+    cell = Cell(vectors, measured.noise, kernels)
+    filled, cells = _worst(measured, cell, always=_is_always(measured, vectors))
+    return Found(
+        measured.noise.law.name,
+        {k: measured.noise.scales[k] for own in cells for k in own.moves},
+        tuple(cells),
+        words_of(filled, measured.neighboring),
+        sampled or vectors.sampled,
+    )
+
+
+def _vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:
+    key = measured.content, weights.tobytes(), weights.shape
+    known = _ROWS.get(key)
+    return known or _ROWS.add(key, row_vectors(measured, weights, dice))
+
+
+def _is_always(measured: Measured, vectors: RowVectors) -> bool:
+    """Whether a unit is one row that nothing leaves out."""
+    filtered = measured.filtered or not vectors.all_count
+    return measured.places.everywhere and not measured.has_unit and not filtered
+
+
+def _worst(
+    measured: Measured, cell: Cell, *, always: bool
+) -> tuple[FilledCells, list[WitnessCells]]:
+    """Find how the worst unit fills cells, and what it moves there."""
+    noise = measured.noise
+    filling = FilledCaps.of(measured.caps, measured.places.groups)
+    if noise.law.shape == "stairs":
+        return _worst_stairs(measured, cell, filling, always=always)
+    drawn = {k for k, scale in enumerate(noise.scales) if scale}
+    if noise.over_cells and drawn <= {*noise.groups[0]}:
+        rows = [(filling.rows, 0)] * (not always)
+        rows += [(filling.rows, filling.rows)] * (measured.neighboring == "replace")
+        a, b = max(rows, key=lambda pair: cell.distance(*pair))
+        filled = [(1, a, b)]
+    else:
+        filled = worst_cells(cell.distance, filling, measured.neighboring, always=always)
+    found = []
+    for times, a, b in filled:
+        moved = cell.moved(a, b)
+        found.append(WitnessCells(times, (a, b), moved.rows, moved.kernel))
+    return filled, found
+
+
+def _worst_stairs(
+    measured: Measured, cell: Cell, filling: FilledCaps, *, always: bool
+) -> tuple[FilledCells, list[WitnessCells]]:
+    """Find how many stairs the worst unit crosses."""
+    moving = cell.moving
+    if len(moving) > 1:
+        raise PlanCheckError.of("two integers with staircase noise move in one cell")
+    if not moving:
+        return [], []
+    (block,) = moving
+    width = int(measured.noise.scales[block])
+    if not width:
+        raise PlanCheckError.of("an integer that moves has no noise")
+
+    def stairs(a: int, b: int) -> int:
+        return -(-cell.farthest(block, a, b)[0] // width)
+
+    number = most_stairs(stairs, filling, measured.neighboring, always=always)
+    filled = [(number, 1, 0)] if number else []
+    return filled, [WitnessCells(n, (1, 0), {block: (1, 0)}, ONE_CELL) for n, _, _ in filled]

@@ -1,0 +1,126 @@
+"""Labels that are found, and quantiles that are selected: formulas, with tails of their own."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+
+from dpframe.checker.units import FilledCaps, worst_cells
+from dpframe.checker.witness import Found, LoneLabels, WitnessCells
+from dpframe.checker.words import count, words_of
+from dpframe.privacy.law import Law
+from dpframe.privacy.neighbors import Caps, Neighboring
+
+
+@dataclass(frozen=True)
+class LabelRound:
+    """One round in which labels are found.
+
+    Parameters
+    ----------
+    law, scale
+        The noise on the number of units of a label.
+    least
+        The least noisy number that is published.
+    weights
+        What each label of a unit counts for, by how many it has.
+    """
+
+    law: Law
+    scale: float
+    least: int
+    weights: Mapping[int, int]
+
+
+def worst_labels(rounds: Iterable[LabelRound], neighboring: Neighboring) -> tuple[Found, ...]:
+    """Find the worst unit of each round."""
+    return tuple(_worst_of_round(one, 2 if neighboring == "replace" else 1) for one in rounds)
+
+
+def _worst_of_round(one: LabelRound, sides: int) -> Found:
+    norm = one.law.norm
+    pairs = [*one.weights.items()]
+    labels, weight = max(pairs, key=lambda pair: pair[0] * pair[1] ** norm)
+    shown = {
+        pair: -math.expm1(pair[0] * math.log1p(-_tail(one, one.least - pair[1]))) for pair in pairs
+    }
+    lone = max(pairs, key=lambda pair: shown[pair])
+    words = f"a unit with {count(labels, 'label')}"
+    if sides > 1:
+        words = f"{words}, in place of one with as many others"
+    return Found(
+        one.law.name,
+        {0: one.scale},
+        (WitnessCells(sides * labels, (1, 0), {0: (weight, 0)}),),
+        words,
+        lone=(LoneLabels(*lone, one.least), Fraction(shown[lone])),
+    )
+
+
+def _tail(one: LabelRound, m: int) -> float:
+    """Return P(Y >= m) of the noise: a rounded normal, or the discrete Laplace law."""
+    if one.law.norm == 2:  # noqa: PLR2004
+        return math.erfc((m - 0.5) / one.scale / math.sqrt(2)) / 2
+    ratio = math.exp(-1 / one.scale)
+    if m >= 1:
+        return math.exp(-m / one.scale) / (1 + ratio)
+    return 1 - math.exp((m - 1) / one.scale) / (1 + ratio)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The selection of one quantile.
+
+    Parameters
+    ----------
+    a, b
+        It is the a/b quantile of the rows that it is selected among.
+    level
+        How many selections come before it, one after the other.
+    scale
+        The scale of its noise.
+    """
+
+    a: int
+    b: int
+    level: int
+    scale: float
+
+    @property
+    def step(self) -> int:
+        """By how much one row more or fewer moves a utility at most."""
+        return max(self.a, self.b - self.a)
+
+
+def worst_selection(
+    law: str,
+    steps: Sequence[Selected],
+    caps: Caps,
+    groups: int,
+    neighboring: Neighboring,
+    *,
+    always: bool,
+) -> Found:
+    """Find the worst unit of quantiles that are selected.
+
+    Its rows lie on one side of a quantile at worst. On later levels, each row counts in the range
+    that it lies in.
+    """
+    (first,), *later = ([*own] for _, own in groupby(steps, key=lambda step: step.level))
+    farthest = [max(level, key=lambda step: step.step / step.scale) for level in later]
+
+    def moves(a: int, b: int) -> dict[int, tuple[int, int]]:
+        """Return by how much utilities are moved, of one selection for each level."""
+        over, under = first.b - first.a, first.a
+        found = {first: max(over * a + under * b, under * a + over * b)}
+        found |= {one: one.step * (a + b) for one in farthest}
+        return {steps.index(one): (2 * moved, 0) for one, moved in found.items()}
+
+    def distance(a: int, b: int) -> float:
+        return sum(moved / steps[at].scale for at, (moved, _) in moves(a, b).items())
+
+    filled = worst_cells(distance, FilledCaps.of(caps, groups), neighboring, always=always)
+    cells = tuple(WitnessCells(times, (1, 0), moves(a, b)) for times, a, b in filled)
+    scales = {at: steps[at].scale for own in cells for at in own.moves}
+    return Found(law, scales, cells, words_of(filled, neighboring))

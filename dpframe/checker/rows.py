@@ -1,0 +1,301 @@
+"""What one row can add to the measured integers of its cell, found by probing with odd rows.
+
+A row is of a class: what its conditions and weights are. Given the class, groups of blocks that
+read the same columns of values are free of each other. Components share no column at all.
+"""
+
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpframe.checker.measured import Measured, OddColumn
+
+_MOST_COMBINATIONS = 512
+"""Rows of odd values of one component and its conditions; of more, a sample is tried."""
+
+_MOST_ROWS = 4096
+"""Rows of one probe; with more, classes are sampled."""
+
+_ELSE = "\0"
+"""A text that no condition names."""
+
+_FIXED = object()
+"""Stands for a column that blocks without values share."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Blocks that read the same values.
+
+    Parameters
+    ----------
+    blocks
+        Their positions.
+    vectors
+        What a row adds to them: vectors of all sets, set by set.
+    starts
+        Where sets begin.
+    """
+
+    blocks: np.ndarray
+    vectors: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many vectors each set has."""
+        return np.diff(self.starts, append=len(self.vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """Blocks that share columns.
+
+    Parameters
+    ----------
+    groups
+        Its groups.
+    classes
+        One row for each class of rows, one column for each group: which of its sets holds what a
+        row adds.
+    """
+
+    groups: tuple[Group, ...]
+    classes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RowVectors:
+    """What one row can add.
+
+    Parameters
+    ----------
+    components
+        Blocks in parts that are free of each other.
+    few
+        Groups of which a row has a few at most. Each has two sets: absent, and present.
+    most
+        How many.
+    all_count
+        Whether every odd row was counted.
+    sampled
+        Whether there are rows that no odd row stands for.
+    """
+
+    components: tuple[Component, ...]
+    few: tuple[Group, ...]
+    most: int
+    all_count: bool
+    sampled: bool
+
+
+def odd_values(column: OddColumn) -> list[object]:
+    """Return values of a column of which one does what any other value would do.
+
+    They are the ends, the constants, numbers between and beyond them, another text, and none.
+
+    Examples
+    --------
+    >>> odd_values(OddColumn((0.0, 5.0), (2.0,)))
+    [0.0, 5.0, -1.0, 0.5, 1.0, 1.5, 2.0, 3.0, None]
+    """
+    texts = sorted({one for one in column.constants if isinstance(one, str)})
+    numbers = {one for one in column.constants if not isinstance(one, str)}
+    found: list[object] = list(column.ends)
+    if numbers or not (texts or column.ends):
+        marks = sorted({*numbers, 0.0, 1.0})
+        between = [(low + high) / 2 for low, high in itertools.pairwise(marks)]
+        found += sorted([marks[0] - 1, *marks, *between, marks[-1] + 1])
+    if texts:
+        found += [*texts, _ELSE]
+    return [*dict.fromkeys(found), None]
+
+
+def combinations(
+    sizes: Sequence[int], dice: np.random.Generator, most: int
+) -> tuple[np.ndarray, bool]:
+    """Return all combinations of positions, one a row, or a sample; tell whether it is one."""
+    whole = math.prod(sizes)
+    if whole <= most:
+        return np.indices(sizes).reshape(len(sizes), whole).T, False
+    ends = np.arange(max(sizes))[:, None]
+    first = np.minimum(ends, np.array(sizes) - 1)
+    return np.concatenate([first, dice.integers(0, sizes, (most, len(sizes)))]), True
+
+
+def joined(sets: Sequence[Iterable[Hashable]]) -> list[list[int]]:
+    """Put together the positions of sets that share anything.
+
+    Examples
+    --------
+    >>> joined(["ab", "c", "bd", "", "e"])
+    [[0, 2], [1], [3], [4]]
+    """
+    parts: list[tuple[list[int], set[Hashable]]] = []
+    for position, one in enumerate(sets):
+        places, things = [position], set(one)
+        apart = []
+        for part in parts:
+            if part[1] & things:
+                places = part[0] + places
+                things |= part[1]
+            else:
+                apart.append(part)
+        parts = [*apart, (places, things)]
+    return sorted(sorted(places) for places, _ in parts)
+
+
+def row_vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> RowVectors:
+    """Find what one row can add to every block.
+
+    Parameters
+    ----------
+    measured
+        The measurement.
+    weights
+        How often each total is in each block: one row for each block.
+    dice
+        For samples.
+    """
+    return _Probe(measured, weights, dice).vectors()
+
+
+@dataclass
+class _Plan:
+    """Rows of one component: its groups, and where their rows are in the probe."""
+
+    groups: list[list[int]]
+    shapes: list[tuple[int, int]]
+    start: int
+
+
+class _Probe:
+    """One frame of odd rows for all components."""
+
+    def __init__(self, measured: Measured, weights: np.ndarray, dice: np.random.Generator) -> None:
+        self._measured = measured
+        self._weights = weights
+        self._dice = dice
+        self._totals = measured.totals
+        self._reads = [np.flatnonzero(row).tolist() for row in weights]
+        self._hubs = {column for total in self._totals for column in total.given}
+        self._values = {label: odd_values(one) for label, one in measured.columns.items()}
+        self._places = {label: at for at, label in enumerate(self._values)}
+        self._blocks: list[np.ndarray] = []
+        self._rows = 0
+        self._sampled = not all(total.known for total in self._totals)
+
+    def _near(self, block: int) -> set[Hashable]:
+        """Return columns that decide on the class of a row, for a block."""
+        totals = [self._totals[n] for n in self._reads[block]]
+        given = {column for total in totals for column in total.given}
+        return given | {c for total in totals for c in total.values if c in self._hubs}
+
+    def _free(self, block: int) -> set[Hashable]:
+        """Return columns of values that are free, for a block."""
+        totals = [self._totals[n] for n in self._reads[block]]
+        free = {c for total in totals for c in total.values if c not in self._hubs}
+        return free or {_FIXED}
+
+    def _is_few(self, block: int) -> bool:
+        return any(self._totals[n].few for n in self._reads[block])
+
+    def vectors(self) -> RowVectors:
+        """Probe, and take the answer apart."""
+        blocks = range(len(self._reads))
+        few = [k for k in blocks if self._measured.most is not None and self._is_few(k)]
+        others = [k for k in blocks if k not in few]
+        near = {k: self._near(k) for k in blocks}
+        free = {k: self._free(k) for k in blocks}
+        shared = [near[k] | (free[k] - {_FIXED}) for k in others]
+        parts = [[others[at] for at in places] for places in joined(shared)]
+        plans = [self._plan(part, near, free) for part in parts]
+        own = [[few[at] for at in places] for places in joined([free[k] for k in few])]
+        of_few = [self._plan(part, near, free) for part in own]
+        counted, totals = self._ask()
+        added = self._weights @ totals
+        components = [self._component(plan, counted, added) for plan in plans]
+        groups = [self._few(plan, counted, totals, added) for plan in of_few]
+        return RowVectors(
+            tuple(one for one in components if len(one.classes)),
+            tuple(groups),
+            self._measured.most or 0,
+            bool(counted.all()),
+            self._sampled,
+        )
+
+    def _plan(
+        self, part: list[int], near: Mapping[int, set[Hashable]], free: Mapping[int, set[Hashable]]
+    ) -> _Plan:
+        """Lay out the rows of a component: for each class, those of each group."""
+        hubs = [c for c in self._places if any(c in near[k] for k in part)]
+        groups = [[part[at] for at in places] for places in joined([free[k] for k in part])]
+        of_groups = []
+        for group in groups:
+            own = [c for c in self._places if any(c in free[k] for k in group)]
+            of_groups.append((own, self._combinations(own, _MOST_COMBINATIONS)))
+        rows = sum(len(found) for _, found in of_groups)
+        classes = self._combinations(hubs, min(_MOST_COMBINATIONS, max(_MOST_ROWS // rows, 1)))
+        plan = _Plan(groups, [(len(classes), len(found)) for _, found in of_groups], self._rows)
+        for own, found in of_groups:
+            block = np.zeros((len(classes), len(found), len(self._places)), np.intp)
+            block[:, :, [self._places[c] for c in hubs]] = classes[:, None, :]
+            block[:, :, [self._places[c] for c in own]] = found
+            number = len(classes) * len(found)
+            self._blocks.append(block.reshape(number, len(self._places)))
+            self._rows += number
+        return plan
+
+    def _combinations(self, columns: Sequence[Hashable], most: int) -> np.ndarray:
+        sizes = [len(self._values[column]) for column in columns]
+        found, sampled = combinations(sizes, self._dice, most)
+        self._sampled = self._sampled or sampled
+        return found
+
+    def _ask(self) -> tuple[np.ndarray, np.ndarray]:
+        """Let all rows be totaled at once, each in a cell of its own."""
+        places = np.concatenate(self._blocks)
+        rows = {
+            label: (values, places[:, at])
+            for at, (label, values) in enumerate(self._values.items())
+        }
+        return self._measured.probe(rows, len(places))
+
+    def _component(self, plan: _Plan, counted: np.ndarray, added: np.ndarray) -> Component:
+        start, kinds, groups = plan.start, [], []
+        for blocks, (classes, size) in zip(plan.groups, plan.shapes, strict=True):
+            own = slice(start, start + classes * size)
+            start += classes * size
+            keep = counted[own].reshape(classes, size)
+            vectors = added[blocks, own].T.reshape(classes, size, len(blocks))
+            sets = [
+                frozenset(map(tuple, v[k].tolist())) for v, k in zip(vectors, keep, strict=True)
+            ]
+            different = {one: at for at, one in enumerate(dict.fromkeys(filter(None, sets)))}
+            kinds.append([different.get(one, -1) for one in sets])
+            groups.append(_group(blocks, list(different)))
+        whole = np.unique(np.array(kinds).T, axis=0)
+        return Component(tuple(groups), whole[(whole >= 0).all(axis=1)])
+
+    def _few(
+        self, plan: _Plan, counted: np.ndarray, totals: np.ndarray, added: np.ndarray
+    ) -> Group:
+        """Part rows that have one of the few from those that do not."""
+        (blocks,), ((classes, size),) = plan.groups, plan.shapes
+        own = np.arange(plan.start, plan.start + classes * size)
+        own = own[counted[own]]
+        these = sorted({n for k in blocks for n in self._reads[k] if self._totals[n].few})
+        present = (totals[np.ix_(these, own)] != 0).any(axis=0)
+        sets = [added[np.ix_(blocks, own[here])].T.tolist() for here in (~present, present)]
+        return _group(blocks, [frozenset(map(tuple, one)) for one in sets])
+
+
+def _group(blocks: Sequence[int], sets: Sequence[frozenset[tuple[int, ...]]]) -> Group:
+    sizes = [len(one) for one in sets]
+    vectors = [vector for one in sets for vector in sorted(one)]
+    starts = np.cumsum([0, *sizes])[:-1]
+    array = np.array(vectors, np.int64).reshape(len(vectors), len(blocks))
+    return Group(np.array(blocks, np.intp), array, starts)

@@ -1,0 +1,153 @@
+"""The worst unit, or pair of units: how its rows lie in cells.
+
+With F(a, b) what it costs that a cell has a rows of one unit in place of b rows of another, convex
+and 0 at (0, 0), what all cells cost is convex in their rows. So units fill their caps at worst: as
+many cells as can be with c rows, and one cell with what remains.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+from dpframe.errors import PlanCheckError
+from dpframe.privacy.neighbors import Caps, Neighboring
+
+FilledCells: TypeAlias = list[tuple[int, int, int]]
+"""How many cells have so many rows of one unit, and so many of the other."""
+
+Distance: TypeAlias = Callable[[int, int], float]
+"""F(a, b)."""
+
+
+@dataclass(frozen=True)
+class FilledCaps:
+    """How one unit fills its caps.
+
+    Parameters
+    ----------
+    full, rows, rest
+        Cells with `rows` rows each, and the rows of one further cell.
+    touched
+        Most cells with rows of it.
+    cells
+        Cells that there are.
+    """
+
+    full: int
+    rows: int
+    rest: int
+    touched: int
+    cells: int
+
+    @classmethod
+    def of(cls, caps: Caps, cells: int) -> "FilledCaps":
+        """Fill caps.
+
+        Examples
+        --------
+        >>> FilledCaps.of(Caps(rows=7, groups=5, rows_per_group=2), 100)
+        FilledCaps(full=3, rows=2, rest=1, touched=5, cells=100)
+        """
+        groups = cells if caps.groups is None else min(caps.groups, cells)
+        each = caps.rows_per_group or caps.rows
+        if each is None:
+            raise PlanCheckError.of("no cap bounds the rows of a unit")
+        total = groups * each if caps.rows is None else min(caps.rows, groups * each)
+        each = min(each, total)
+        full = total // each
+        return cls(full, each, total - full * each, min(groups, total), cells)
+
+
+def worst_cells(
+    distance: Distance, filling: FilledCaps, neighboring: Neighboring, *, always: bool
+) -> FilledCells:
+    """Return the rows of the worst unit, or of the worst pair of units, by cells.
+
+    Parameters
+    ----------
+    distance
+        F.
+    filling
+        How a unit fills its caps.
+    neighboring
+        The relation of neighbors.
+    always
+        Whether a unit is one row that is in some cell, whatever it holds.
+    """
+    if neighboring == "add_remove":
+        ways: Iterator[FilledCells] = iter([_alone(filling)])
+    elif always:
+        apart: list[FilledCells] = [[(2, 1, 0)]] if filling.cells > 1 else []
+        ways = iter([[(1, 1, 1)], *apart])
+    else:
+        ways = _pairs(filling)
+    known = cache(distance)
+
+    def total(filled: FilledCells) -> float:
+        return sum(times * known(a, b) for times, a, b in filled)
+
+    return max(ways, key=total)
+
+
+def _alone(filling: FilledCaps) -> FilledCells:
+    cells = [(filling.full, filling.rows, 0), (1, filling.rest, 0)]
+    return [(times, a, b) for times, a, b in cells if times and a]
+
+
+def _pairs(filling: FilledCaps) -> Iterator[FilledCells]:
+    """Yield how a pair of units can lie.
+
+    A rest is nowhere, in a cell of its own, or in a full cell of the other; or both are in one
+    cell. What full cells cost is linear in how many have rows of both, between three ends.
+    """
+    rows, rest = filling.rows, filling.rest
+    nowhere, alone, inside = 0, 1, 2
+    kinds = (nowhere, alone, inside) if rest else (nowhere,)
+    ways = [(*pair, 0) for pair in itertools.product(kinds, repeat=2)]
+    if rest:
+        ways.append((nowhere, nowhere, 1))
+    for mine, theirs, together in ways:
+        inside_full = (mine == inside) + (theirs == inside)
+        rests_alone = (mine == alone) + (theirs == alone)
+        my_full = filling.full - (theirs == inside)
+        their_full = filling.full - (mine == inside)
+        room = filling.cells - inside_full - rests_alone - together
+        for both in {0, min(my_full, their_full), my_full + their_full - room}:
+            if not 0 <= both <= min(my_full, their_full, room):
+                continue
+            full_alone = min(my_full + their_full - 2 * both, room - both)
+            cells = [
+                (both, rows, rows),
+                (full_alone, rows, 0),
+                (inside_full, rows, rest),
+                (rests_alone, rest, 0),
+                (together, rest, rest),
+            ]
+            yield [(times, a, b) for times, a, b in cells if times]
+
+
+def most_stairs(
+    stairs: Callable[[int, int], int],
+    filling: FilledCaps,
+    neighboring: Neighboring,
+    *,
+    always: bool,
+) -> int:
+    """Return how many stairs one unit, or a pair of units, crosses at most, over all cells.
+
+    Stairs are not convex: many cells with a row each count, as many as caps allow. Where a cell has
+    more than one stair, its rows are not counted against the caps, which is an upper bound.
+    """
+    rows, most = filling.rows, filling.touched
+    alone = stairs(rows, 0)
+    if neighboring == "add_remove":
+        return most * alone
+    both = stairs(rows, rows)
+    if always:
+        return max(both, 2 * alone if filling.cells > 1 else 0)
+    return max(
+        shared * both + min(2 * (most - shared), filling.cells - shared) * alone
+        for shared in {0, most, max(0, 2 * most - filling.cells)}
+    )

@@ -1,0 +1,345 @@
+"""The lines of a diagnosis: each row stands at the line that drops it, or is counted."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import numpy as np
+import pandas as pd
+
+from dpframe.declaration.checks import Bounds
+from dpframe.declaration.facts import Declaration
+from dpframe.engines.steps import RowTrace, Step, Trace
+from dpframe.operations.hints import (
+    bounds_hint,
+    ids_hint,
+    in_short,
+    key_hint,
+    not_found,
+    where_hint,
+)
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.tables import Table
+from dpframe.queries.grid import Grid
+from dpframe.queries.missing import met, present, surely
+from dpframe.queries.query import Query
+from dpframe.queries.tasks import Cells, RowWeights
+from dpframe.queries.where import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a diagnosis: how many rows it is about, of how many, and what is left then."""
+
+    part: str
+    step: str
+    rows: int
+    of: int
+    left: int
+    units_left: int | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """How the lines of a diagnosis are called.
+
+    Parameters
+    ----------
+    unit
+        The columns of the unit.
+    where, part
+        The condition on all rows, and that on the part, in words.
+    caps
+        What is beyond each cap.
+    unlike
+        What values of a column are not, if they are of another kind.
+    """
+
+    unit: tuple[Hashable, ...]
+    where: str
+    caps: Mapping[str, str]
+    unlike: Mapping[Hashable, str]
+    part: str = ""
+
+    def of(self, step: Step) -> str:
+        """Say what leaves rows out."""
+        match step.kind:
+            case "part":
+                words = f"not in the part {self.part}"
+            case "unknown":
+                words = f"where {self.where}: a value is missing"
+            case "where":
+                words = f"where {self.where}: not met"
+            case "missing value":
+                words = f"{step.column} is missing"
+            case "unusable value":
+                words = f"{step.column} is {self.unlike[step.column]}"
+            case "unit":
+                words = f"no unit ({', '.join(map(str, self.unit))})"
+            case "undeclared key" if step.axis is None:
+                words = f"{step.column} is {self.unlike[step.column]}"
+            case "missing key" | "undeclared key" | "moved key":
+                words = f"{step.column} is {not_found(step.kind, step.axis)}"
+            case "combination":
+                words = "combination of keys is not wanted"
+            case "max_rows_per_group" | "max_groups" | "max_rows" | "further rows":
+                words = self.caps[step.kind]
+            case _:
+                assert_never(step.kind)
+        return words
+
+
+def texts_of(where: Condition | None, declaration: Declaration) -> tuple[str, str]:
+    """Show a condition without what it says of the part, and that."""
+    text, part = "" if where is None else where.text, declaration.part_condition
+    return (text, "") if part is None else (text.removeprefix(f"{part.text} and "), part.text)
+
+
+def _words_of(table: Table, declaration: Declaration) -> Words:
+    """Say how the lines about a table are called."""
+    caps, declared = table.caps, declaration.caps
+    beyond = {
+        "max_rows_per_group": f"beyond max_rows_per_group={caps.rows_per_group}",
+        "max_groups": f"beyond max_groups={caps.groups}",
+        "max_rows": f"beyond max_rows={caps.rows}",
+        "further rows": "further rows of a unit, which counts once",
+    }
+    if table.query.counts_units:
+        by_rows = caps.groups != declared.groups and caps.groups == declared.rows
+        once = "further rows of a unit in its group, where it counts once"
+        beyond["max_rows_per_group"] = once
+        if by_rows:
+            beyond["max_groups"] = f"beyond max_rows={caps.groups}"
+    sides = [side for out in table.outputs for side in _sides(out)]
+    weights = table.outputs[0].weights
+    unlike = {column: _unlike(bounds[0]) for column, _, bounds in sides}
+    if weights is not None:
+        unlike[weights.column] = _unlike(weights.bounds[0])
+    where, part = texts_of(table.where, declaration)
+    return Words(table.unit, where, beyond, unlike, part)
+
+
+def _sides(out: OutputColumn) -> list[tuple[Hashable, Grid, Bounds]]:
+    """List the columns of values of an output, with their grids and bounds."""
+    sides = ((out.column, out.grid, out.bounds), (out.other, out.other_grid, out.other_bounds))
+    return [(column, grid, bounds) for column, grid, bounds in sides if grid and bounds]
+
+
+class _Chain:
+    """Makes the lines of a part: rows are dropped one after the other.
+
+    Parameters
+    ----------
+    part
+        Its name.
+    found
+        All rows.
+    left
+        Mask of the rows that are not dropped above.
+    """
+
+    def __init__(self, part: str, found: Trace, left: np.ndarray) -> None:
+        self._part, self._found, self.left = part, found, left
+
+    def all(self, words: str) -> Line:
+        """Begin: say how many rows are not left from above."""
+        return self._line(words, self._found.rows - self.counted)
+
+    def drop(self, words: str, rows: np.ndarray, hint: str = "") -> Line:
+        """Drop the rows of a mask."""
+        self.left = self.left & ~rows
+        return self._line(words, _number(rows), hint)
+
+    def end(self, hint: str = "") -> Line:
+        """Say how many rows are counted."""
+        return self._line("counted", self.counted, hint)
+
+    def beside(self, words: str, number: int, hint: str = "") -> Line:
+        """Say what some of the rows that are counted are."""
+        counted = self.counted
+        return Line(self._part, f"of these, {words}", number, counted, counted, hint=hint)
+
+    @property
+    def counted(self) -> int:
+        """How many rows are left."""
+        return _number(self.left)
+
+    def _line(self, words: str, number: int, hint: str = "") -> Line:
+        units = self._found.units(self.left)
+        return Line(self._part, words, number, self._found.rows, self.counted, units, hint)
+
+
+def lines_of_table(found: RowTrace, table: Table, declaration: Declaration) -> Iterator[Line]:
+    """Say what becomes of the rows, and of the values in those that are counted."""
+    yield from lines_of_chain(found, table, declaration)
+    for out in {out.source: out for out in table.outputs}.values():
+        yield from lines_of_output(found, out, declaration, found.kept)
+    weights = table.outputs[0].weights
+    if weights is not None:
+        yield from _lines_of_weights(found, weights, declaration)
+    most = table.workload.most
+    if most is not None:
+        true, kept = found.dropped_true(most)
+        yield Line("true values", "in all", true, true, true)
+        yield Line("true values", f"beyond max_true={most}", true - kept, true, kept)
+        yield Line("true values", "counted", kept, true, kept)
+
+
+def lines_of_chain(found: RowTrace, table: Table, declaration: Declaration) -> Iterator[Line]:
+    """Say what becomes of the rows of a table."""
+    words, hint = _words_of(table, declaration), _group_hint(found, table)
+    return lines_of_rows(found, words, table.where, hint)
+
+
+def _number(rows: np.ndarray) -> int:
+    return int(np.count_nonzero(rows))
+
+
+def lines_of_rows(found: Trace, words: Words, where: Condition | None, hint: str) -> Iterator[Line]:
+    """Say what becomes of the rows: each is at the line that drops it, or counted."""
+    chain = _Chain("rows", found, np.ones(found.rows, bool))
+    whole = found.rows
+    yield Line("rows", "in all", whole, whole, whole, found.units(chain.left))
+    condition = None if where is None else where.split_part()[1]
+    for step in found.steps:
+        cause = ids_hint(found, words.unit) if step.kind == "unit" else key_hint(found, step)
+        if step.kind == "where" and condition is not None:
+            cause = where_hint(condition, step, chain.left & ~step.rows, found)
+        if step.kind != "moved key":
+            yield chain.drop(words.of(step), step.rows, cause)
+    yield chain.end(hint)
+    for step in found.steps:
+        if step.kind == "moved key":
+            seen = replace(step, rows=step.rows & chain.left)
+            yield chain.beside(words.of(step), _number(seen.rows), key_hint(found, seen))
+
+
+def _group_hint(found: RowTrace, table: Table) -> str:
+    """Name the group of which caps leave out most; of margins, all rows are one."""
+    cells, inner = table.cells, found.inner
+    alone = not cells.axes or cells.margins or inner == cells.size or table.sizes is not None
+    if alone or not cells.size:
+        return ""
+    there, kept = (
+        by_cell.reshape(-1, inner).sum(axis=1)
+        for by_cell in (
+            rows_there(found, table.query, cells),
+            found.rows_by_cell(found.kept, cells),
+        )
+    )
+    lost = share_of(there - kept, there)
+    worst = int(np.argmax(lost))
+    if lost[worst] <= 0:
+        return ""
+    (key,) = cells.index[worst * inner : worst * inner + 1].tolist()  # 1998, not np.int64(1998)
+    if inner > 1:
+        *own, _ = key  # all but the bin
+        key = tuple(own) if own[1:] else own[0]
+    named = in_short(key)
+    return f"caps leave out {lost[worst]:.1%} of group {named}, the most; see groups=True"
+
+
+def lines_of_output(
+    found: RowTrace, out: OutputColumn, declaration: Declaration, among: np.ndarray
+) -> Iterator[Line]:
+    """Say what becomes of some rows, of which others are dropped above, in one output."""
+    sides = _sides(out)
+    if out.where is None and out.condition is None and not sides:
+        return
+    own = "" if out.where is None else out.where.text
+    words = Words((), own, {}, {column: _unlike(bounds[0]) for column, _, bounds in sides})
+    chain = _Chain(_part_of(out), found, among)
+    yield chain.all("dropped above")
+    if out.where is not None:
+        for step in found.failing(out.where, chain.left):
+            hint = where_hint(out.where, step, chain.left & ~step.rows, found)
+            yield chain.drop(words.of(step), step.rows, hint)
+    if out.condition is not None and not out.blanks_fail:
+        blank = chain.left & ~found.satisfying(present(out.condition), chain.left)
+        hint = _both_rates(found, out.condition, chain.left & ~blank, blank)
+        yield chain.drop("a value of the condition is missing", blank, hint)
+    replaced: list[tuple[Step, str]] = []
+    for column, grid, bounds in sides:
+        cause = bounds_hint(found, column, bounds, chain.left)
+        for step in list(found.lacking(column, grid, chain.left)):
+            hint = cause if step.kind == "unusable value" else ""
+            if grid.fill is None:
+                yield chain.drop(words.of(step), step.rows, hint)
+            else:
+                counts_as = f"counted as {declaration.column(column).missing}"
+                replaced.append((step, hint or counts_as))
+    yield chain.end()
+    for step, hint in replaced:
+        yield chain.beside(words.of(step), _number(step.rows & chain.left), hint)
+    for column, grid, (lower, upper) in sides:
+        below, above = found.beyond(column, grid, chain.left)
+        yield chain.beside(f"{column} below {lower}", below, "clipped")
+        yield chain.beside(f"{column} above {upper}", above, "clipped")
+
+
+def _part_of(out: OutputColumn) -> str:
+    """Name the part about an output."""
+    if out.condition is not None:
+        part = f"rate of {out.condition.text}"
+    elif out.grid is not None:
+        part = " and ".join(f"values of {column}" for column, _, _ in _sides(out))
+    else:
+        part = "rows of an output"
+    return part if out.where is None else f"{part} where {out.where.text}"
+
+
+def _both_rates(found: RowTrace, condition: Condition, left: np.ndarray, blank: np.ndarray) -> str:
+    """Say what a rate is without the rows that lack a value, and with them."""
+    if not blank.any():
+        return ""
+    true, rows = _number(found.satisfying(met(condition), left)), _number(left)
+    more, blanks = _number(found.satisfying(surely(condition), blank)), _number(blank)
+    alone = f"{true / rows:.4g}" if rows else "of no row"
+    return f"the rate is {alone}; with missing=False, {(true + more) / (rows + blanks):.4g}"
+
+
+def _lines_of_weights(
+    found: RowTrace, weights: RowWeights, declaration: Declaration
+) -> Iterator[Line]:
+    """Say what becomes of the weights of the rows that are counted, and of their total."""
+    grid, column, (lower, upper) = weights.grid, weights.column, weights.bounds
+    chain = _Chain(f"weights {column}", found, found.kept)
+    yield chain.all("dropped above")
+    yield chain.end()
+    words = Words((), "", {}, {column: _unlike(lower)})
+    replaced = declaration.column(column).missing
+    hint = f"counted as {replaced if isinstance(replaced, int | float) else 0}"
+    unlike = bounds_hint(found, column, weights.bounds, found.kept) or hint
+    missing, unusable = found.lacking(column, grid, found.kept)
+    yield chain.beside(words.of(missing), _number(missing.rows), hint)
+    yield chain.beside(words.of(unusable), _number(unusable.rows), unlike)
+    added, taken = found.clipped_weight(weights, found.kept)
+    below, above = found.beyond(column, grid, found.kept)
+    up = f"clipped: {added:.2%} more of the weighted total"
+    down = f"clipped: {taken:.2%} less of the weighted total"
+    yield chain.beside(f"{column} below {lower}", below, up)
+    yield chain.beside(f"{column} above {upper}", above, down)
+
+
+def _unlike(lower: object) -> str:
+    """Say what the values of a column with such bounds are not, if they are of another kind."""
+    if isinstance(lower, pd.Timedelta):
+        return "not a duration"
+    if not isinstance(lower, pd.Timestamp):
+        return "not a number"
+    zone = "out" if lower.tzinfo is None else ""
+    return f"not a point in time with{zone} a time zone"
+
+
+def rows_there(found: RowTrace, query: Query, cells: Cells) -> np.ndarray:
+    """Return what a query would count in every group without caps."""
+    if query.counts_units:
+        return found.units_by_cell(found.grouped, cells)
+    return found.rows_by_cell(found.grouped, cells)
+
+
+def share_of(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Divide; nothing of nothing is 0."""
+    share: np.ndarray = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+    return share

@@ -1,0 +1,259 @@
+"""Cells of text files: one rule for each kind of value, a function of one text.
+
+A reader that guesses what a column holds looks at all of its cells: one odd cell of one person
+would change how the cells of all others are read. Here the kind of a column is public, and a cell
+that is not of it is missing.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpframe.columns.arrow import compute, pa
+from dpframe.sources.dialect import UTF8, Dialect
+
+_BLANKS = " \t"
+_INT64 = range(-(2**63), 2**63)
+_MOST_DIGITS = 18  # 10**18 is the largest power of ten below 2**63
+_INFINITE = re.compile("[+-]?inf(?:inity)?", re.IGNORECASE)
+_EXPONENT = "[eE][+-]?[0-9]+"
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_OFFSET = "(?:Z|[+-][0-9]{2}:?[0-9]{2})"
+_ISO = re.compile(f"{_DATE}(?:[ T]{_CLOCK})?{_OFFSET}?")
+_FINER = re.compile(r"(\.[0-9]{6})[0-9]+")  # than microseconds
+# Arrow has a year 0 and years above 9999, and refuses what is finer than microseconds
+_PLAIN_DATE = "[12]" + _DATE.replace("4", "3", 1)
+_PLAIN_TIME = f"{_PLAIN_DATE}(?:[ T]{_CLOCK.replace('9}', '6}')})?"
+
+
+@dataclass(frozen=True, slots=True)
+class CellKind:
+    """A kind of values.
+
+    Parameters
+    ----------
+    arrow
+        The name of the Arrow type that holds them.
+    rule
+        Reads a cell; `None` if it is not of the kind.
+    plain
+        Gives a regular expression of cells that Arrow reads as the rule does, once the marks of a
+        dialect are undone.
+    letters
+        Bytes of which Arrow reads no cell otherwise than the rule does, whatever their order.
+    """
+
+    arrow: str
+    rule: Callable[[str, Dialect], Any]
+    plain: Callable[[Dialect], str]
+    letters: Callable[[Dialect], bytes]
+
+    @property
+    def type(self) -> Any:
+        """The Arrow type that holds them."""
+        name, _, zone = self.arrow.partition(" ")
+        return pa.timestamp("us", zone) if zone else pa.type_for_alias(name)
+
+
+def read_cell(kind: str, text: str, dialect: Dialect | None = None) -> Any:
+    """Read one cell as one of `KINDS`; `None` if it is not of that kind.
+
+    Examples
+    --------
+    >>> [read_cell("int64", text) for text in ("1", "2.0", "2.5", "1e3", "x")]
+    [1, 2, None, 1000, None]
+    >>> read_cell("float64", "1.234,5 %", Dialect(thousands=".", decimal=",", percent=True))
+    12.345
+    """
+    return KINDS[kind].rule(text, dialect or Dialect())
+
+
+def read_cells(kind: str, cells: Any, dialect: Dialect) -> Any:
+    """Read an array of bytes as one of `KINDS`, each cell by itself.
+
+    What the rule reads as Arrow does is cast at once. Other cells go through the rule, alike ones
+    together.
+    """
+    asked = KINDS[kind]
+    arrow = asked.type
+    if _is_made_of(cells, asked.letters(dialect)):
+        try:
+            return cells.cast(pa.string()).cast(arrow)
+        except pa.ArrowInvalid:  # such as a number beyond 64 bits
+            pass
+    pattern = f"^(?:{asked.plain(dialect)})$".encode(dialect.encoding)
+    others = compute.invert(compute.match_substring_regex(cells, pattern)).fill_null(False)
+    plain = compute.replace_with_mask(cells, others, pa.scalar(None, cells.type))
+    try:
+        values = _undo_marks(kind, plain, dialect).cast(pa.string()).cast(arrow)
+    except pa.ArrowInvalid:  # such as 2023-02-29: the rule reads all of them
+        values, others = pa.nulls(len(cells), arrow), cells.is_valid()
+    if not others.true_count:
+        return values
+    distinct = cells.filter(others).dictionary_encode()
+    texts = map(dialect.decode, distinct.dictionary.to_pylist())
+    read = [None if text is None else asked.rule(text, dialect) for text in texts]
+    return compute.replace_with_mask(values, others, pa.array(read, arrow).take(distinct.indices))
+
+
+def _is_made_of(cells: Any, letters: bytes) -> bool:
+    """Tell whether there are no other bytes in any of some cells."""
+    _, offsets, data = cells.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1]
+    known = np.zeros(256, bool)
+    known[list(letters)] = True
+    return bool(known[np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]].all())
+
+
+def _undo_marks(kind: str, cells: Any, dialect: Dialect) -> Any:
+    """Write numbers as Arrow reads them."""
+    if kind not in (INTEGER, FLOAT):
+        return cells
+    for mark, instead in ((dialect.thousands or "", b""), (dialect.decimal, b".")):
+        if mark.encode(dialect.encoding) != instead:
+            pattern = mark.encode(dialect.encoding)
+            cells = compute.replace_substring(cells, pattern, instead)
+    if kind == INTEGER:  # pandas writes integers beside missing cells as floats
+        cells = compute.replace_substring_regex(cells, r"\.0*$", "")
+    return cells
+
+
+@lru_cache(maxsize=64)
+def _number_pattern(dialect: Dialect) -> re.Pattern[str]:
+    decimal = re.escape(dialect.decimal)
+    digits = _digits(dialect)
+    ending = rf"(?:{_EXPONENT}|[{_BLANKS}]*%)?" if dialect.percent else f"(?:{_EXPONENT})?"
+    return re.compile(rf"[+-]?(?:{digits}(?:{decimal}[0-9]*)?|{decimal}[0-9]+){ending}")
+
+
+def _digits(dialect: Dialect, most: int | None = None) -> str:
+    """Describe the digits before a decimal mark: marks of thousands stand between threes alone."""
+    count, groups = ("+", "+") if most is None else (f"{{1,{most}}}", f"{{1,{most // 3 - 1}}}")
+    if dialect.thousands is None:
+        return f"[0-9]{count}"
+    mark = re.escape(dialect.thousands)
+    return f"(?:[0-9]{count}|[0-9]{{1,3}}(?:{mark}[0-9]{{3}}){groups})"
+
+
+def _number(text: str, dialect: Dialect) -> str | None:
+    """Write a number as Python reads it, a percentage as a power of ten."""
+    text = text.strip(_BLANKS)
+    if not _number_pattern(dialect).fullmatch(text):
+        return None
+    number = text.replace(dialect.thousands or "", "").replace(dialect.decimal, ".")
+    return f"{number[:-1].rstrip(_BLANKS)}e-2" if number.endswith("%") else number
+
+
+def _integer(text: str, dialect: Dialect) -> int | None:
+    """Read a whole number of 64 bits, which may be written as a float."""
+    number = _number(text, dialect)
+    if number is None:
+        return None
+    try:
+        exact = Decimal(number)
+    except ArithmeticError:  # an exponent beyond all
+        return None
+    if exact.adjusted() > _MOST_DIGITS:
+        return None
+    whole = int(exact)
+    return whole if whole == exact and whole in _INT64 else None
+
+
+def _float(text: str, dialect: Dialect) -> float | None:
+    """Read a number; one beyond all floats is infinite."""
+    number = _number(text, dialect)
+    if number is None and _INFINITE.fullmatch(text.strip(_BLANKS)):
+        number = text
+    return None if number is None else float(number)
+
+
+def _truth(text: str, dialect: Dialect) -> bool | None:
+    """Read one of the words for true and false, in letters of any case."""
+    word = text.strip(_BLANKS).lower()
+    if word in map(str.lower, dialect.true):
+        return True
+    return False if word in map(str.lower, dialect.false) else None
+
+
+def _moment(text: str, dialect: Dialect) -> datetime | None:
+    """Read a point in time in the forms of a dialect, or else in the extended form of ISO 8601."""
+    text = text.strip(_BLANKS)
+    for form in dialect.dates:
+        try:
+            return datetime.strptime(text, form)
+        except ValueError:
+            pass
+    if dialect.dates or not _ISO.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(_FINER.sub(r"\1", text))
+    except ValueError:
+        return None
+
+
+def _wall_clock(text: str, dialect: Dialect) -> datetime | None:
+    """Read a point in time without an offset."""
+    moment = _moment(text, dialect)
+    return None if moment is None or moment.tzinfo is not None else moment
+
+
+def _instant(text: str, dialect: Dialect) -> datetime | None:
+    """Read a point in time with an offset, as that of UTC."""
+    moment = _moment(text, dialect)
+    try:
+        return None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:  # the first or the last day of all
+        return None
+
+
+def _date(text: str, dialect: Dialect) -> date | None:
+    """Read a date, which may be written as its midnight."""
+    moment = _wall_clock(text, dialect)
+    return None if moment is None or moment.time() != time() else moment.date()
+
+
+def _plain_float(dialect: Dialect) -> str:
+    decimal = re.escape(dialect.decimal)
+    digits = _digits(dialect)
+    return f"-?(?:{digits}(?:{decimal}[0-9]*)?|{decimal}[0-9]+)(?:{_EXPONENT})?"
+
+
+def _plain_integer(dialect: Dialect) -> str:
+    return f"-?{_digits(dialect, _MOST_DIGITS)}(?:{re.escape(dialect.decimal)}0*)?"
+
+
+def _unless_forms(pattern: str) -> Callable[[Dialect], str]:
+    return lambda dialect: _NONE if dialect.dates else pattern
+
+
+def _letters_of_floats(dialect: Dialect) -> bytes:
+    point = b"." if dialect.decimal == "." else b""
+    return b"0123456789+-eE" + point
+
+
+def _letters_of_texts(dialect: Dialect) -> bytes:
+    return bytes(range(256 if dialect.encoding == UTF8 else 128))
+
+
+_NONE = r"[^\x00-\xff]"
+_ASCII = r"[\x00-\x7f]*"
+INTEGER, FLOAT, STRING = "int64", "float64", "string"
+KINDS = {
+    STRING: CellKind("string", lambda text, _: text, lambda _: _ASCII, _letters_of_texts),
+    INTEGER: CellKind("int64", _integer, _plain_integer, lambda _: b"0123456789-"),
+    FLOAT: CellKind("float64", _float, _plain_float, _letters_of_floats),
+    "bool": CellKind("bool", _truth, lambda _: _NONE, lambda _: b""),
+    "date": CellKind("date32", _date, _unless_forms(_PLAIN_DATE), lambda _: b""),
+    "datetime": CellKind("timestamp[us]", _wall_clock, _unless_forms(_PLAIN_TIME), lambda _: b""),
+    "datetime-utc": CellKind(
+        "timestamp[us] UTC", _instant, _unless_forms(_PLAIN_TIME + _OFFSET), lambda _: b""
+    ),
+}
+"""The kinds of values that cells may have, by name."""
