@@ -54,6 +54,7 @@ SIDES = {
 """Pairs of conditions of which a row meets one."""
 
 
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("beside", [{}, {"n": dpf.count()}], ids=["alone", "beside all rows"])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "auto"])
 @pytest.mark.parametrize("sides", SIDES)

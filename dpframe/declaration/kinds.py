@@ -23,7 +23,7 @@ FOLDERS = "names of folders"
 """The type of a column that names of folders alone say: integers where they are, and else texts."""
 
 _NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
-_TEXTUAL = ("string", "large_string", "string_view", "str")
+_TEXTUAL = ("string", "large_string", "string_view", "str", "id")
 _TEMPORAL = ("date", "timestamp")
 _DURATIONS = ("timedelta", "duration")
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, assert_never
 
 import pandas as pd
 
@@ -20,36 +20,34 @@ from dpframe.arguments import visible
 from dpframe.certificates.certificate import TEST
 from dpframe.certificates.verify import certificate_of
 from dpframe.engines.temporary import remove_leftovers
-from dpframe.errors import (
-    AlreadyReleasedError,
-    BudgetExceededError,
-    DPFrameError,
-    QueryError,
-    ReleaseError,
-)
+from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, ReleaseError
 from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.diagnosed import PRIVATE, diagnose_job, in_lines
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
-from dpframe.jobs.output_files import lost_files
 from dpframe.jobs.plan_schema import plan_schema
-from dpframe.jobs.released_files import (
-    LedgerPlace,
-    ledger_place,
-    opened_ledger,
-    without_certificates,
+from dpframe.jobs.released_files import LedgerPlace, ledger_place, without_certificates
+from dpframe.jobs.run_job import (
+    Done,
+    Tried,
+    is_used_up,
+    next_start,
+    not_made,
+    preview_job,
+    release_job,
 )
-from dpframe.jobs.run_job import Done, Tried, is_used_up, not_made, preview_job, release_job
 from dpframe.jobs.stopping import Stage, Stops, stoppable
+from dpframe.ledger.deadline import patience
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.transactions import MOST_AGAIN, ChargedRun
+from dpframe.ledger.runs import MOST_AGAIN, StartStep
 from dpframe.operations.tables import PER_ROWS
 from dpframe.privacy import seam
 
 _LOGGER = logging.getLogger("dpframe")
-_PATIENCE = 20.0  # seconds in which a run that was started at the same time writes its files
-_PAUSE = 0.1
+_PATIENCE = 120.0
+"""Seconds that a release waits for another start of its run: most runs take less."""
+_LONGEST = 86_400.0  # seconds: a day, after which a schedule starts it anew
 _CODES = """\
 exit codes:
   0    sound: files are what was released, the ledger is intact, the job is done
@@ -60,8 +58,9 @@ exit codes:
   4    a release of this name is in the ledger; nothing was spent
   5    the amount is spent, now or by an earlier run of this name, but a file, or what was to
        be printed, is not where it should be
+  75   not now: another start of this run is at work, others keep the ledger, or a disk is
+       full; nothing is lost, try again
   78   done inside a testing block of dpframe.testing: nothing of it is real
-  75   not now: others keep the ledger, or a disk is full; nothing was spent, try again
   129  hung up, by SIGHUP; 130 interrupted, by Ctrl-C; 143 terminated, by SIGTERM; 152 out of
        processor time, by SIGXCPU: nothing was spent, or a line says that all files are written
 """
@@ -86,9 +85,9 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
     0: sound, or done. 1: a file is not what was released, there is no certificate, or the release
     is not in the ledger given. 2: something cannot be read or used, or what is said cannot be
     written. 3: a release does not fit in the budget. 4: it was made before. 5: it was charged, now
-    or before, but not written or said as it should be. 75: others keep the ledger, or a disk is
-    full. 78: it was done, inside a testing block. 128 and the number of a signal: it was stopped
-    by that.
+    or before, but not written or said as it should be. 75: another start is at work, others keep
+    the ledger, or a disk is full. 78: it was done, inside a testing block. 128 and the number of a
+    signal: it was stopped by that.
     """
     answers.forget_hidden()
     with stoppable(leaving=leaving) as stops:
@@ -294,6 +293,27 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--upgrade", action="store_true", help=upgrade)
     of_part = "with --create: a column whose every value has that budget"
     parser.add_argument("--part", metavar="COLUMN", help=of_part)
+    lost = "give up the release NAME, which drew noise and died before that was kept"
+    parser.add_argument("--lost", metavar="NAME", help=lost)
+
+
+def _release_options(parser: argparse.ArgumentParser) -> None:
+    _plan_options(parser)
+    waits = f"wait so long for another start of this run, or for its ledger; {_PATIENCE:g}"
+    parser.add_argument(
+        "--patience", type=_seconds, default=_PATIENCE, metavar="SECONDS", help=waits
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _LONGEST:
+        rule = f"must be seconds from 0 to {_LONGEST:,.0f}, got {text!r}"
+        raise argparse.ArgumentTypeError(rule)
+    return seconds
 
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:
@@ -415,31 +435,29 @@ def diagnose_plan(given: argparse.Namespace, path: Path) -> Answer:
 def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Release what a plan asks for and write the files; say where they are."""
     job = _job(given, path)
-    _await_noise(job)
     try:
-        with _lines(given, job.options["name"]) as begin:
+        with patience(given.patience), _lines(given, job.options["name"]) as begin:
             done = release_job(job, overwrite=given.overwrite, begin=begin)
-    except AlreadyReleasedError as error:
-        raise _done_before(job, error) from None
     except BudgetExceededError as error:
         raise BudgetExceededError(_refuse(job, error)) from None
     except ReleaseError as error:
-        raise ReleaseError(f"{error} {_how_to_go_on(job)}") from None
+        raise ReleaseError(f"{error} {_how_to_go_on(job)}".rstrip()) from None
     certificates = {name: certificate_of(frame) for name, frame in done.frames.items()}
     ledger = _of_part(job, done.ledger)
     facts = {
         "name": job.options["name"],
         "release_id": next(iter(certificates.values())).releases[0].release_id,
         "digests": {name: one.digest for name, one in certificates.items()},
-        "files": list(map(str, done.written)),
+        "files": list(map(str, done.files.written)),
         "ledger": state_of(ledger),
     }
-    words = [*(f"{file}: written" for file in done.written), str(ledger.last_status())]
-    code = LEFT_OVER if done.failed else SOUND
+    words = [*(f"{file}: written" for file in done.files.written), str(ledger.last_status())]
+    all_there, kept = done.published.written.all_there, done.published.spool
+    code = SOUND if all_there else LEFT_OVER
     problems = (*_warnings(done.warned), *_lost(done))
-    unsaved = _tables(done) if done.failed and done.saved is None else {}
-    if done.failed:
-        facts |= {"tables": unsaved} if unsaved else {"saved": str(done.saved)}
+    unsaved = {} if all_there or kept else _tables(done)
+    if not all_there:
+        facts |= {"tables": unsaved} if unsaved else {"saved": str(kept)}
     return Answer(str(path), "\n".join(words), facts, code, problems, unsaved)
 
 
@@ -449,58 +467,25 @@ def _of_part(job: Job, ledger: Ledger) -> Ledger:
     return ledger if part is None else ledger.of_part(part)
 
 
-def _await_noise(job: Job) -> None:
-    """Let a run of this name that began just now draw its noise; after that, begin it again."""
-    ends = time.monotonic() + _PATIENCE
-    while (run := _run_of(job)) and run.may_begin_again and _is_new(run):
-        if time.monotonic() >= ends:
-            return
-        time.sleep(_PAUSE)
-
-
-def _run_of(job: Job) -> ChargedRun | None:
-    """Return what the ledger knows of the run of a job, as far as it can be read."""
-    try:
-        return opened_ledger(job.ledger).run_of(job.options["name"])
-    except (DPFrameError, OSError):  # what is known already is not to be forgotten
-        return None
-
-
-def _is_new(run: ChargedRun) -> bool:
-    """Whether a run was charged so lately that it may not have written its files yet."""
-    age = datetime.now(UTC) - datetime.fromisoformat(run.entry.released_at)
-    return age < timedelta(seconds=_PATIENCE)
-
-
-def _done_before(job: Job, error: AlreadyReleasedError) -> DPFrameError:
-    """Say that a job was done before, or what of it is lost."""
-    run = _run_of(job)
-    if run is None:
-        return error
-    if not run.had_noise:
-        ended = f"{run.entry.name!r} ended before its noise {run.again + 1} times"
-        why = f"{ended}, and begins no more for nothing: crashes may tell of the data."
-        return ReleaseError(f"{why} {_under_another_name(job)}")
-    ends = time.monotonic() + (_PATIENCE if _is_new(run) else 0)
-    while (lost := lost_files(job, run.entry.release_id)) and time.monotonic() < ends:
-        time.sleep(_PAUSE)
-    if not lost:
-        return error
-    left = "left it in a folder dpframe-released-... or .dpframe-..., or still writes"
-    why = f"{error} But {lost[0]}: that run lost its result, {left}."
-    return ReleaseError(f"{why} {_under_another_name(job)}")
-
-
 def _how_to_go_on(job: Job) -> str:
-    """Say how a release is made that failed after its charge."""
-    run = _run_of(job)
-    if run is None:
+    """Say how a release is made that was charged, and is not where it should be."""
+    try:
+        seen = next_start(job)
+    except (DPFrameError, OSError):
         again = "Once the ledger can be read, run it again as it is"
         return f"{again}: if no noise was drawn, nothing is charged."
-    if not run.may_begin_again:
-        return _under_another_name(job)
-    left = f"{MOST_AGAIN - run.again} more time{'s' * (run.again + 1 < MOST_AGAIN)}"
-    return f"No noise was drawn: run it again as it is, for which nothing is charged, {left}."
+    match seen.step:
+        case StartStep.BEGIN | StartStep.TAKE_OVER:
+            epoch = 0 if seen.run is None else seen.run.state.epoch
+            left = f"{MOST_AGAIN - epoch} more time{'s' * (epoch + 1 < MOST_AGAIN)}"
+            again = "run it again as it is, for which nothing is charged"
+            return f"No noise was drawn: {again}, {left}."
+        case StartStep.WAIT | StartStep.PUBLISH:  # nothing is lost
+            return ""
+        case StartStep.GIVE_UP | StartStep.LOST | StartStep.TOO_OFTEN | StartStep.DONE:
+            return _under_another_name(job)
+        case _:
+            assert_never(seen.step)
 
 
 def _refuse(job: Job, why: object) -> str:
@@ -526,12 +511,14 @@ def _warnings(warned: Sequence[str]) -> list[str]:
 
 def _lost(done: Done) -> list[str]:
     """Say which files could not be written, and where the releases are."""
-    if not done.failed:
+    if done.published.written.all_there:
         return []
-    problems = [f"{path} was not written: {why}" for _, path, why in done.failed]
-    where = f"in {done.saved}" if done.saved else "printed as JSON: keep that"
-    again = "the amount is spent, and a second run would release nothing"
-    return [*problems, f"{again}: the releases are {where}."]
+    problems = [f"{path} was not written: {why}" for _, path, why in done.files.failed]
+    kept = done.published.spool
+    if kept is None:
+        return [*problems, "the amount is spent: the releases are printed as JSON: keep that."]
+    way = "run it again as it is, for which nothing is charged"
+    return [*problems, f"the amount is spent, and the releases are kept in {kept}: {way}."]
 
 
 def _tables(done: Done) -> dict[str, object]:
@@ -621,7 +608,7 @@ COMMANDS: dict[str, Command] = {
         _rehearse_options,
     ),
     "release": Command(
-        "release what a plan asks for, and write the files", release_plan, _plan_options
+        "release what a plan asks for, and write the files", release_plan, _release_options
     ),
     "schema": Command("print the JSON Schema of plan files, for editors", print_schema, alone=True),
 }

@@ -2,6 +2,7 @@
 
 import argparse
 import warnings
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_release
 from dpframe.ledger.keeping import upgrade_table, void_row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
+from dpframe.operations.pipeline import user_name
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
@@ -102,18 +104,10 @@ def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
     """Check a ledger and say what is spent; or make one."""
     named = {name: getattr(given, name) for name in ("epsilon", "delta", "discovery")}
     amounts = {name: amount for name, amount in named.items() if amount is not None}
-    if given.create != ("epsilon" in amounts) or (amounts and not given.create):
-        return _refusal(path, "--create goes with --epsilon, and with --delta for Gaussian noise.")
-    if given.create and path.exists():
-        there = "there is a file already: a ledger is made once, and opened by every run."
-        return _refusal(path, there)
-    for file in path.files:
-        if given.create and not file.parent.is_dir():
-            return _refusal(path, f"there is no folder {file.parent}: make it first.")
-    if given.part is not None and not given.create:
-        return _refusal(path, "--part goes with --create.")
-    if (given.void is not None) + given.upgrade + given.create > 1:
-        return _refusal(path, "give one of --create, --void and --upgrade.")
+    if wrong := _wrong_options(given, path, amounts):
+        return _refusal(path, wrong)
+    if given.lost is not None:
+        return _give_up(given.lost, path)
     if given.void is not None:
         void_row(path.given, given.void)
     if given.upgrade:
@@ -125,6 +119,32 @@ def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
     status = ledger.last_status()
     lines = [str(status), *_fullest(status), *_voided(status), f"\nhead {status.log.head}"]
     return Answer(str(path), "\n".join(lines), state_of(ledger))
+
+
+def _wrong_options(given: argparse.Namespace, path: LedgerPlace, amounts: Mapping[str, str]) -> str:
+    """Say what is wrong with the options of a ledger; empty: nothing is."""
+    acts = (given.create, given.upgrade, given.void is not None, given.lost is not None)
+    homeless = [file.parent for file in path.files if not file.parent.is_dir()]
+    if sum(acts) > 1:
+        return "give one of --create, --void, --lost and --upgrade."
+    if given.create != ("epsilon" in amounts) or (amounts and not given.create):
+        return "--create goes with --epsilon, and with --delta for Gaussian noise."
+    if given.create and path.exists():
+        return "there is a file already: a ledger is made once, and opened by every run."
+    if given.create and homeless:
+        return f"there is no folder {homeless[0]}: make it first."
+    return "--part goes with --create." if given.part is not None and not given.create else ""
+
+
+def _give_up(name: str, path: LedgerPlace) -> Answer:
+    """Note that a run is lost, because a person says so."""
+    ledger = opened_ledger(path)
+    run = ledger.run_of(name)
+    if run is None:
+        return _refusal(path, f"there is no release {name!r}: nothing was noted.")
+    ledger.note_lost(run.entry, who=user_name() or "somebody", why="said to be dead")
+    closed = f"{name!r} is given up: its amount stays spent, and its name is closed"
+    return Answer(str(path), f"{closed}.", state_of(ledger))
 
 
 def _fullest(status: BudgetStatus) -> list[str]:

@@ -96,6 +96,8 @@ class Job:
     ledger: LedgerPlace  # the file of the ledger, or its database
     budget: Budget | None  # what the plan says of the budget; `None`: nothing
     part: str | None = None  # the column whose every value has that budget, as the plan says
+    # where runs keep what they drew until it is written, as the plan says
+    runs_folder: Path | None = None
     # groups to be found, in place of the one query, which then says what is read for it
     search: Discovery | None = None
 
@@ -123,6 +125,16 @@ class Job:
         first, *others = self.queries.values()
         selected = self.options.get("mechanism") == SELECT
         return selected and not others and LEVEL in first.levels
+
+    @property
+    def spool_folder(self) -> Path:
+        """The folder in which runs keep what they drew until it is written."""
+        if self.runs_folder is not None:
+            return self.runs_folder
+        for file in self.ledger.files:
+            return file.with_name(f"{file.name}.runs")
+        name = str(self.ledger).rpartition("ledger=")[2]
+        return self.source.path.with_name(f"{name}.runs")
 
     @property
     def source(self) -> PlanText:
@@ -184,6 +196,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
         part=plan.section("ledger").get("part", str),
+        runs_folder=_runs_folder(plan.section("ledger")),
         search=search,
     )
 
@@ -516,12 +529,22 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
 
 
 def _ledger(section: Section) -> LedgerPlace:
-    section.only(("path", "budget", "part"), "ledger")
+    section.only(("path", "budget", "part", "runs_folder"), "ledger")
     path: str = section.need("path", str, such_as='path = "trips.ledger"')
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
     url = section.fill_text("path", path, environment=True)
     return LedgerPlace(url if is_url(url) else section.path("path", path))
+
+
+def _runs_folder(section: Section) -> Path | None:
+    """Read where runs keep what they drew."""
+    folder: str | None = section.get("runs_folder", str)
+    if folder is None:
+        return None
+    if not folder or "\0" in folder:
+        raise section.error(f"must be the path of a folder, got {folder!r}.", "runs_folder")
+    return section.path("runs_folder", folder)
 
 
 def _budget(section: Section) -> Budget | None:

@@ -1,10 +1,11 @@
 """The files that a job writes: tried before anything is charged, and never lost after it."""
 
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -16,10 +17,16 @@ from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.released_files import read_released
+from dpframe.jobs.spool import DrawnFiles
+from dpframe.ledger import platform
 from dpframe.ledger.failures import NO_ROOM
 from dpframe.privacy import seam
 
-WRITERS = {".csv": write_csv, ".parquet": write_parquet}
+_STEM = "table"
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    ".csv": partial(write_csv, escape_formulas=True),
+    ".parquet": write_parquet,
+}
 """How releases are written, by suffix."""
 
 
@@ -47,21 +54,24 @@ def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
     return notes
 
 
-def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = True) -> None:
+def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = True) -> int:
     """Write frames like those that will be released, and remove them again.
 
     They are written into the folders where they will be, or, if these are not here, among temporary
-    files.
+    files. Returns how many bytes they take.
     """
+    size = 0
     for name, path in _places(job):
         try:
             with temporary_folder(".dpframe-trial-", path.parent if here else None) as folder:
-                WRITERS[path.suffix.lower()](frames[name], folder / path.name)
+                files = _render(frames[name], path.suffix.lower(), folder)
+                size += sum(map(len, files.values()))
         except (DPFrameError, OSError) as error:
             why = _why_not(frames[name], path, error)
             wrong = _section(job, name).error(f"{path} cannot be written: {why}", "files")
             full = isinstance(error, OSError) and error.errno in NO_ROOM
             raise (TemporaryError(str(wrong)) if full else wrong) from None
+    return size
 
 
 def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> str:
@@ -82,37 +92,102 @@ def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> 
     return f"{why}, which have no form in a CSV file. Let files end in .parquet."
 
 
-def write_all(
-    job: Job, frames: Mapping[str, pd.DataFrame], *, overwrite: bool
-) -> tuple[list[Path], list[tuple[str, Path, str]]]:
-    """Write what was released: each file appears as a whole, or not at all.
+def render_tables(
+    job: Job, frames: Mapping[str, pd.DataFrame], inside: Path | None = None
+) -> DrawnFiles:
+    """Make the files of what was released, in memory, by way of a folder.
 
-    Returns
-    -------
-    written, failed
-        The files that were written; and query, path and reason of those that were not.
+    Where no folder is given, that is a new one where each file will be.
     """
-    written, failed = [], []
+    tables: dict[str, dict[str, bytes]] = {name: {} for name in job.files}
+    for name, path in _places(job):
+        suffix = path.suffix.lower()
+        if suffix in tables[name]:
+            continue
+        if inside is not None:
+            tables[name] |= _render(frames[name], suffix, inside)
+            continue
+        with tempfile.TemporaryDirectory(prefix=".dpframe-", dir=path.parent) as folder:
+            tables[name] |= _render(frames[name], suffix, Path(folder))
+    return tables
+
+
+def _render(frame: pd.DataFrame, suffix: str, folder: Path) -> dict[str, bytes]:
+    """Write a frame and what belongs to it, and take it back, by what the names end in."""
+    place = seam.place(folder / f"{_STEM}{suffix}")
+    WRITERS[suffix](frame, place)
+    files: dict[str, bytes] = {}
+    for made in sorted(place.parent.glob(f"{place.name}*")):
+        files[suffix + made.name.removeprefix(place.name)] = made.read_bytes()
+        made.unlink()
+    return files
+
+
+def frames_of(tables: DrawnFiles) -> dict[str, pd.DataFrame]:
+    """Read the tables of files that were made."""
+    frames: dict[str, pd.DataFrame] = {}
+    with temporary_folder("dpframe-trial-") as folder:
+        for name, files in tables.items():
+            for ending, content in files.items():
+                (folder / f"{_STEM}{ending}").write_bytes(content)
+            first = min(files, key=len)
+            frames[name] = read_released(folder / f"{_STEM}{first}")
+    return frames
+
+
+def write_all(job: Job, tables: DrawnFiles, *, overwrite: bool) -> "WrittenFiles":
+    """Write what was released: each file appears as a whole, or not at all."""
+    made = WrittenFiles([], [])
     for name, path in _places(job):
         try:
-            _write(frames[name], path, overwrite=overwrite)
-            written.append(path)
+            _write(_files_for(path, tables[name]), path, overwrite=overwrite)
+            made.written.append(path)
         except (Exception, KeyboardInterrupt) as error:  # no release may be lost
-            failed.append((name, path, str(error) or type(error).__name__))
-    return written, failed
+            made.failed.append((name, path, str(error) or type(error).__name__))
+    return made
 
 
-def _write(frame: pd.DataFrame, path: Path, *, overwrite: bool) -> None:
+class WrittenFiles(NamedTuple):
+    """What became of the files of a release."""
+
+    written: list[Path]  # those that are what was released
+    failed: list[tuple[str, Path, str]]  # query, path and reason of those that are not
+
+
+def _files_for(path: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Give the files of one table that are written to a path, by their names."""
+    suffix = path.suffix.lower()
+    own = {ending: content for ending, content in files.items() if ending.startswith(suffix)}
+    if not own:  # it was drawn when the plan named files of another kind
+        (frame,) = frames_of({"": files}).values()
+        with temporary_folder("dpframe-trial-") as folder:
+            own = _render(frame, suffix, folder)
+    return {path.name + ending.removeprefix(suffix): content for ending, content in own.items()}
+
+
+def _write(files: Mapping[str, bytes], path: Path, *, overwrite: bool) -> None:
+    """Write files that belong together, on disk when this returns; those that are there stay."""
+    new = {name: content for name, content in files.items() if not _holds(path, name, content)}
+    taken = [path.parent / name for name in new if (path.parent / name).exists()]
+    if taken and not overwrite:
+        raise FileExistsError(f"{taken[0]} was made by something else meanwhile")
     # a process that is killed leaves it, for it may hold what was paid for
     with tempfile.TemporaryDirectory(
         prefix=".dpframe-", dir=path.parent, ignore_cleanup_errors=True
     ) as folder:
-        WRITERS[path.suffix.lower()](frame, Path(folder, path.name))
-        for made in sorted(Path(folder).iterdir(), reverse=True):  # a certificate before its table
-            place = path.parent / made.name
-            if place.exists() and not overwrite:
-                raise FileExistsError(f"{place} was made by something else meanwhile")
-            os.replace(made, place)
+        for name in sorted(new, reverse=True):  # a certificate before its table
+            made = Path(folder, name)
+            with made.open("wb") as file:
+                file.write(new[name])
+                file.flush()
+                platform.HERE.flush(file.fileno())
+            os.replace(made, path.parent / name)
+    platform.HERE.flush_folder(path.parent)
+
+
+def _holds(path: Path, name: str, content: bytes) -> bool:
+    place = path.parent / name
+    return place.is_file() and place.read_bytes() == content
 
 
 def lost_files(job: Job, release_id: str) -> list[str]:
@@ -133,33 +208,6 @@ def _why_lost(path: Path, release_id: str) -> str:
         return f"{path} is cut, or cannot be read"
     known = any(one.release_id == release_id for one in releases)
     return "" if known else f"{path} is of another release"
-
-
-def rescue_frames(job: Job, frames: Mapping[str, pd.DataFrame]) -> Path | None:
-    """Write releases that could not be written where they should be into a new folder."""
-    for place in (
-        *(file.parent for file in job.ledger.files),
-        Path.cwd(),
-        Path(tempfile.gettempdir()),
-    ):
-        folder = None
-        try:
-            there = seam.place(place / "released").parent
-            folder = Path(tempfile.mkdtemp(prefix="dpframe-released-", dir=there))
-            for number, (name, frame) in enumerate(frames.items(), start=1):
-                suffix = job.files[name][0].suffix.lower()
-                WRITERS[suffix](frame, folder / f"{number}-{_plain(name)}{suffix}")
-        except (Exception, KeyboardInterrupt):  # the next place may be better
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-        else:
-            return folder
-    return None
-
-
-def _plain(name: str) -> str:
-    """Return what is left of a name that any system takes for one of a file."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)[:50]
 
 
 def _places(job: Job) -> Iterator[tuple[str, Path]]:

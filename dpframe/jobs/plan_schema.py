@@ -155,6 +155,7 @@ def plan_schema() -> dict[str, Any]:
                 "path": _TEXT,
                 "budget": _table(dict.fromkeys(job.BUDGET, _AMOUNT), ["epsilon"]),
                 "part": _TEXT,
+                "runs_folder": _TEXT,
             },
             ["path"],
         ),

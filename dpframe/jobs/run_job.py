@@ -18,15 +18,26 @@ from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.column_types import kind_from_plan
 from dpframe.jobs.data import Stored
 from dpframe.jobs.job import Job
-from dpframe.jobs.output_files import check_places, rescue_frames, try_to_write, write_all
+from dpframe.jobs.output_files import (
+    WrittenFiles,
+    check_places,
+    frames_of,
+    lost_files,
+    render_tables,
+    try_to_write,
+    write_all,
+)
 from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.released_files import LedgerPlace
+from dpframe.jobs.spool import DrawnFiles, digest_of
+from dpframe.jobs.starts import Published, Seen, Start, Written
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
+from dpframe.ledger.log import Entry
 from dpframe.ledger.parts import is_text
-from dpframe.ledger.transactions import MOST_AGAIN, ChargedRun
+from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
@@ -54,6 +65,7 @@ class Tried:
     fits: bool  # whether the budget allows it
     ledger: Ledger  # the ledger as it is, in memory
     warned: tuple[str, ...]  # what protects people less than it seems to
+    size: int  # bytes of the files of tables without rows
     types: Mapping[str, str]  # what columns hold, by label, as far as it is known
     needed: Mapping[str, str | None]  # columns that are read, with what they hold in CSV files
 
@@ -64,9 +76,8 @@ class Done:
 
     frames: Mapping[str, pd.DataFrame]  # the releases, by name of the table
     ledger: Ledger  # the ledger that was charged
-    written: list[Path]  # the files that were written
-    failed: list[tuple[str, Path, str]]  # query, path and reason of files that were not
-    saved: Path | None  # the folder with all releases, where some file was not written
+    files: WrittenFiles  # those that were written, and those that were not
+    published: Published  # the same in memory, and where they are kept
     warned: tuple[str, ...]  # what protects people less than it seems to
 
 
@@ -101,8 +112,7 @@ def preview_job(
             # of what is looked for, the first row has the mechanism that is used
             fits = bool(table["fits"].iloc[0] if job.is_alone else table["fits"].all())
             notes = check_places(job, overwrite=overwrite, here=with_data)
-            if fits:
-                try_to_write(job, _released(job, frame), here=with_data)
+            size = try_to_write(job, _released(job, frame), here=with_data) if fits else 0
         except _CLEAR:
             raise
         except errors.DPFrameError as error:
@@ -113,7 +123,7 @@ def preview_job(
     if stored.scan is not None and declared.unit_columns:
         stored.scan.check_room(needed, [query.condition for query in asked.values()])
     notes += [] if run is None else [_begins_again(run)]
-    return Tried(table, fits, ledger, (*_said(caught), *notes), stored.types, needed)
+    return Tried(table, fits, ledger, (*_said(caught), *notes), size, stored.types, needed)
 
 
 def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
@@ -130,7 +140,7 @@ def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
 
 def _begins_again(run: ChargedRun) -> str:
     """Say that a run costs nothing, and how often one still will."""
-    left = MOST_AGAIN - run.again - 1
+    left = MOST_AGAIN - run.state.epoch - 1
     after = (
         f"It may begin again {left} more {_TIMES[left > 1]}" if left else "This is the last time"
     )
@@ -143,23 +153,109 @@ def _begins_again(run: ChargedRun) -> str:
 def release_job(
     job: Job, *, overwrite: bool = False, begin: Callable[[], object] = lambda: None
 ) -> Done:
-    """Try a job, say that it begins, read the data, release in one charge, and write the files."""
+    """Start a run: try it, say that it begins, read the data, release in one charge, and write.
+
+    If another start is at work, or was, then this one waits for it, goes on after it, or writes the
+    files that it did not.
+
+    Raises
+    ------
+    AlreadyReleasedError
+        If the files are written.
+    ReleaseError
+        If what was charged is not released, or lost.
+    RunPausedError
+        If another start is still at work.
+    """
     job = replace(job, data=job.data.expanded())
-    tried = preview_job(job, overwrite=overwrite)
-    ledger = _opened_ledger(job, job.ledger)
-    begin()
-    frame = job.data.frame(tried.needed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
-        charged = ledger.of_plan(job.digest, job.options["name"])
-        declare_plan(job, frame, charged, tried.types)
-        frames = _release_job(job, frame, ledger)
-    written, failed = write_all(job, frames, overwrite=overwrite)
-    lost = failed and seam.seen() is None  # in a test, nothing was paid for
-    saved = rescue_frames(job, frames) if lost else None
-    if not failed:
-        set_stage(Stage.WRITTEN)
-    return Done(frames, ledger, written, failed, saved, tried.warned)
+    work = JobWork(job, overwrite=overwrite, begin=begin)
+    if seam.seen() is not None:  # nothing is paid for, and nobody else is there
+        return work.try_once()
+    start = _start_of(job, work)
+    return work.done(start.ledger, start.run())
+
+
+def _start_of(job: Job, work: "JobWork") -> Start:
+    ledger, name = _opened_ledger(job, job.ledger), job.options["name"]
+    return Start(ledger, job.digest, name, job.spool_folder, work, lambda: set_stage(Stage.SPENT))
+
+
+def next_start(job: Job) -> Seen:
+    """Say what the next start of a job would find, and do."""
+    return _start_of(job, JobWork(job)).look()
+
+
+class JobWork:
+    """What a plan asks a run to do.
+
+    Parameters
+    ----------
+    job
+        The plan, with the files of its data.
+    overwrite
+        Whether files that are there are replaced.
+    begin
+        Called before data are read.
+    """
+
+    def __init__(
+        self, job: Job, *, overwrite: bool = False, begin: Callable[[], object] = lambda: None
+    ) -> None:
+        self.job, self.overwrite, self._begin = job, overwrite, begin
+        self._tried: Tried | None = None
+        self._frame: Frame | None = None
+        self._drawn: dict[str, pd.DataFrame] | None = None
+        self._files = WrittenFiles([], [])
+
+    def prepare(self) -> int:
+        """Try it without rows, and open the data."""
+        self._tried = preview_job(self.job, overwrite=self.overwrite)
+        self._begin()
+        self._frame = self.job.data.frame(self._tried.needed)
+        return self._tried.size
+
+    def release(self, charged: Ledger) -> None:
+        """Release in one charge."""
+        assert self._tried is not None  # noqa: S101  # it was prepared
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
+            declare_plan(self.job, self._frame, charged, self._tried.types)
+            self._drawn = _release_job(self.job, self._frame, charged)
+
+    def render(self, inside: Path | None) -> DrawnFiles:
+        """Make files of what was drawn."""
+        assert self._drawn is not None  # noqa: S101  # it was released
+        return render_tables(self.job, self._drawn, inside)
+
+    def write(self, tables: DrawnFiles) -> Written:
+        """Write the files to where the plan wants them."""
+        self._files = write_all(self.job, tables, overwrite=self.overwrite)
+        if not self._files.failed:
+            set_stage(Stage.WRITTEN)
+        contents = [file for files in tables.values() for file in files.values()]
+        return Written(tuple(map(digest_of, contents)), not self._files.failed)
+
+    def missing(self, entry: Entry) -> str:
+        """Say which file is not what was released."""
+        return next(iter(lost_files(self.job, entry.release_id)), "")
+
+    def try_once(self) -> Done:
+        """Release in a testing block."""
+        ledger = _opened_ledger(self.job, self.job.ledger)
+        self.prepare()
+        self.release(ledger.of_plan(self.job.digest, self.job.options["name"]))
+        tables = self.render(None)
+        written = self.write(tables)
+        return self.done(ledger, Published(tables, written, None))
+
+    def done(self, ledger: Ledger, published: Published) -> Done:
+        """Say what was done."""
+        frames = frames_of(published.tables) if self._drawn is None else self._drawn
+        warned = (_PUBLISHED,) if self._tried is None else self._tried.warned
+        return Done(frames, ledger, self._files, published, warned)
+
+
+_PUBLISHED = "an earlier start drew this release and kept it: it is charged nothing"
 
 
 def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFrame]:
@@ -170,7 +266,8 @@ def _release_job(job: Job, frame: Frame, ledger: Ledger) -> dict[str, pd.DataFra
     except errors.ReleaseError:
         set_stage(Stage.SPENT)
         raise
-    except errors.DPFrameError:  # nothing was charged
+    except errors.DPFrameError:  # nothing was charged, or the run goes on elsewhere
+        set_stage(Stage.UNSPENT)
         raise
     except BaseException as error:  # an interrupt may come anywhere, and memory end anywhere
         set_stage(Stage.SPENT)

@@ -2,9 +2,9 @@
 
 Each row of a ledger has a number, a body and a hash: row 0 is the header, with the budget and the
 pots that were settled for it; one says whom the ledger protects, once a frame is declared; some
-say of a run of a plan that it was begun again, or that its noise is about to be drawn, or where the
-ledger was moved; the others are entries. The hash of a row is SHA-256 of the hash before it and the
-body, which is canonical JSON with exact fractions as text.
+say what became of a run of a plan, or where the ledger was moved; the others are entries. The hash
+of a row is SHA-256 of the hash before it and the body, which is canonical JSON with exact fractions
+as text.
 """
 
 import json
@@ -18,13 +18,13 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
-from dpframe.ledger.log import Entry, Log, RunMark, SourceFacts
+from dpframe.ledger.log import RUN_ROWS, Entry, Log, RunMark, SourceFacts
 from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, may_be_part
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, SpendKind, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, PotsOfParts, Priced, settle_pots
 
-FORMAT = 4
+FORMAT = 5
 """Version of what rows mean."""
 
 _START = "0" * 64
@@ -37,11 +37,10 @@ MOST_CHARACTERS = 100_000
 
 LOSS_KEYS = ("epsilon", "mu_squared", "delta")
 _MOVES = ("leaving", "left", "arrived")
-MARKS_OF_RUNS = ("again", "noise")
-"""What a release says of its run; all else is said by the keeper of a ledger."""
-
 _VOID, _VOIDED = "void", "voided"
-_MARKS = (*MARKS_OF_RUNS, *_MOVES, _VOID)
+_PLAIN_MARKS = (*_MOVES, _VOID)
+KEYS_OF_RUN = frozenset(("release_id", "epoch", "nonce", "digests", "who", "why"))
+"""What a row about a run says."""
 _MOST_POTS, _HIGHEST_ORDER = 100, 10**15  # six, and 10**13
 
 
@@ -214,10 +213,15 @@ class Chain:
         row = self._row(_json_of(entry))
         return self._grown([row.hash], [entry]), row
 
-    def with_mark(self, what: str, release_id: str) -> tuple["Chain", Row]:
-        """Append what becomes of a run that was charged before, or of the ledger."""
-        row = self._row({what: release_id})
-        return self._grown([row.hash], [], [RunMark(row.number, what, release_id)]), row
+    def with_text(self, what: str, text: str) -> tuple["Chain", Row]:
+        """Append where the ledger goes, or which row is void."""
+        row = self._row({what: text})
+        return self._grown([row.hash], [], [RunMark(row.number, what, text)]), row
+
+    def with_mark(self, mark: RunMark) -> tuple["Chain", Row]:
+        """Append what becomes of a run that was charged before."""
+        row = self._row({mark.what: {name: getattr(mark, name) for name in KEYS_OF_RUN}})
+        return self._grown([row.hash], [], [mark._replace(number=row.number)]), row
 
     def before(self, release_id: str) -> "Chain":
         """Return the ledger as it was when a release was charged, to plan with."""
@@ -445,15 +449,33 @@ def _json_of(entry: Entry) -> dict[str, Any]:
 
 
 def _mark_in(read: dict[str, Any], number: int) -> RunMark | None:
-    """Read what a row says of a run; `None` if that is none of its subjects."""
+    """Read what a row says of a run, or of a move; `None` if it is an entry."""
     what = next(iter(read), None)
-    if what not in _MARKS:
+    if what not in (*RUN_ROWS, *_PLAIN_MARKS):
         return None
-    if len(read) != 1 or type(read[what]) is not str:
+    if len(read) != 1:
+        raise TypeError
+    if what in RUN_ROWS:
+        return _mark_of_run(read[what], number, what)
+    if type(read[what]) is not str:
         raise TypeError
     if what == _VOID:
         int(read[what])
     return RunMark(number, what, read[what])
+
+
+def _mark_of_run(read: dict[str, Any], number: int, what: str) -> RunMark:
+    if read.keys() != KEYS_OF_RUN:
+        raise TypeError
+    if type(read["digests"]) is not list:
+        raise TypeError
+    mark = RunMark(number, what, **{**read, "digests": tuple(read["digests"])})
+    texts = (mark.release_id, mark.nonce, mark.who, mark.why, *mark.digests)
+    if type(mark.epoch) is not int or not all(type(text) is str for text in texts):
+        raise TypeError
+    if mark.epoch < 0 or (what == "drawn" and len(mark.digests) != 1):
+        raise ValueError
+    return mark
 
 
 def _entry_of(read: dict[str, Any], *, by_part: bool) -> Entry:

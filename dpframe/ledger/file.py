@@ -12,7 +12,7 @@ is broken without it, and files with a second name are refused.
 import contextlib
 import os
 import sqlite3
-import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -20,9 +20,10 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from dpframe.errors import LedgerAlteredError, LedgerError
-from dpframe.ledger import failures, locks
+from dpframe.ledger import failures, locks, platform
 from dpframe.ledger.chain import FORMAT, Chain, Row, broken, news_after, other_format
 from dpframe.ledger.deadline import Deadline
+from dpframe.ledger.leases import LASTS, Lease
 
 T = TypeVar("T")
 Mark: TypeAlias = tuple[int | bytes, ...]
@@ -32,8 +33,6 @@ _APPLICATION = int.from_bytes(b"dpfL", "big")  # tells SQLite files of ledgers f
 _SIDECARS = ("-wal", "-shm", "-journal")
 _HEADER, _LONGEST_ROW = 100, 1 << 22  # bytes; parsed JSON takes thirty times as many
 _NO_LOG = b"\x01\x01"  # bytes 18 and 19 of the header where spends are kept in the file itself
-# where both locks are of one kind, those of SQLite would wait for our own
-_LOCKING = "" if sys.platform in ("linux", "win32") else "&vfs=unix-none"
 _SCHEMA = (
     "CREATE TABLE chain (number INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL, "
     "hash TEXT NOT NULL)",
@@ -45,7 +44,11 @@ _SCHEMA = (
     "CREATE TRIGGER in_order BEFORE INSERT ON chain "
     "WHEN NEW.number IS NOT (SELECT coalesce(max(number), -1) + 1 FROM chain) BEGIN "
     "SELECT RAISE(ABORT, 'a ledger grows at its end'); END",
+    "CREATE TABLE lease (release_id TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL, "
+    "beat REAL NOT NULL, expires REAL NOT NULL) WITHOUT ROWID",
 )
+_LEASE = "SELECT release_id, epoch, owner, beat, expires FROM lease WHERE release_id = ?"
+_RENEW = "UPDATE lease SET beat = ?, expires = ? WHERE release_id = ? AND epoch = ?"
 
 
 def is_ledger(path: Path) -> bool:
@@ -125,8 +128,9 @@ class LedgerFile:
         try:
             locks.with_locked_file(draft, write, new=True)
             os.link(draft, self.path)  # fails where another process was quicker
-            os.unlink(draft)
-            locks.flush_folder(self.path.parent)
+            with contextlib.suppress(FileNotFoundError):  # others remove it, too
+                os.unlink(draft)
+            platform.HERE.flush_folder(self.path.parent)
         except FileExistsError:
             raise LedgerError(self._taken_error(), parameter="path") from None
         except OSError as error:
@@ -174,7 +178,11 @@ class LedgerFile:
         return self._transact("DEFERRED", lambda connection: self._news(connection, number, head))
 
     def append(
-        self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
+        self,
+        number: int,
+        head: str,
+        decide: Callable[[list[Row], Lease | None], tuple[T, Row | None]],
+        claim: Lease | None = None,
     ) -> T:
         """Append the row that is decided on in view of those after one that was seen.
 
@@ -187,7 +195,10 @@ class LedgerFile:
         number, head
             Number and hash of the row that was seen.
         decide
-            Takes the rows after it; gives what to return, and the row to append, if any.
+            Takes the rows after it, and the lease on the release of the claim; gives what to
+            return, and the row to append, if any.
+        claim
+            The lease that goes with the row.
 
         Raises
         ------
@@ -196,12 +207,41 @@ class LedgerFile:
         """
 
         def appended(connection: sqlite3.Connection) -> T:
-            decided, row = decide(self._news(connection, number, head))
+            held = None if claim is None else _lease(connection, claim.release_id)
+            decided, row = decide(self._news(connection, number, head), held)
             if row is not None:
                 connection.execute("INSERT INTO chain VALUES (?, ?, ?)", row)
+            if row is not None and claim is not None:
+                beat = time.time()
+                given = (*claim[:3], beat, beat + LASTS)
+                connection.execute("REPLACE INTO lease VALUES (?, ?, ?, ?, ?)", given)
             return decided
 
         return self._transact("EXCLUSIVE", appended)
+
+    def lease_of(self, release_id: str) -> Lease | None:
+        """Read the lease on a release, and the time; `None`: it has none.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be read.
+        """
+        return self._transact("DEFERRED", lambda connection: _lease(connection, release_id))
+
+    def renew(self, lease: Lease, seconds: float) -> bool:
+        """Let a lease last so many seconds from now; 0: it has ended. `False`: it was taken.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be written.
+        """
+        beat = time.time()
+        given = (beat, beat + seconds if seconds else 0.0, lease.release_id, lease.epoch)
+        return self._transact(
+            "EXCLUSIVE", lambda connection: connection.execute(_RENEW, given).rowcount > 0
+        )
 
     def _everything(self, connection: sqlite3.Connection) -> list[Row]:
         self._check_form(connection)
@@ -267,6 +307,7 @@ class LedgerFile:
             return done
 
         try:
+            locks.remove_drafts(place)
             return locks.with_locked_file(place, checked)
         except FileNotFoundError:
             raise LedgerError(
@@ -290,7 +331,7 @@ class LedgerFile:
             raise LedgerError(f"{why} {way}")
         if os.path.exists(journal) and self._is_whole(place):
             os.unlink(journal)
-            locks.flush_folder(place.parent)
+            platform.HERE.flush_folder(place.parent)
 
     def _is_whole(self, place: Path) -> bool:
         def read(connection: sqlite3.Connection) -> bool:
@@ -336,7 +377,7 @@ def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> 
     """Connect to a file that exists, and act."""
     quoted = quote(os.fsencode(place.as_posix()))
     slash = "" if quoted.startswith("/") else "/"  # C:/ on Windows
-    uri = f"file://{slash}{quoted}?mode={mode}{_LOCKING}"
+    uri = f"file://{slash}{quoted}?mode={mode}{platform.HERE.options_of_sqlite}"
     opened: list[sqlite3.Connection] = []
 
     def connected() -> T:
@@ -351,6 +392,16 @@ def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> 
             connection.close()
 
     return locks.freed_surely(connected, free)
+
+
+def _lease(connection: sqlite3.Connection, release_id: str) -> Lease | None:
+    """Read a lease; one that was not written here is none."""
+    row = connection.execute(_LEASE, (release_id,)).fetchone()
+    kinds = (str, int, str, float, float)
+    if row is None or tuple(map(type, row)) != kinds:
+        return None
+    release_id, epoch, owner, beat, expires = row
+    return Lease(release_id, epoch, owner, beat, expires, time.time())
 
 
 def _mark(handle: int) -> Mark | None:

@@ -28,13 +28,14 @@ def void_row(path: str | os.PathLike[str], number: int) -> None:
     store = _store_of(path)
     header, *_ = store.all_rows()
 
-    def decide(news: list[Row]) -> tuple[None, Row | None]:
+    def decide(news: list[Row], _: object) -> tuple[None, Row | None]:
         seen = Chain.of_rows([header, *news], store.place, voiding=True)
-        if not seen.log.times_marked("voided", str(number)):
+        marks = {mark.what for mark in seen.log.marks_of(str(number))}
+        if "voided" not in marks:
             raise DeclarationError.about("void", "must be a row that cannot be read", number)
-        if seen.log.times_marked("void", str(number)):
+        if "void" in marks:
             return None, None
-        return None, seen.with_mark("void", str(number))[1]
+        return None, seen.with_text("void", str(number))[1]
 
     store.append(0, header.hash, decide)
 

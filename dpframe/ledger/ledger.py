@@ -7,33 +7,37 @@ were chosen, is said in `dpframe.privacy.pots`.
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pandas as pd
 
 from dpframe import errors
 from dpframe.arguments import check_release_name, is_unicode
 from dpframe.calls import with_keywords
-from dpframe.errors import DeclarationError, LedgerError, a_type, quote
+from dpframe.errors import DeclarationError, LedgerBusyError, LedgerError, a_type, quote
 from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
+from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
+from dpframe.ledger.leases import Lease, RunClaim
 from dpframe.ledger.locks import OneAtATime
-from dpframe.ledger.log import Entry, SourceFacts
+from dpframe.ledger.log import Entry, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
+from dpframe.ledger.runs import ChargedRun, RunPausedError, RunState
 from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.store import Store, store_at
-from dpframe.ledger.transactions import ChargedRun
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 
-_OF_FIRST_RUN = ("release_id", "released_at", "user", "note")
+_PAUSE = 0.3  # seconds between two attempts to note what became of a run
+_OF_FIRST_RUN = ("release_id", "released_at", "user", "note", "source")
 """What the entry of a run has from its first beginning."""
 
 
@@ -97,6 +101,8 @@ class Ledger:
         self.plan: str | None = None
         self._earlier: Entry | None = None
         self._as_planned: Chain | None = None
+        self._epoch = 0
+        self._claim: RunClaim | None = None
         self._lock = OneAtATime()
         self._left: object = None
         self._made_in = test = seam.seen()
@@ -260,12 +266,24 @@ class Ledger:
             why = f"entry must be a dpframe.ledger.ledger.Entry, got {a_type(entry)}."
             way = "Releases charge the ledger of their frame by themselves."
             raise DeclarationError(f"{why} {way}", parameter="entry")
+        claim = self._claim
+        lease = None if claim is None else claim.lease(entry, self._epoch)
         if self._as_planned is not None:
-            self._append(lambda seen: transactions.begin_again(seen, entry))
+            mark = _mark("again", entry, self._epoch - 1)
+            self._append(
+                lambda seen, held: transactions.begin_again(seen, entry, mark, held), lease
+            )
             self._as_planned, _ = self._as_planned.with_entry(entry)
-            return
+        else:
+            self._charge_new(entry, lease)
+        store = self._in_use()._store
+        if claim is not None and lease is not None:
+            own = None if store is None else store_at(store.address)  # of the thread that beats
+            claim.begin(entry, own, lease)
+
+    def _charge_new(self, entry: Entry, lease: Lease | None) -> None:
         try:
-            self._append(lambda seen: transactions.charge(seen, entry))
+            self._append(lambda seen, _: transactions.charge(seen, entry), lease)
         except errors.LedgerDiskError as error:
             if not self._may_hold(entry):
                 raise
@@ -292,14 +310,79 @@ class Ledger:
         Raises
         ------
         ReleaseError
-            If another run of the same charge was quicker, or the row cannot be written.
+            If nobody can tell whether the row was written.
+        RunPausedError
+            If another start of this run took it over, or the ledger cannot be reached: nothing was
+            drawn, and nothing is lost.
         """
         if entry.plan is None:
             return
+        if self._claim is not None:
+            self._claim.before_noise()
         try:
-            self._append(lambda seen: transactions.note_noise(seen, entry))
+            self._note(entry, _mark("noise", entry, self._epoch))
+        except LedgerBusyError as error:
+            why = f"{self._where()} cannot be reached to note that noise is about to be drawn:"
+            way = "nothing is lost. Run it again as it is, for which nothing is charged."
+            raise RunPausedError(f"{why} {way}") from error
         except LedgerError as error:
             raise noise_not_noted(self._where()) from error
+
+    def note_drawn(self, entry: Entry, digest: str) -> None:
+        """Record that what was drawn for an entry is kept, by the SHA-256 of its spool.
+
+        Raises
+        ------
+        ReleaseError
+            If somebody gave the run up before: then nothing of it may be published.
+        LedgerError
+            If the row cannot be written.
+        """
+        self._note(entry, _mark("drawn", entry, self._epoch, digests=(digest,)))
+
+    def note_written(self, entry: Entry, digests: Sequence[str]) -> None:
+        """Record that the files of an entry are written, by their SHA-256.
+
+        Raises
+        ------
+        LedgerError
+            If the row cannot be written.
+        """
+        self._note(entry, _mark("written", entry, self._epoch, digests=tuple(digests)))
+
+    def note_lost(self, entry: Entry, who: str, why: str) -> None:
+        """Record that what was drawn for an entry is lost, which closes its name.
+
+        Raises
+        ------
+        LedgerError
+            If it drew nothing, or what it drew is kept; or the row cannot be written.
+        """
+        self._note(entry, _mark("lost", entry, self._epoch, who=who, why=why))
+
+    def _note(self, entry: Entry, mark: RunMark) -> None:
+        """Append a row about a run; one that was surely not written is tried again for a while."""
+        deadline = Deadline.begin()
+        while True:
+            try:
+                self._append(lambda seen, _: transactions.note(seen, entry, mark))
+            except LedgerBusyError:
+                if deadline.is_over:
+                    raise
+            else:
+                return
+            deadline.pause(_PAUSE)
+
+    def lease_of(self, release_id: str) -> Lease | None:
+        """Return who is at work on a release, or was last; `None`: nobody knows.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read.
+        """
+        store = self._in_use()._store
+        return None if store is None else self._lock.hold(lambda _: store.lease_of(release_id))
 
     def _may_hold(self, entry: Entry) -> bool:
         """Whether an entry is in the file, or nobody can tell."""
@@ -322,7 +405,7 @@ class Ledger:
             rule = "must be a dpframe.ledger.protected.Protected"
             raise DeclarationError.about("protected", rule, protected)
         if self.protected is None:
-            self._append(lambda seen: transactions.protect(seen, protected))
+            self._append(lambda seen, _: transactions.protect(seen, protected))
         if self.protected != protected:
             raise DeclarationError(
                 f"{self._where()} protects {self.protected}, got {protected}: their losses do not "
@@ -371,17 +454,21 @@ class Ledger:
         if source._look().moved_to is None:
             there.check_new()
         source._append(
-            lambda seen: transactions.leave(seen, there.place, source._where()), closed=True
+            lambda seen, _: transactions.leave(seen, there.place, source._where()), closed=True
         )
         rows = here.all_rows()[: source._seen.rows_that_left]
         # while nobody else appends: two that copy at once make one copy
-        source._append(lambda seen: transactions.hand_over(seen, there, rows), closed=True)
+        source._append(lambda seen, _: transactions.hand_over(seen, there, rows), closed=True)
         moved = Ledger(path)
-        moved._append(lambda seen: transactions.arrive(seen, here.place, rows[-1]), closed=True)
+        moved._append(lambda seen, _: transactions.arrive(seen, here.place, rows[-1]), closed=True)
         return moved
 
     def _append(
-        self, decide: Callable[[Chain], tuple[Chain, Row | None]], *, closed: bool = False
+        self,
+        decide: Callable[[Chain, Lease | None], tuple[Chain, Row | None]],
+        claim: Lease | None = None,
+        *,
+        closed: bool = False,
     ) -> None:
         """Append the row that is decided on in view of all others, while nobody else appends.
 
@@ -390,13 +477,13 @@ class Ledger:
         with seam.Hold(seam.current()):  # refuses threads that a test does not see
             charged = self._in_use()
         if charged is not self:
-            charged._append(decide, closed=closed)
+            charged._append(decide, claim, closed=closed)
             return
 
-        def decide_here(seen: Chain) -> tuple[Chain, Row | None]:
+        def decide_here(seen: Chain, held: Lease | None) -> tuple[Chain, Row | None]:
             if not closed:
                 transactions.refuse_moved(seen, self._where())
-            return decide(seen)
+            return decide(seen, held)
 
         def append(again: bool) -> None:
             if again:
@@ -405,11 +492,13 @@ class Ledger:
                     "interrupted: nothing was charged. Release after the signal was handled."
                 )
             if self._store is None:
-                self._seen, _ = decide_here(self._seen)
+                self._seen, _ = decide_here(self._seen, None)
                 return
             place = self._store.place
             self._seen = self._store.append(  # now that it is on disk
-                *self._last_row(), lambda news: decide_here(self._seen.extend(news, place))
+                *self._last_row(),
+                lambda news, held: decide_here(self._seen.extend(news, place), held),
+                claim,
             )
             self._left = self._store.left
 
@@ -491,15 +580,12 @@ class Ledger:
         return view
 
     def run_of(self, name: str) -> ChargedRun | None:
-        """Return what became of the release of a name; without a plan, it is never begun again."""
+        """Return what became of the release of a name."""
         log = self._look().log
         first = log.with_name(name)
-        if first is None:
-            return None
-        again, noise = (log.times_marked(what, first.release_id) for what in ("again", "noise"))
-        return ChargedRun(first, again, noise > 0 or first.plan is None)
+        return None if first is None else ChargedRun(first, RunState.of(log, first.release_id))
 
-    def of_plan(self, plan: str, name: str) -> "Ledger":
+    def of_plan(self, plan: str, name: str, claim: RunClaim | None = None) -> "Ledger":
         """Return the same ledger, charged for a plan: its run begins again if it had no noise yet.
 
         A run is charged once. If it ended before `note_noise`, then one of the same name and plan
@@ -512,13 +598,15 @@ class Ledger:
             SHA-256 of the plan.
         name
             Name of the release.
+        claim
+            What tells other starts that this one is at work.
         """
         view = object.__new__(Ledger)
         vars(view).update(vars(self))
-        view._whole, view.plan = self._whole or self, plan
+        view._whole, view.plan, view._claim = self._whole or self, plan, claim
         run = self.run_of(name)
         if run is not None and run.entry.plan == plan and run.may_begin_again:
-            view._earlier = run.entry
+            view._earlier, view._epoch = run.entry, run.state.epoch + 1
             view._as_planned = self._look().before(run.entry.release_id)
         return view
 
@@ -606,6 +694,11 @@ def _no_garbage() -> Iterator[None]:
     finally:
         if looked:
             gc.enable()
+
+
+def _mark(what: str, entry: Entry, epoch: int, **details: Any) -> RunMark:
+    """Write a row about a run, which is like no other: who lost its answer can look it up."""
+    return RunMark(0, what, entry.release_id, epoch, uuid4().hex, **details)
 
 
 def place_of(ledger: Ledger) -> str | None:

@@ -92,6 +92,10 @@ class Entry:
     source: SourceFacts | None = None
 
 
+RUN_ROWS = ("again", "noise", "drawn", "written", "lost")
+"""What rows say of a run, beside its entry."""
+
+
 class RunMark(NamedTuple):
     """A row about a run of a plan that was charged before, or about a move of the ledger.
 
@@ -100,16 +104,30 @@ class RunMark(NamedTuple):
     number
         Number of the row.
     what
-        "again": it was begun again, for nothing; "noise": its noise is about to be drawn. Of a
-        move: "leaving", "left", and "arrived", where the ledger is now. Of a row: "void", by the
-        keeper; and "voided", the row itself.
+        "again": it was begun again, for nothing; "noise": its noise is about to be drawn; "drawn":
+        what was drawn is kept; "written": its files are; "lost": it was given up. Of a move:
+        "leaving", "left", and "arrived", where the ledger is now. Of a row: "void", by the keeper;
+        and "voided", the row itself.
     release_id
         Identifier of its release; of a move, the other place; of a row, its number.
+    epoch
+        How often the run was begun again before it wrote this.
+    nonce
+        Tells the rows of rivals apart, which say the same.
+    digests
+        SHA-256 of the spool, or of the files.
+    who, why
+        Of a run that was given up.
     """
 
     number: int
     what: str
     release_id: str
+    epoch: int = 0
+    nonce: str = ""
+    digests: tuple[str, ...] = ()
+    who: str = ""
+    why: str = ""
 
 
 class Log:
@@ -158,10 +176,10 @@ class Log:
         """Rows about runs that were charged before."""
         return self._marks[: self._sizes[2]]
 
-    def times_marked(self, what: str, release_id: str) -> int:
-        """Count the rows that say something of a run."""
+    def marks_of(self, release_id: str) -> list[RunMark]:
+        """Give the rows that say something of a run, in order."""
         own = self._marked.get(release_id, ())
-        return sum(one.what == what and one.number < self.rows for one in own)
+        return [mark for mark in own if mark.number < self.rows]
 
     @property
     def head(self) -> str:

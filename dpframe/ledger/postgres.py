@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, TextClause, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -33,6 +33,7 @@ from dpframe.errors import (
 )
 from dpframe.ledger.chain import Row, broken, news_after
 from dpframe.ledger.deadline import Deadline
+from dpframe.ledger.leases import LASTS, Lease
 from dpframe.ledger.locks import KEEPERS, freed_surely
 from dpframe.ledger.table_form import MARK, source_of, statements_to_make, statements_to_upgrade
 
@@ -71,6 +72,21 @@ _FORM = text(
     "WHERE t.tgrelid = c.oid AND t.tgenabled = 'O' AND p.prosrc = :source AND "
     "(t.tgname, t.tgtype) IN (('only_grows', 31), ('is_never_emptied', 34))) "
     "FROM pg_class c WHERE c.oid = :name ::regclass"
+)
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+_LEASE = (
+    "SELECT release_id, epoch, owner, beat, expires, {now} FROM {leases} "
+    "WHERE release_id = :release_id"
+)
+_CLAIM = (
+    "INSERT INTO {leases} VALUES (:release_id, :epoch, :owner, {now}, {now} + :seconds) "
+    "ON CONFLICT (release_id) DO UPDATE SET epoch = excluded.epoch, owner = excluded.owner, "
+    "beat = excluded.beat, expires = excluded.expires"
+)
+_RENEW = (
+    "UPDATE {leases} SET beat = {now}, "
+    "expires = CASE WHEN CAST(:seconds AS float8) = 0 THEN 0 ELSE {now} + :seconds END "
+    "WHERE release_id = :release_id AND epoch = :epoch"
 )
 # where the commit waits for a standby, a limit would let it return before that has the row
 _INSERT = (
@@ -166,6 +182,7 @@ class LedgerTable:
         port = f":{read.port}" if read.port else ""
         self.place = f"postgresql://{host}{port}/{read.database or ''}?ledger={name}"
         self._table, self._name = f'"dpframe"."{name}"', name
+        self._leases = f'"dpframe"."{name}_leases"'
         made = read.set(drivername="postgresql+psycopg", query={**_CONNECT, **query})
         self._engine = create_engine(
             made, poolclass=NullPool, hide_parameters=True, pool_reset_on_return=None
@@ -203,7 +220,7 @@ class LedgerTable:
             has = text("SELECT to_regnamespace('dpframe') IS NOT NULL")
             if not connection.execute(has).scalar_one():
                 connection.exec_driver_sql("CREATE SCHEMA dpframe")
-            for statement in statements_to_make(self._table, self._function):
+            for statement in statements_to_make(self._table, self._function, self._leases):
                 connection.exec_driver_sql(statement)
             self._insert(connection, rows)
 
@@ -247,7 +264,11 @@ class LedgerTable:
         return self._transact(_READ, lambda on: self._news(on, number, head))
 
     def append(
-        self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
+        self,
+        number: int,
+        head: str,
+        decide: Callable[[list[Row], Lease | None], tuple[T, Row | None]],
+        claim: Lease | None = None,
     ) -> T:
         """Append the row that is decided on in view of those after one that was seen.
 
@@ -260,7 +281,10 @@ class LedgerTable:
         number, head
             Number and hash of the row that was seen.
         decide
-            Takes the rows after it; gives what to return, and the row to append, if any.
+            Takes the rows after it, and the lease on the release of the claim; gives what to
+            return, and the row to append, if any.
+        claim
+            The lease that goes with the row.
 
         Raises
         ------
@@ -271,10 +295,14 @@ class LedgerTable:
         deadline = Deadline.begin()
 
         def appended(connection: Connection) -> None:
-            last[:] = [decide(self._news(connection, number, head))]
+            held = None if claim is None else self._lease(connection, claim.release_id)
+            last[:] = [decide(self._news(connection, number, head), held)]
             row = last[0][1]
             if row is not None:
                 self._insert(connection, [row])
+            if row is not None and claim is not None:
+                given = {**claim._asdict(), "seconds": LASTS}
+                connection.execute(self._about_leases(_CLAIM), given)
 
         try:
             self._transact(_SPEND, appended, deadline)
@@ -283,6 +311,40 @@ class LedgerTable:
             if row is not None and not self._holds(row, Deadline(max(deadline.left, _LOOK))):
                 raise self._unusable(LedgerBusyError, cut, _LATER) from None
         return last[0][0]
+
+    def lease_of(self, release_id: str) -> Lease | None:
+        """Read the lease on a release, and the time of the server; `None`: it has none.
+
+        Raises
+        ------
+        LedgerError
+            If the table cannot be read.
+        """
+        return self._transact(_READ, lambda on: self._lease(on, release_id))
+
+    def renew(self, lease: Lease, seconds: float) -> bool:
+        """Let a lease last so many seconds from now; 0: it has ended. `False`: it was taken.
+
+        Raises
+        ------
+        LedgerError
+            If the table cannot be written.
+        """
+        statement = self._about_leases(_RENEW)
+        given = {**lease._asdict(), "seconds": seconds}
+        try:
+            done = self._transact(_MAKING, lambda on: on.execute(statement, given).rowcount)
+        except _Cut as cut:
+            raise self._unusable(LedgerBusyError, cut, _LATER) from None
+        return done > 0
+
+    def _lease(self, connection: Connection, release_id: str) -> Lease | None:
+        given = {"release_id": release_id}
+        row = connection.execute(self._about_leases(_LEASE), given).one_or_none()
+        return None if row is None else Lease(*row)
+
+    def _about_leases(self, statement: str) -> TextClause:
+        return text(statement.format(leases=self._leases, now=_NOW))
 
     def _holds(self, row: Row, deadline: Deadline) -> bool:
         """Whether a row was committed, once that is settled.
@@ -315,7 +377,7 @@ class LedgerTable:
 
         def made(connection: Connection) -> None:
             self._is_protected(connection)
-            for statement in statements_to_upgrade(self._table, self._function):
+            for statement in statements_to_upgrade(self._table, self._function, self._leases):
                 connection.exec_driver_sql(statement)
 
         self._transact(_MAKING, made)

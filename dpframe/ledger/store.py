@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from dpframe.errors import DeclarationError, DPFrameError, LedgerError, pip_install
 from dpframe.ledger.chain import Row
 from dpframe.ledger.file import LedgerFile
+from dpframe.ledger.leases import Lease
 
 T = TypeVar("T")
 
@@ -61,12 +62,24 @@ class Store(Protocol):
         """Protect its rows as those of one that is made now."""
 
     def append(
-        self, number: int, head: str, decide: Callable[[list[Row]], tuple[T, Row | None]]
+        self,
+        number: int,
+        head: str,
+        decide: Callable[[list[Row], Lease | None], tuple[T, Row | None]],
+        claim: Lease | None = None,
     ) -> T:
         """Append the row that is decided on in view of those after one that was seen.
 
-        Nobody else appends meanwhile. What `decide` raises leaves the rows as they were.
+        Nobody else appends meanwhile. What `decide` raises leaves the rows as they were. With a
+        `claim`, it is decided in view of the lease on that release, too, which the claim replaces
+        as the row is appended.
         """
+
+    def lease_of(self, release_id: str) -> Lease | None:
+        """Read the lease on a release, and the time of the store; `None`: it has none."""
+
+    def renew(self, lease: Lease, seconds: float) -> bool:
+        """Let a lease last so many seconds from now; 0: it has ended. `False`: it was taken."""
 
 
 def store_at(path: object) -> Store:

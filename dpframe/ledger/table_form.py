@@ -4,11 +4,12 @@ Who may insert can add what a release adds, in a form that every reader understa
 said of a ledger, such as where it was moved, is for whoever owns the table.
 """
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import get_args
 
-from dpframe.ledger.chain import ENTRY_KEYS, LOSS_KEYS, MARKS_OF_RUNS, MOST_CHARACTERS
-from dpframe.ledger.log import SourceFacts
+from dpframe.ledger.chain import ENTRY_KEYS, KEYS_OF_RUN, LOSS_KEYS, MOST_CHARACTERS
+from dpframe.ledger.log import RUN_ROWS, SourceFacts
 from dpframe.privacy.amounts import SpendKind
 from dpframe.privacy.neighbors import Neighboring
 
@@ -24,6 +25,7 @@ _SOURCE = """
 DECLARE
   last record;
   read jsonb;
+  told jsonb;
   given text;
 BEGIN
   IF TG_OP <> 'INSERT' THEN
@@ -44,7 +46,15 @@ BEGIN
     RAISE EXCEPTION 'not a row of a ledger' USING ERRCODE = '22000';
   END IF;
   IF (SELECT count(*) FROM jsonb_object_keys(read)) = 1 AND read - {marks} = '{{}}' THEN
-    IF EXISTS (SELECT FROM jsonb_each(read) WHERE jsonb_typeof(value) <> 'string') THEN
+    SELECT value INTO told FROM jsonb_each(read);
+    IF (jsonb_typeof(told) = 'object' AND told ?& {run_keys} AND told - {run_keys} = '{{}}'
+      AND NOT EXISTS (SELECT FROM jsonb_each(told) WHERE jsonb_typeof(value) <> CASE key
+        WHEN 'epoch' THEN 'number' WHEN 'digests' THEN 'array' ELSE 'string' END)
+      AND told ->> 'epoch' ~ '^[0-9]{{1,9}}$'
+      AND NOT EXISTS (SELECT FROM jsonb_array_elements(told -> 'digests')
+        WHERE jsonb_typeof(value) <> 'string')
+      AND (NOT read ? 'drawn' OR jsonb_array_length(told -> 'digests') = 1)
+    ) IS NOT TRUE THEN
       RAISE EXCEPTION 'not a row about a run' USING ERRCODE = '22000';
     END IF;
     RETURN NEW;
@@ -102,6 +112,11 @@ _TABLE = (
     "body text NOT NULL CHECK (octet_length(body) < 4194304), hash text NOT NULL)",
     "COMMENT ON TABLE {table} IS '{mark}'",
 )
+_LEASES = (
+    "CREATE TABLE IF NOT EXISTS {leases} (release_id text PRIMARY KEY, epoch integer NOT NULL, "
+    "owner text NOT NULL CHECK (octet_length(owner) < 65536), "
+    "beat double precision NOT NULL, expires double precision NOT NULL)",
+)
 _TRIGGERS = (
     "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql "
     "SET search_path = pg_catalog AS $${source}$$",
@@ -125,7 +140,8 @@ def source_of(table: str) -> str:
     return _SOURCE.format(
         table=table,
         most_bytes=_MOST_BYTES,
-        marks=_texts(MARKS_OF_RUNS),
+        marks=_texts(RUN_ROWS),
+        run_keys=_texts(KEYS_OF_RUN),
         relations=_texts(get_args(Neighboring)),
         entry_keys=_texts(ENTRY_KEYS),
         loss_keys=_texts(LOSS_KEYS),
@@ -142,18 +158,19 @@ def source_of(table: str) -> str:
     )
 
 
-def statements_to_make(table: str, function: str) -> list[str]:
-    """List the statements that make a table with its triggers."""
-    return [*_filled(_TABLE, table, function), *_filled(_TRIGGERS, table, function)]
+def statements_to_make(table: str, function: str, leases: str) -> list[str]:
+    """List the statements that make a table with its triggers, and one of leases."""
+    return _filled((*_TABLE, *_LEASES, *_TRIGGERS), table, function, leases)
 
 
-def statements_to_upgrade(table: str, function: str) -> list[str]:
+def statements_to_upgrade(table: str, function: str, leases: str) -> list[str]:
     """List the statements that protect a table as one that is made now."""
-    return [*_filled(_WITHOUT_TRIGGERS, table, function), *_filled(_TRIGGERS, table, function)]
+    return _filled((*_LEASES, *_WITHOUT_TRIGGERS, *_TRIGGERS), table, function, leases)
 
 
-def _filled(statements: tuple[str, ...], table: str, function: str) -> list[str]:
-    names = {"table": table, "function": function, "mark": MARK, "source": source_of(table)}
+def _filled(statements: Iterable[str], table: str, function: str, leases: str) -> list[str]:
+    names = {"table": table, "function": function, "leases": leases}
+    names |= {"mark": MARK, "source": source_of(table)}
     return [statement.format(**names) for statement in statements]
 
 

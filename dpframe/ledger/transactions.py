@@ -1,32 +1,18 @@
 """What one transaction appends to a ledger, in view of all rows before it, or why it is refused."""
 
-from typing import NamedTuple
+from typing import assert_never
 
 from dpframe import errors
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, ReleaseError, quote
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.log import Entry, SourceFacts
+from dpframe.ledger.leases import Lease, Life, life_of
+from dpframe.ledger.log import Entry, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
+from dpframe.ledger.runs import MOST_AGAIN, RowRefusal, RunPausedError, RunState, allowed
 from dpframe.ledger.status import BudgetStatus, refusal
 from dpframe.ledger.store import Store
 from dpframe.privacy.amounts import PrivacyLoss, check_loss
-
-MOST_AGAIN = 3
-"""How often a run that was charged may begin again: each time, a crash may tell of the data."""
-
-
-class ChargedRun(NamedTuple):
-    """What became of a release that was charged."""
-
-    entry: Entry  # its charge
-    again: int  # how often it was begun again
-    had_noise: bool  # whether its noise was drawn, or may have been
-
-    @property
-    def may_begin_again(self) -> bool:
-        """Whether it is charged nothing if it begins again."""
-        return not self.had_noise and self.again < MOST_AGAIN
 
 
 def refuse_repeated(name: str | None, seen: Chain) -> None:
@@ -45,26 +31,39 @@ def refuse_moved(seen: Chain, where: str) -> None:
         raise LedgerError(f"{why} Open that one.", parameter="path")
 
 
-def _refuse_again(entry: Entry, seen: Chain) -> None:
-    """Refuse to begin a run again that is another one, or whose noise may have been drawn."""
-    name = quote(entry.name)
+def _refuse_again(entry: Entry, seen: Chain, held: Lease | None) -> None:
+    """Refuse to begin a run again that is another one, or that is at work."""
     if seen.log.with_id(entry.release_id) != entry:
-        why = f"name={name} was charged for a release that was planned otherwise:"
-    elif seen.log.times_marked("noise", entry.release_id):
-        why = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}:"
-    elif seen.log.times_marked("again", entry.release_id) >= MOST_AGAIN:
-        why = f"name={name} ended before its noise {MOST_AGAIN + 1} times, and begins no more:"
-    else:
-        return
-    way = "nothing was charged. If this is another release, give it another name."
-    raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
+        why = f"name={quote(entry.name)} was charged for a release that was planned otherwise:"
+        way = "nothing was charged. If this is another release, give it another name."
+        raise errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
+    if life_of(held) is Life.ALIVE:
+        raise RunPausedError(f"a run of name={quote(entry.name)} is at work {held}: try again.")
 
 
-def _refuse_second_noise(entry: Entry, seen: Chain) -> None:
-    """Refuse to draw noise where another run of the same charge did, or may have."""
-    if seen.log.times_marked("noise", entry.release_id):
-        why = f"another run of name={quote(entry.name)} drew the noise of this charge meanwhile"
-        raise ReleaseError(why)
+def _refused(why_not: RowRefusal, entry: Entry) -> errors.DPFrameError:
+    """Say why a row about a run was not appended."""
+    name = f"name={quote(entry.name)}"
+    match why_not:
+        case RowRefusal.TAKEN_OVER | RowRefusal.HAD_NOISE:
+            why = f"another start of {name} took this run over, and goes on with its charge"
+            return RunPausedError(f"{why}: nothing is lost. Try again, for its files.")
+        case RowRefusal.TOO_OFTEN:
+            why = f"{name} ended before its noise {MOST_AGAIN + 1} times, and begins no more:"
+            way = "nothing was charged. If this is another release, give it another name."
+            return errors.AlreadyReleasedError(f"{why} {way}", parameter="name", value=entry.name)
+        case RowRefusal.LOST:
+            return ReleaseError(f"{name} was given up, and nothing of it is published")
+        case RowRefusal.NO_NOISE:
+            rule = f"{name} drew no noise yet: run it again as it is, for nothing."
+            return LedgerError(f"{rule} There is nothing to give up.", parameter="name")
+        case RowRefusal.DRAWN:
+            rule = f"what {name} drew is kept: run it again as it is, which writes the files."
+            return LedgerError(f"{rule} There is nothing to give up.", parameter="name")
+        case RowRefusal.NOT_DRAWN | RowRefusal.WRITTEN:
+            return LedgerError(f"the files of {name} were noted before, or are of no draw.")
+        case _:
+            assert_never(why_not)
 
 
 def _refuse_recorded(release_id: str, seen: Chain) -> None:
@@ -142,7 +141,7 @@ def protect(seen: Chain, protected: Protected) -> tuple[Chain, Row | None]:
 def leave(seen: Chain, place: str, where: str) -> tuple[Chain, Row | None]:
     """Close a ledger that goes to a place; one that was closed may go on to the same."""
     if seen.moved_to is None:
-        return seen.with_mark("leaving", place)
+        return seen.with_text("leaving", place)
     if seen.moved_to != place:
         refuse_moved(seen, where)
     return seen, None
@@ -158,7 +157,7 @@ def hand_over(seen: Chain, there: Store, rows: list[Row]) -> tuple[Chain, Row | 
     except LedgerError:
         if not _is_copied(there, rows):
             raise
-    return seen.with_mark("left", there.place)
+    return seen.with_text("left", there.place)
 
 
 def _is_copied(there: Store, rows: list[Row]) -> bool:
@@ -174,16 +173,25 @@ def arrive(seen: Chain, place: str, last: Row) -> tuple[Chain, Row | None]:
     if seen.log.hashes[last.number : last.number + 1] != (last.hash,):
         raise LedgerError(f"it is another ledger than that of {place}: nothing was moved there.")
     here = seen.log.rows - 1 > last.number
-    return (seen, None) if here else seen.with_mark("arrived", place)
+    return (seen, None) if here else seen.with_text("arrived", place)
 
 
-def begin_again(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
+def begin_again(
+    seen: Chain, entry: Entry, mark: RunMark, held: Lease | None
+) -> tuple[Chain, Row | None]:
     """Note that a run that was charged begins again, or refuse it."""
-    _refuse_again(entry, seen)
-    return seen.with_mark("again", entry.release_id)
+    _refuse_again(entry, seen, held)
+    return note(seen, entry, mark)
 
 
-def note_noise(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
-    """Note that noise for an entry is about to be drawn, or refuse it."""
-    _refuse_second_noise(entry, seen)
-    return seen.with_mark("noise", entry.release_id)
+def note(seen: Chain, entry: Entry, mark: RunMark) -> tuple[Chain, Row | None]:
+    """Note what became of a run, or refuse it; what two starts publish is noted once."""
+    why_not = allowed(mark.what, RunState.of(seen.log, entry.release_id), mark.epoch)
+    if why_not is None:
+        return seen.with_mark(mark)
+    if (mark.what, why_not) in _NOTED:
+        return seen, None
+    raise _refused(why_not, entry)
+
+
+_NOTED = (("drawn", RowRefusal.DRAWN), ("written", RowRefusal.WRITTEN))

@@ -24,6 +24,7 @@ from dpframe.engines import Engine, Frame
 from dpframe.errors import STOPS, DeclarationError, LedgerError, QueryError, ReleaseError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
+from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
 from dpframe.plan.record import AnyPlan, ledger_of
 from dpframe.privacy import seam
@@ -169,14 +170,19 @@ Made = TypeVar("Made")
 
 def after_charge(measure: Callable[[], Made]) -> Made:
     """Do what follows the charge; an error shows nothing that could quote private values."""
+    paused = ""
     try:
         return measure()
     except STOPS as stop:
         stop.__context__ = None  # the error that was being handled, if any
         raise stop from None
+    except RunPausedError as pause:  # nothing was drawn: the run goes on, here or elsewhere
+        paused = str(pause)
     except BaseException as error:
         reason = _reason(error)
     # outside of the handler, the new error has no context
+    if paused:
+        raise RunPausedError(paused) from None
     wrong = f"the release failed after its amount was charged, and nothing was released: {reason}."
     why = "The amount stays charged. The cause is not shown, because it may quote private values:"
     way = "read the frame by itself to see it, fix it, and release again."
@@ -221,7 +227,7 @@ def entry_of(operation: Operation[Any, Any, Any], **record: Unpack[RecordOptions
         plan.spend,
         plan.loss,
         **record,
-        user=_user(),
+        user=user_name(),
         frame=declaration.name,
         unit=None if protected is None else protected.unit,
         columns=tuple(map(str, plan.columns)),
@@ -232,7 +238,7 @@ def entry_of(operation: Operation[Any, Any, Any], **record: Unpack[RecordOptions
     return made if ledger is None else ledger.as_charged(made)
 
 
-def _user() -> str | None:
+def user_name() -> str | None:
     """Name who releases; a system that knows no name does not stop the release."""
     try:
         return visible(getpass.getuser())

@@ -133,7 +133,7 @@ def _resolve_joint(tables: Sequence[Table], declaration: Declaration) -> Table:
     if len(tables) == 1:
         return first
     parts = tuple(table.query for table in tables)
-    query = Joint(first.query.by, None, first.query.keys, parts=parts)
+    query = Joint(first.query.by, declaration.part_condition, first.query.keys, parts=parts)
     return table_of(query, declaration, first.cells)
 
 

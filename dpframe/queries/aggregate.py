@@ -122,9 +122,9 @@ class Joint(Query):
 
     @property
     def condition(self) -> Condition | None:
-        """The condition that all queries have."""
+        """The condition that all queries have, or that of the part alone."""
         (condition, *others) = self._conditions
-        return None if others else condition
+        return self.where if others else condition
 
     @property
     def bin_axis(self) -> BinAxis | None:

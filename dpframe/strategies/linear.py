@@ -333,10 +333,8 @@ class LinearDesign:
         parts: list[Footprint | Sparse | Exclusive] = []
         few = [k for k, block in enumerate(blocks) if block.value] if most else []
         if few and most:
-            # all of one kind: queries of values 0 and 1 of which a row has at most a few
-            one = blocks[few[0]]
-            absent = one.row + one.everyone
-            parts.append(Sparse(few[0], len(few), absent, absent + one.value, most))
+            absent, present = self._kind_of_few([blocks[k] for k in few])
+            parts.append(Sparse(few[0], len(few), absent, present, most))
         # blocks of one source move together, other sources on their own
         together: dict[int, list[int]] = {}
         for k in sorted({*range(len(blocks))} - {*few}):
@@ -350,6 +348,25 @@ class LinearDesign:
             gone = [tuple(blocks[k].everyone * one.parts for k in one.coordinates) for one in own]
             parts += [Exclusive(tuple(own), tuple(gone))] if own else []
         return (*parts, *of_source.values())
+
+    def _kind_of_few(self, blocks: Sequence[Block]) -> tuple[int, int]:
+        """Return what a row adds to queries of values 0 and 1 that it does not have, and has.
+
+        Raises
+        ------
+        ValueError
+            If they are not of one kind, or a row without a value adds something else.
+        """
+        kinds = {(block.row + block.everyone, block.value) for block in blocks}
+        kinds |= {
+            (block.everyone, block.value)
+            for block in blocks
+            if self.workload.sources[block.source].optional
+        }
+        if len(kinds) > 1:
+            raise ValueError("queries of which a row has a few must be of one kind")
+        ((absent, value),) = kinds
+        return absent, absent + value
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:

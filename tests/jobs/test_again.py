@@ -4,18 +4,11 @@ import pytest
 from support.planning import TRIPS, planned
 
 import dpframe as dpf
-from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    """Take files that are not there for lost at once."""
-    monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
 
 
 @pytest.mark.parametrize("lost", ["fares-2024-03.csv", "by_zone-2024-03.csv.certificate.json"])
@@ -183,30 +176,3 @@ def test_errors_of_weighted_shares_are_explained(tmp_path, capsys):
     ]
     assert main(["preview", str(planned(tmp_path, *changes)), *MARCH]) == SOUND
     assert "divide by the weighted total of a group" in capsys.readouterr().out
-
-
-def started_while_another_writes(tmp_path, monkeypatch, seconds):
-    """Release, and look for the files of a second run while those of the first come late."""
-    plan = planned(tmp_path)
-    run = ["release", str(plan), *MARCH]
-    assert main(run) == SOUND
-    place = tmp_path / "fares-2024-03.csv"
-    late = place.rename(tmp_path / "late.csv")
-    slept = []
-
-    def sleep(pause):
-        slept.append(pause)
-        if len(slept) == 2:
-            late.rename(place)
-
-    monkeypatch.setattr(jobs.time, "sleep", sleep)
-    monkeypatch.setattr(jobs, "_PATIENCE", seconds)
-    return main(run), len(slept)
-
-
-def test_of_two_runs_at_once_one_waits_for_the_files(tmp_path, monkeypatch):
-    assert started_while_another_writes(tmp_path, monkeypatch, 600.0) == (DONE_BEFORE, 2)
-
-
-def test_files_of_a_run_that_ended_long_ago_are_not_waited_for(tmp_path, monkeypatch):
-    assert started_while_another_writes(tmp_path, monkeypatch, 0.0) == (LEFT_OVER, 0)

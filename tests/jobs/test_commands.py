@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import stat
 
 import pytest
 from support.planning import BUDGET, TRIPS, planned
@@ -156,22 +157,26 @@ def test_files_that_are_there_stay(plan, capsys):
     assert place.read_text() != "mine"
 
 
-def test_releases_that_cannot_be_written_are_saved(plan, capsys, monkeypatch):
+def test_releases_that_cannot_be_written_are_kept(plan, capsys, monkeypatch):
     from dpframe.jobs import output_files
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output_files.os, "replace", full)
-    assert run("release", plan) == LEFT_OVER
+    with monkeypatch.context() as patch:
+        patch.setattr(output_files, "_write", full)
+        assert run("release", plan) == LEFT_OVER
     err = capsys.readouterr().err
-    (folder,) = plan.parent.glob("dpframe-released-*")
-    assert str(folder) in err
+    (spool,) = plan.parent.glob("trips.ledger.runs/*")
+    assert str(spool) in err and "--name" not in err
+    assert stat.S_IMODE(spool.stat().st_mode) == 0o600
+    assert run("release", plan) == SOUND
+    assert "charged nothing" in capsys.readouterr().err
+    assert not spool.parent.exists()
     ledger = dpf.Ledger(plan.parent / "trips.ledger")
-    saved = sorted(folder.glob("*.csv"))
-    assert [path.name for path in saved] == ["1-by_zone.csv", "2-fares.csv"]
-    for path in saved:
-        dpf.verify(dpf.read_csv(path), ledger=ledger)
+    assert len(ledger.entries) == 1
+    for name in ("by_zone", "fares"):
+        dpf.verify(dpf.read_csv(plan.parent / f"{name}-2024-03.csv"), ledger=ledger)
 
 
 def test_an_interrupt_while_files_are_written_loses_nothing(plan, capsys, monkeypatch):
@@ -180,9 +185,11 @@ def test_an_interrupt_while_files_are_written_loses_nothing(plan, capsys, monkey
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(output_files.os, "replace", stop)
-    assert run("release", plan) == LEFT_OVER
-    assert len(list(plan.parent.glob("dpframe-released-*/*.csv"))) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(output_files, "_write", stop)
+        assert run("release", plan) == LEFT_OVER
+    assert len(list(plan.parent.glob("trips.ledger.runs/*"))) == 1
+    assert run("release", plan) == SOUND
 
 
 def test_data_that_fail_after_the_charge_are_told(tmp_path, capsys, monkeypatch):

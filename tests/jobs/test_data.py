@@ -77,7 +77,7 @@ def test_an_archive_of_several_files_is_refused_and_what_macos_adds_is_not_one(t
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("more.csv", TRIPS.to_csv(index=False))
     with raises(PlanFileError, "unpack", parameter="data.path"):
-        released(plan)
+        preview_job(read_plan(plan, MARCH))
 
 
 def test_a_folder_of_parquet_files_is_read(tmp_path):

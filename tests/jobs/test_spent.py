@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from support.planning import planned
 
 import dpframe as dpf
 from dpframe.errors import LedgerBusyError
-from dpframe.jobs import answers, file_commands, output_files, run_job
+from dpframe.jobs import answers, file_commands, output_files, run_job, starts
 from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
@@ -28,12 +27,6 @@ from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    """Take files that are not there for lost at once."""
-    monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
 
 
 @pytest.fixture
@@ -127,27 +120,27 @@ def out_of_memory(*_, **__):
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
+    ("place", "then"),
     [
-        (run_job, "by_table"),
-        (run_job, "write_all"),
-        (run_job, "rescue_frames"),
-        (jobs, "certificate_of"),
-        (jobs, "_lost"),
-        (pipeline, "ledger_of"),
-        (answers, "_texts"),
+        ((run_job, "by_table"), LEFT_OVER),
+        ((run_job, "write_all"), SOUND),  # from the spool
+        ((run_job, "render_tables"), LEFT_OVER),
+        ((starts.spool, "pack"), LEFT_OVER),
+        ((jobs, "certificate_of"), DONE_BEFORE),
+        ((jobs, "_lost"), DONE_BEFORE),
+        ((pipeline, "ledger_of"), LEFT_OVER),
+        ((answers, "_texts"), DONE_BEFORE),
     ],
 )
-def test_too_little_memory_after_the_charge_is_told(plan, capsys, monkeypatch, module, name):
+def test_too_little_memory_after_the_charge_is_told(plan, capsys, monkeypatch, place, then):
+    module, name = place
     act = getattr(module, name)
     with monkeypatch.context() as patch:
         patch.setattr(module, name, once_charged(plan, act, out_of_memory))
-        if name == "rescue_frames":
-            patch.setattr(output_files.os, "replace", full)
         assert run(plan, "--quiet") == LEFT_OVER
     assert capsys.readouterr().err
     assert releases(plan) == 1
-    assert run(plan) in (LEFT_OVER, DONE_BEFORE)
+    assert run(plan) == then
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
@@ -189,9 +182,7 @@ def test_two_signals_at_once_are_one(plan, capsys, monkeypatch):
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_is_in_no_file_is_printed_somewhere(plan, capsys, monkeypatch, more, closed):
     monkeypatch.setattr(output_files, "_write", full)
-    monkeypatch.setattr(
-        output_files.tempfile, "mkdtemp", once_charged(plan, tempfile.mkdtemp, full)
-    )
+    monkeypatch.setattr(starts.spool.Draft, "keep", full)
     if closed:
         monkeypatch.setattr(sys, "stdout", None)
     assert run(plan, *more) == LEFT_OVER
@@ -201,25 +192,6 @@ def test_what_is_in_no_file_is_printed_somewhere(plan, capsys, monkeypatch, more
     tables = tables.get("tables", tables)
     assert set(tables) == {"by_zone", "fares"}
     assert tables["fares"]["csv"].count("\n") == 11
-
-
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
-def test_a_rescue_that_is_stopped_goes_on_elsewhere(plan, tmp_path, monkeypatch, stop):
-    made = []
-
-    def once(*arguments, **options):
-        made.append(arguments)
-        if len(made) == 1:
-            raise stop
-        return mkdtemp(*arguments, **options)
-
-    mkdtemp = tempfile.mkdtemp
-    monkeypatch.setattr(output_files, "_write", full)
-    monkeypatch.setattr(output_files.tempfile, "mkdtemp", once_charged(plan, mkdtemp, once))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    assert run(plan) == LEFT_OVER
-    assert len(list((tmp_path / "here").glob("dpframe-released-*/*.csv"))) == 2
 
 
 def test_a_ledger_that_is_busy_may_be_asked_again(plan, capsys, monkeypatch):
@@ -237,7 +209,7 @@ def test_a_ledger_that_is_busy_may_be_asked_again(plan, capsys, monkeypatch):
 
 @pytest.mark.parametrize("place", ["files", "ledger"])
 def test_a_full_disk_before_the_charge_may_be_tried_again(tmp_path, capsys, place):
-    with small_disk(tmp_path / "disk", "size=160k") as disk:
+    with small_disk(tmp_path / "disk", "size=512k") as disk:
         to_disk = (
             ("trips.ledger", "disk/trips.ledger")
             if place == "ledger"

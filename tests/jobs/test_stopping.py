@@ -84,11 +84,14 @@ def test_what_was_released_is_written_before_a_run_stops(tmp_path, capsys, monke
 
 def test_a_second_signal_does_not_wait(tmp_path, capsys, monkeypatch, heard):
     plan = planned(tmp_path)
-    monkeypatch.setattr(stopping, "_TOGETHER", 0.0)
-    monkeypatch.setattr(output_files.os, "replace", raising(signal.SIGTERM, os.replace))
-    assert main(["release", str(plan), *MARCH]) == LEFT_OVER
+    write = output_files._write
+    with monkeypatch.context() as patch:
+        patch.setattr(stopping, "_TOGETHER", 0.0)
+        patch.setattr(output_files, "_write", raising(signal.SIGTERM, write))
+        assert main(["release", str(plan), *MARCH]) == LEFT_OVER
     assert "terminated" in capsys.readouterr().err
-    assert len(list(tmp_path.glob("dpframe-released-*/*.csv"))) == 2
+    assert len(list(tmp_path.glob("trips.ledger.runs/*.zip"))) == 1
+    assert main(["release", str(plan), *MARCH]) == SOUND
 
 
 @each_signal

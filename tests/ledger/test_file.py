@@ -115,7 +115,7 @@ def test_amounts_are_readable_in_the_file(path):
         before = digest
     header, *entries = (json.loads(body) for _, body, _ in rows)
     assert header["budget"] == {"epsilon": "1", "delta": "1/1000000", "discovery": "0"}
-    assert header["format"] == 4
+    assert header["format"] == 5
     assert [each["loss"]["epsilon"] for each in entries] == ["1/10", "0", "1/3", "0", "1/100"]
 
 
@@ -200,7 +200,7 @@ def test_a_ledger_of_another_format_is_refused(path):
     shutil.copy(path, copied)
     with contextlib.closing(sqlite3.connect(copied)) as connection:
         connection.execute("PRAGMA user_version = 1")
-    with raises(LedgerError, "reads format 4"):
+    with raises(LedgerError, "reads format 5"):
         Ledger(copied)
     with editing(path) as connection:
         body = json.dumps({"format": 99})

@@ -24,7 +24,7 @@ def path(tmp_path) -> str:
 def appended(path: str, body: str) -> None:
     last = store_at(path).all_rows()[-1]
     row = Row(last.number + 1, body, _hash(last.hash, body))
-    store_at(path).append(last.number, last.hash, lambda _: (None, row))
+    store_at(path).append(last.number, last.hash, lambda *_: (None, row))
 
 
 def test_rows_that_nobody_can_read_are_voided_one_by_one(path):

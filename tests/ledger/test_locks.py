@@ -14,7 +14,7 @@ from support.interrupting import Traced, places
 from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, LedgerError
-from dpframe.ledger import deadline, locks
+from dpframe.ledger import deadline, locks, platform
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
@@ -89,7 +89,7 @@ def test_a_thread_that_reads_the_file_does_not_unlock_it(path):
 def test_nobody_spends_meanwhile_though_the_file_was_opened_and_closed(path):
     ledger = Ledger(path)
 
-    def meanwhile(_):
+    def meanwhile(*_):
         path.read_bytes()
         return in_processes([quickly_refused(path)]), None
 
@@ -261,7 +261,7 @@ def test_a_ledger_does_not_wait_for_another_one(path, monkeypatch):
     busy, free = Ledger(path), Ledger.create(path.with_name("y.ledger"), budget=PURE)
     monkeypatch.setattr(deadline, "USUAL_PATIENCE", 10)
 
-    def meanwhile(_):
+    def meanwhile(*_):
         waiting = threading.Thread(target=busy.status)
         waiting.start()
         free.charge(entry(SHARE))
@@ -315,10 +315,10 @@ class Windows:
 
 @forking
 def test_the_locks_of_windows_do_the_same(path, monkeypatch):
-    monkeypatch.setattr(locks, "fcntl", None)
-    monkeypatch.setattr(locks, "msvcrt", Windows())
+    windows = platform.Platform("win32", posix_locks=None, windows_locks=Windows())
+    monkeypatch.setattr(platform, "HERE", windows)
     meanwhile = LedgerFile(path).append(
-        0, Ledger(path).head, lambda _: (in_processes([quickly_refused(path)]), None)
+        0, Ledger(path).head, lambda *_: (in_processes([quickly_refused(path)]), None)
     )
     assert meanwhile == [REFUSED]
     assert sum(in_processes([spending(path)] * 2)) == SHARES

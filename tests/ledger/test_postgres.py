@@ -419,7 +419,7 @@ def test_the_lock_of_a_client_that_is_gone_ends(server, url, monkeypatch):
     monkeypatch.setattr("dpframe.ledger.postgres._BEGIN", _begin_with("1500"))
     store, ledger = store_at(url), Ledger(url)
 
-    def decide(_):
+    def decide(*_):
         threading.Event().wait(3)
         return None, Row(1, "{}", "")
 
@@ -454,7 +454,7 @@ def _error(store, ledger, decide) -> DPFrameError | None:
 def test_a_ledger_that_others_keep_is_busy(url):
     ledger, other = Ledger(url), []
 
-    def meanwhile(_):
+    def meanwhile(*_):
         thread = threading.Thread(target=lambda: other.append(_charge_error(url)))
         thread.start()
         thread.join()
@@ -478,7 +478,7 @@ def _charge_error(url):
 def test_a_thread_does_not_wait_for_itself(url):
     ledger = Ledger(url)
 
-    def meanwhile(_):
+    def meanwhile(*_):
         with raises(LedgerError, "this very thread"):
             Ledger(url)
         return None, None
@@ -551,7 +551,7 @@ def test_a_table_that_an_administrator_keeps_is_busy(server, url):
 def test_a_server_that_stands_still_is_busy(server, url):
     ledger, standing = Ledger(url), []
 
-    def decide(_):
+    def decide(*_):
         (standing[:],) = server.run(
             "SELECT array_agg(pid) FROM pg_stat_activity WHERE application_name = 'dpframe'"
         )

@@ -77,6 +77,21 @@ def test_a_release_of_a_part_reads_no_row_of_another(query):
         assert changed == [week]
 
 
+@pytest.mark.parametrize("law", ["box", "correlated", "laplace"])
+def test_queries_that_are_measured_as_one_read_no_row_of_another_part(law):
+    def counted(rows):
+        frame = flights(rows, privacy_unit=dpf.EACH_ROW, max_rows=None, max_groups=None)
+        declaration = declaration_of(frame).in_part(47)
+        queries = {"some": dpf.count("zone", where="x > 1"), "all": dpf.count("zone")}
+        asked, spend = in_part(declaration, queries), Spend.of(epsilon=0.1, delta=1e-7)
+        operation = plan_operation(frame, declaration, asked, spend, law)
+        return [block.tolist() for blocks in operation.measure(frame) for block in blocks]
+
+    among = counted(ROWS)
+    assert among == counted([row for row in ROWS if row[1] == 47])
+    assert among != counted([row for row in ROWS if row[1] != 47])
+
+
 @pytest.mark.audit
 def test_no_call_that_releases_reads_a_row_of_another_part():
     calls = pytest.importorskip("support.replay_calls")

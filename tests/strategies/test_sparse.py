@@ -19,7 +19,7 @@ from dpframe.privacy.amounts import Spend
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, independent, sparse
-from dpframe.strategies.base import Output
+from dpframe.strategies.base import Output, Source
 from dpframe.strategies.sparse import lift
 
 PAIRS = [(10, 2), (10, 3), (10, 5), (10, 6), (100, 5), (100, 20), (100, 54), (3, 2), (400, 7)]
@@ -204,3 +204,18 @@ def test_other_mechanisms_use_the_limit_too():
     assert all(
         design(counting(4, most=1), GAUSSIAN) is None for design in MECHANISMS["correlated"].designs
     )
+
+
+@pytest.mark.parametrize(
+    ("sources", "outputs"),
+    [
+        (columns((0, 1), (0, 1)), (Output("value", 1), Output("mean", 2))),
+        ((*columns((0, 1)), Source(0, 1, optional=True)), (Output("mean", 1), Output("mean", 2))),
+    ],
+    ids=["a sum and a mean", "rows without a value"],
+)
+def test_queries_that_are_not_of_one_kind_are_refused(sources, outputs):
+    """What is said of one of them would be charged for all."""
+    made = independent.design(workload(sources, outputs, most=1), GAUSSIAN)
+    with pytest.raises(ValueError, match="of one kind"):
+        made.movement([Fraction(1)] * len(made.scales), GAUSSIAN)

@@ -1,0 +1,266 @@
+"""One start of a run: it begins, takes over, waits for another one, or publishes what is kept.
+
+What it does is decided by `dpframe.ledger.runs.next_step` in view of rows, lease and spool; what it
+appends, by `dpframe.ledger.runs.allowed`. Nothing else decides.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, NoReturn, Protocol, assert_never
+
+from dpframe.errors import AlreadyReleasedError, DPFrameError, LedgerError, ReleaseError, quote
+from dpframe.jobs import spool
+from dpframe.jobs.spool import DrawnFiles
+from dpframe.ledger.deadline import Deadline
+from dpframe.ledger.leases import Lease, Owner, RunClaim, life_of
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.log import Entry
+from dpframe.ledger.runs import ChargedRun, RunPausedError, StartStep, next_step
+
+_PAUSE = 0.2  # seconds between two looks at a run that another start has
+
+
+class Written(NamedTuple):
+    """Which files of a run were written."""
+
+    digests: tuple[str, ...]  # SHA-256 of each
+    all_there: bool  # whether all files are what was drawn
+
+
+class Work(Protocol):
+    """What a run is to do; a plan says it, or a test."""
+
+    def prepare(self) -> int:
+        """Do all that can fail before the charge, and give the bytes of tables without rows."""
+
+    def release(self, charged: Ledger) -> None:
+        """Charge a ledger, total, note the noise, and draw."""
+
+    def render(self, inside: Path | None) -> DrawnFiles:
+        """Make files of what was drawn, in a folder that has room; `None`: where they will be."""
+
+    def write(self, tables: DrawnFiles) -> Written:
+        """Write the files of a run to where they are published."""
+
+    def missing(self, entry: Entry) -> str:
+        """Say which file of a run is not what was released; empty: all are."""
+
+
+class Seen(NamedTuple):
+    """What a start sees of a run."""
+
+    run: ChargedRun | None
+    lease: Lease | None
+    place: Path | None  # of the spool
+    step: StartStep
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A run whose tables were drawn, and are known; perhaps not all files are written."""
+
+    tables: DrawnFiles
+    written: Written
+    spool: Path | None  # what keeps the tables; `None`: nothing need, or could
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a run.
+
+    Parameters
+    ----------
+    ledger
+        The ledger that it is charged to.
+    plan, name
+        SHA-256 of its plan, and its name.
+    folder
+        Where what it draws is kept.
+    work
+        What it does.
+    before_noise
+        Called before its noise is noted.
+    """
+
+    ledger: Ledger
+    plan: str
+    name: str
+    folder: Path
+    work: Work
+    before_noise: Callable[[], object] = lambda: None
+
+    def run(self) -> Published:
+        """Release or publish, or wait for another start that does so, for a while.
+
+        Raises
+        ------
+        AlreadyReleasedError
+            If the files are written.
+        ReleaseError
+            If what was charged is lost, or is not where it should be.
+        RunPausedError
+            If another start is still at work.
+        """
+        deadline = Deadline.begin()
+        while True:
+            seen, published = self.look(), None
+            match seen.step:
+                case StartStep.BEGIN | StartStep.TAKE_OVER:
+                    published = self._begin(seen, deadline)
+                case StartStep.PUBLISH:
+                    published = self._publish(seen)
+                case StartStep.GIVE_UP:
+                    self._give_up(seen)
+                case StartStep.LOST | StartStep.TOO_OFTEN | StartStep.DONE:
+                    self._refuse(seen)
+                case StartStep.WAIT:
+                    if deadline.is_over:
+                        raise RunPausedError(self._still(seen))
+                case _:
+                    assert_never(seen.step)
+            if published is not None:
+                return published
+            deadline.pause(_PAUSE)
+
+    def look(self) -> Seen:
+        """Look at rows, then at the lease, then at the spool: a dead run makes none after that."""
+        run = self.ledger.run_of(self.name)
+        if run is None or run.entry.plan != self.plan:
+            return Seen(run, None, None, StartStep.BEGIN)  # which is refused if the name is taken
+        lease = None if run.state.written else self.ledger.lease_of(run.entry.release_id)
+        life = life_of(lease)
+        found, place = spool.look_for_spool(self._folders(lease), run.entry.release_id)
+        return Seen(run, lease, place, next_step(run.state, life, found))
+
+    def _folders(self, lease: Lease | None) -> list[Path]:
+        """List where a spool may be: here, or where the one who drew would keep it."""
+        owner = None if lease is None else Owner.of_text(lease.owner)
+        own = [self.folder]
+        if owner is not None and owner.spool:
+            own.append(Path(owner.spool))
+        return own
+
+    def _begin(self, seen: Seen, deadline: Deadline) -> Published | None:
+        """Charge and release; `None`: another start is at work, which is waited for."""
+        try:
+            return self._release()
+        except RunPausedError:
+            if deadline.is_over:
+                raise
+        except AlreadyReleasedError:
+            if deadline.is_over or self.look().step is seen.step:
+                raise
+        return None
+
+    def _release(self) -> Published:
+        size = self.work.prepare()
+        with spool.opened_draft(self.folder, size) as draft:
+            claim = RunClaim(str(self.folder), self.before_noise)
+            try:
+                self.work.release(self.ledger.of_plan(self.plan, self.name, claim))
+                assert claim.entry is not None  # noqa: S101  # it was charged
+                return self._keep(claim, claim.entry, draft)
+            finally:
+                claim.end()
+
+    def _keep(self, claim: RunClaim, entry: Entry, draft: spool.Draft) -> Published:
+        """Keep what was drawn, and publish it."""
+        place: Path | None = spool.place_of_spool(self.folder, entry.release_id)
+        try:
+            draft.make_room()
+            tables = self.work.render(draft.inside)
+            digest = draft.keep(tables, entry.release_id)
+        except (Exception, KeyboardInterrupt):  # a disk fails though it had room: go on without
+            place = None
+            tables = self.work.render(None)
+            digest = spool.digest_of(spool.pack(tables))
+        try:
+            return self._finish(entry, tables, digest, place)
+        except LedgerError as error:
+            claim.abandon()  # as somebody may find the spool, it is not said that the run ended
+            if place is None:
+                return Published(tables, Written((), all_there=False), None)
+            raise ReleaseError(_kept(entry, place, error)) from None
+
+    def _publish(self, seen: Seen) -> Published | None:
+        """Write the files from a spool that is there; `None`: another start did so meanwhile."""
+        assert seen.run is not None and seen.place is not None  # noqa: S101  # of the step
+        entry, drawn = seen.run.entry, seen.run.state.drawn
+        try:
+            tables, digest = spool.read_spool(seen.place)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            why = f"what name={quote(entry.name)} drew is in {seen.place}, which cannot be read"
+            raise ReleaseError(f"{why} ({reason}): start it as the user whose it is.") from None
+        if drawn and drawn != digest:
+            why = f"{seen.place} is not what name={quote(entry.name)} drew: it was changed."
+            raise ReleaseError(f"{why} Put it back from a copy, and run it again.")
+        self.before_noise()
+        try:
+            return self._finish(entry, tables, digest, seen.place)
+        except LedgerError as error:
+            raise ReleaseError(_kept(entry, seen.place, error)) from None
+
+    def _finish(
+        self, entry: Entry, tables: DrawnFiles, digest: str, place: Path | None
+    ) -> Published:
+        """Note what is kept, publish it, and note that."""
+        try:
+            self.ledger.note_drawn(entry, digest)
+        except ReleaseError:  # somebody gave it up before
+            if place is not None:
+                spool.remove_spool(place)
+            raise
+        written = self.work.write(tables)
+        if not written.all_there:
+            return Published(tables, written, place)
+        with suppress(LedgerError):  # the next start does it
+            self.ledger.note_written(entry, written.digests)
+            if place is not None:
+                spool.remove_spool(place)
+        return Published(tables, written, None)
+
+    def _give_up(self, seen: Seen) -> None:
+        """Note that what was drawn is lost, unless it was kept meanwhile."""
+        assert seen.run is not None  # noqa: S101  # of the step
+        why = f"it drew noise and ended before that was kept, {seen.lease}"
+        with suppress(LedgerError):
+            self.ledger.note_lost(seen.run.entry, "a later start", why)
+
+    def _refuse(self, seen: Seen) -> NoReturn:
+        assert seen.run is not None  # noqa: S101  # of the step
+        entry, state = seen.run
+        name = quote(entry.name)
+        if seen.step is StartStep.TOO_OFTEN:
+            ended = f"name={name} ended before its noise {state.epoch + 1} times"
+            raise ReleaseError(f"{ended}, and begins no more: crashes may tell of the data.")
+        if seen.step is StartStep.LOST and state.lost:
+            raise ReleaseError(f"name={name} is closed, given up by {state.lost}.")
+        why = f"name={name} was released already, at {entry.released_at}, as {entry.release_id}:"
+        if missing := self.work.missing(entry):
+            raise ReleaseError(f"{why} nothing was charged. But {missing}.")
+        if seen.place is not None:  # a start was killed as it was about to do so
+            spool.remove_spool(seen.place)
+        way = "If this is another release, give it another name."
+        raise AlreadyReleasedError(f"{why} nothing was charged. {way}", parameter="name")
+
+    def _still(self, seen: Seen) -> str:
+        """Say who is at work, and what can be done where nobody knows."""
+        assert seen.run is not None  # noqa: S101  # of the step
+        entry, state = seen.run
+        who = f"a run of name={quote(entry.name)} began at {entry.released_at}"
+        lease = "who has it is not known" if seen.lease is None else f"{seen.lease}"
+        if not state.noise:
+            return f"{who} {lease}: nothing is lost. Try again."
+        way = f"If it is dead for sure, dpframe ledger LEDGER --lost {quote(entry.name)}"
+        place = f"and keeps what it drew in {self.folder}, or another folder"
+        return f"{who} {lease}, {place}: try again, for its files. {way} closes the name."
+
+
+def _kept(entry: Entry, place: Path, error: DPFrameError) -> str:
+    why = f"what name={quote(entry.name)} drew is kept in {place}, and was not published: {error}"
+    return f"{why} Run it again as it is, for which nothing is charged."
