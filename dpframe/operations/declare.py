@@ -194,7 +194,7 @@ def _of_objects(frame: Frame, columns: Sequence[Hashable]) -> list[Hashable]:
     """List those columns of a frame of pandas that are objects, where texts alone are not."""
     if not isinstance(frame, pd.DataFrame) or str(pd.Series(["text"]).dtype) == "object":
         return []
-    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))
+    dtypes: dict[Hashable, object] = dict(zip(frame.columns, frame.dtypes, strict=True))
     return [column for column in columns if str(dtypes[column]) == "object"]
 
 
