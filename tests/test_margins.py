@@ -39,8 +39,9 @@ def asked(**options):
 
 def inside(people):
     """Rows that have a place in every column."""
-    known = people["region"].isin(["n", "s", "e"]) & (people["age"] > 0)
-    return people[known].assign(age=lambda rows: pd.cut(rows["age"], [0, 17, 64, 200]))
+    known = people["region"].isin(["n", "s", "e"]) & (people["age"] >= 0)
+    ages = pd.cut(people["age"], [0, 17, 64, 200], include_lowest=True)
+    return people.assign(age=ages)[known]
 
 
 SIDES = {

@@ -35,6 +35,7 @@ from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
 from dpframe.queries.where import Condition
 from dpframe.sources.manifest import LOCAL, FileId, check_read_once, identify_file
+from dpframe.sources.text import Tally
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
@@ -238,6 +239,7 @@ class ParquetFiles:
     door = "parquet"
     opaque = False
     text: str | None = None
+    tally = Tally()
 
     def __init__(self, path: Paths, filesystem: Any = None) -> None:
         if pa is None:

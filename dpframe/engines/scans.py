@@ -21,7 +21,7 @@ from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
 from dpframe.declaration.kinds import FOLDERS
-from dpframe.engines.base import check_gathered, check_labels
+from dpframe.engines.base import UNREAD, check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
@@ -240,7 +240,9 @@ class ScanEngine:
         for table in frame.tables(named):
             tables.append(table)
             check_gathered(sum(read.num_rows for read in tables))
-        return frame.view(pa.concat_tables(tables)) if tables else pd.DataFrame(columns=named)
+        rows = frame.view(pa.concat_tables(tables)) if tables else pd.DataFrame(columns=named)
+        rows.attrs[UNREAD] = str(frame.source.tally)
+        return rows
 
     def totals(self, frame: ScannedFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""

@@ -14,7 +14,13 @@ from support.planning import planned
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.errors import DeclarationError, PlanFileError, ReleaseError, UnknownColumnError
+from dpframe.errors import (
+    DeclarationError,
+    PlanFileError,
+    QueryError,
+    ReleaseError,
+    UnknownColumnError,
+)
 from dpframe.jobs import data
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.plan_schema import plan_schema
@@ -94,8 +100,12 @@ def test_a_copy_of_a_scan_reads_the_same_and_keeps_no_row(path):
 
 def test_what_is_left_out_is_counted_for_the_curator(path):
     path.write_text(ROWS + '4,"C,7\n5,D\n6,,8\n')
-    tally = dpf.scan(path, types=TYPES).source.tally()
-    assert (tally.lines, tally.cells) == (2, {"id": 0, "zone": 0, "fare": 1})
+    for scan in (dpf.scan(path, types=TYPES), dpf.scan(dataset(path))):
+        scan.dp.declare(privacy_unit=dpf.EACH_ROW)
+        found = scan.dp.diagnose(dpf.mean("fare", bounds=(0, 9)))
+        said = found["hint"].iloc[0]
+        assert said == "2 lines are no rows and left out; cells not of their type: 1 of 'fare'"
+        assert found["rows"].iloc[0] == 4
 
 
 HEADERS = {
@@ -188,6 +198,16 @@ def test_a_plan_reads_what_it_says(tmp_path):
     )
     assert cells(scan, "fare") == [1234.5, 7.5, 1.0, None]
     assert cells(scan, "zone") == ["A", "B", None, "C"]
+
+
+def test_ids_equal_no_text(path):
+    scan = dpf.scan(path, types=TYPES)
+    scan.dp.declare(privacy_unit="id", max_rows=1, budget=dpf.Budget(1))
+    with raises(QueryError, "'id' holds bytes", parameter="keys"):
+        scan.dp.count("id", keys=["1", "2"], epsilon=1)
+    with raises(QueryError, "'id' holds bytes", parameter="where"):
+        scan.dp.count(where="id == '1'", epsilon=1)
+    assert scan.dp.ledger.entries == ()
 
 
 # Datasets of pyarrow ---------------------------------------------------------------------------
