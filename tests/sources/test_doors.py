@@ -13,9 +13,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet
 import pytest
 from pyarrow import feather
+from support.raising import raises
 
 import dpframe as dpf
 import dpframe.dask
+from dpframe.errors import QueryError
 from dpframe.sources.text import type_from_arrow
 
 CONNECTION = duckdb.connect()
@@ -104,6 +106,14 @@ def totals(frame, values):
 
 def test_there_are_25_types():
     assert len(TYPES) == 25
+
+
+def test_intervals_of_duckdb_are_no_durations():
+    relation = CONNECTION.sql("SELECT INTERVAL 3 SECONDS AS x")
+    scan = dpf.scan(relation)
+    scan.dp.declare(privacy_unit=dpf.EACH_ROW)
+    with raises(QueryError, "cast such intervals", parameter="keys"):
+        scan.dp.count("x", keys=[timedelta(seconds=3)], epsilon=1)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)

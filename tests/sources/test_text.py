@@ -14,7 +14,13 @@ from support.planning import planned
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.errors import DeclarationError, PlanFileError, ReleaseError, UnknownColumnError
+from dpframe.errors import (
+    DeclarationError,
+    PlanFileError,
+    QueryError,
+    ReleaseError,
+    UnknownColumnError,
+)
 from dpframe.jobs import data
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.plan_schema import plan_schema
@@ -192,6 +198,16 @@ def test_a_plan_reads_what_it_says(tmp_path):
     )
     assert cells(scan, "fare") == [1234.5, 7.5, 1.0, None]
     assert cells(scan, "zone") == ["A", "B", None, "C"]
+
+
+def test_ids_equal_no_text(path):
+    scan = dpf.scan(path, types=TYPES)
+    scan.dp.declare(privacy_unit="id", max_rows=1, budget=dpf.Budget(1))
+    with raises(QueryError, "'id' holds bytes", parameter="keys"):
+        scan.dp.count("id", keys=["1", "2"], epsilon=1)
+    with raises(QueryError, "'id' holds bytes", parameter="where"):
+        scan.dp.count(where="id == '1'", epsilon=1)
+    assert scan.dp.ledger.entries == ()
 
 
 # Datasets of pyarrow ---------------------------------------------------------------------------
