@@ -250,7 +250,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
         several = isinstance(queries, Mapping)
         check_charge(PlannedTables(declaration, engine, plan, several), plan.loss)
     engine.check(frame, plans[0].columns)
-    check_matches(engine, frame, declaration, asked, axes_of(plans[0]))
+    check_matches(engine.manifest(frame), declaration, asked, axes_of(plans[0]))
     return ShownFrame(_table_of_needed(plans, declaration, measure, show))
 
 
