@@ -17,8 +17,8 @@ from dpframe.checker.words import words_of
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.amounts import PrivacyLoss
 
-_MOST_KEPT = 256
-"""Verdicts, and probes, that are kept; then the older half is forgotten."""
+_MOST_KEPT, _LEAST_KEPT = 2**20, 2**12
+"""Cells of all verdicts, or probes, that are kept, and what fewer cells of one count as."""
 
 _Value = TypeVar("_Value")
 
@@ -27,18 +27,24 @@ class KeptVerdicts(Generic[_Value]):
     """What was found last, by all that was read for it."""
 
     def __init__(self) -> None:
-        self._found: dict[Hashable, _Value] = {}
+        self._found: dict[Hashable, tuple[_Value, int]] = {}
 
     def get(self, key: Hashable) -> _Value | None:
         """Return what was found, if it is kept."""
-        return self._found.get(key)
+        known = self._found.get(key)
+        return None if known is None else known[0]
 
-    def add(self, key: Hashable, value: _Value) -> _Value:
-        """Keep one more, and return it."""
-        if len(self._found) >= _MOST_KEPT:
-            for old in [*self._found][: _MOST_KEPT // 2]:  # at once: other threads may add to it
+    def add(self, key: Hashable, value: _Value, cells: int = 0) -> _Value:
+        """Keep one more, and return it; with too many cells, the last ones stay that have half."""
+        self._found[key] = value, max(cells, _LEAST_KEPT)
+        known = list(self._found.items())  # at once: other threads may add to it
+        left = sum(size for _, (_, size) in known)
+        if left > _MOST_KEPT:
+            for old, (_, size) in known[:-1]:
+                if left <= _MOST_KEPT // 2:
+                    break
                 self._found.pop(old, None)
-        self._found[key] = value
+                left -= size
         return value
 
     def cache_clear(self) -> None:
@@ -81,7 +87,8 @@ def find_worst(measured: Measured) -> Found:
     """Find the worst unit of one measurement, or return what is known of it."""
     known = _VERDICTS.get(measured.key)
     if known is None:
-        known = _VERDICTS.add(measured.key, (_find(measured), measured))
+        found = _find(measured), measured
+        known = _VERDICTS.add(measured.key, found, measured.places.cells)
     return known[0]
 
 
