@@ -12,7 +12,7 @@ import dpframe.testing as dpt
 from dpframe.engines import Engine, engine_for, label_counts, labels_of, scans, sources, totals_of
 from dpframe.engines.batches import fitted_tables, plain_type
 from dpframe.engines.scans import ScanEngine
-from dpframe.errors import UnknownColumnError
+from dpframe.errors import ReleaseError, UnknownColumnError
 from dpframe.privacy import noise
 from dpframe.sources.manifest import Manifest
 from dpframe.testing import engines
@@ -132,6 +132,17 @@ class Fails(PartsEngine):
 
 def in_parts(frame):
     return Parts(cut(frame))
+
+
+@pytest.mark.parametrize("kind", ["int32", "bool", "float64"])
+def test_totals_of_another_form_are_never_released(kind, monkeypatch):
+    class Narrow(PartsEngine):
+        def totals(self, frame, tasks):
+            return [found.astype(kind) for found in super().totals(frame, tasks)]
+
+    monkeypatch.setattr("dpframe.engines.ENGINES", [Narrow()])
+    with pytest.raises(ReleaseError, match="are not int64 of the shape"):
+        dpf.release(in_parts(pd.DataFrame({"x": range(40)})), dpf.count(), epsilon=1)
 
 
 def test_an_engine_with_no_more_than_it_must_have_passes():
