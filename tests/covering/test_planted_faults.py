@@ -12,7 +12,7 @@ import dpframe as dpf
 
 SEED = 1
 DEEPER = {
-    "one staircase for tables of any size": "triples",
+    "one staircase for tables of any size": "stairs",
     "dropped rows are always there": "one cell",
 }
 """Faults that pairs of features do not find, and the arrays that do."""
