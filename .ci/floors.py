@@ -2,8 +2,8 @@
 
 The floors are read from ``pyproject.toml``: ``numpy>=2.0`` becomes ``numpy==2.0``. Tools that only
 check the code are left out: their newest versions judge all environments alike. So is the extra
-``docs``: the site is built with the newest versions alone. With ``--python``, print the name of the
-oldest Python instead.
+``docs``: the site is built with the newest versions alone. With ``--pythons``, print the versions
+of Python that are supported instead, the newest first.
 """
 
 import re
@@ -22,6 +22,7 @@ TOOLS = {
     "pytest-xdist",
     "ruff",
 }
+CLASSIFIER = "Programming Language :: Python :: 3."
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?P<extras>\[[\w,.-]+\])?>=(?P<floor>[\w.]+)")
 
 
@@ -36,10 +37,12 @@ def floor_of(requirement: str) -> str | None:
 
 
 def main() -> None:
-    """Print one requirement a line, or the name of the oldest Python."""
+    """Print one requirement a line, or one version of Python."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    if sys.argv[1:] == ["--python"]:
-        print("python" + project["requires-python"].removeprefix(">="))
+    if sys.argv[1:] == ["--pythons"]:
+        named = [one for one in project["classifiers"] if one.startswith(CLASSIFIER)]
+        minors = sorted((int(one.removeprefix(CLASSIFIER)) for one in named), reverse=True)
+        print(*(f"3.{minor}" for minor in minors), sep="\n")
         return
     extras = {**project["optional-dependencies"]}
     extras.pop("docs")

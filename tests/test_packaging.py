@@ -1,6 +1,8 @@
 """What is published: files that say the same version, and hints on how to install extras."""
 
 import json
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -50,3 +52,14 @@ def test_hints_are_right_where_a_folder_was_installed(origin, expected):
 def test_a_source_tree_that_is_not_installed_is_a_folder():
     with mock.patch("dpframe.errors.distribution", side_effect=PackageNotFoundError):
         assert pip_install("plot") == "pip install '.[plot]'"
+
+
+def test_public_runners_try_every_python_that_is_named():
+    named = [one.rpartition(" ")[2] for one in PROJECT["classifiers"] if ":: Python :: 3." in one]
+    runners = ROOT / ".github" / "workflows" / "tests.yml"
+    matrix = yaml.safe_load(runners.read_text())["jobs"]["tests"]["strategy"]["matrix"]
+    assert matrix["python"] == named == sorted(named)
+    assert PROJECT["requires-python"] == f">={named[0]}"
+    given = [sys.executable, ROOT / ".ci" / "floors.py", "--pythons"]
+    listed = subprocess.run(given, capture_output=True, text=True, check=True).stdout.split()
+    assert listed == named[::-1]

@@ -313,12 +313,12 @@ class DPAccessor(PrivateAccessor):
         """Make columns of the keys of a level; see `dpframe.unstack`."""
         return unstack.unstack(self._frame, level, column=column)
 
-    def write_csv(self, path: str | PathLike[str]) -> None:
+    def write_csv(self, path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`.
 
         Existing files are replaced.
         """
-        write_csv(self._frame, path)
+        write_csv(self._frame, path, escape_formulas=escape_formulas)
 
     def write_parquet(self, path: str | PathLike[str]) -> None:
         """Write the release to a Parquet file; see `dpframe.write_parquet`.

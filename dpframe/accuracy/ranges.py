@@ -14,6 +14,7 @@ from dpframe.certificates.companion_columns import ENDS
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
+from dpframe.queries.edges import edges_of
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.strategies.structure import Structure
@@ -45,13 +46,13 @@ class Distribution:
     @property
     def edges(self) -> pd.Index:
         """The edges of the bins."""
-        return self.bins.left.append(self.bins.right[-1:])
+        return edges_of(self.bins)
 
     @property
     def whole(self) -> bool:
         """Whether each bin holds a single whole number: edges are whole for such alone."""
-        edges = self.edges
-        return edges.dtype.kind == "i" and bool((edges[1:] - edges[:-1] == 1).all())
+        left, right = self.bins.left, self.bins.right
+        return left.dtype.kind == "i" and bool((right - left == 1).all())
 
     @property
     def upward(self) -> bool:

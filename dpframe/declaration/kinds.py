@@ -14,6 +14,7 @@ from pandas.api import types
 NUMBER, TEXT, DATE, TIME = "numbers", "texts", "dates", "times"
 ZONED = "times with an offset"
 DURATION = "durations"
+BYTES, MONTHS = "bytes", "intervals in months and days"
 LOCAL = frozenset([DATE, TIME])  # a date is its midnight, but where keys are compared
 POINTS = LOCAL | {ZONED}
 Kinds: TypeAlias = frozenset[str]
@@ -22,10 +23,17 @@ Kinds: TypeAlias = frozenset[str]
 FOLDERS = "names of folders"
 """The type of a column that names of folders alone say: integers where they are, and else texts."""
 
-_NUMERIC = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
-_TEXTUAL = ("string", "large_string", "string_view", "str")
-_TEMPORAL = ("date", "timestamp")
-_DURATIONS = ("timedelta", "duration")
+_KINDS = {
+    "interval": None,
+    **dict.fromkeys(("int", "uint", "float", "double", "halffloat", "decimal", "bool"), NUMBER),
+    "struct": None,
+    **dict.fromkeys(("str", "large_string"), TEXT),
+    **dict.fromkeys(("timedelta", "duration"), DURATION),
+    **dict.fromkeys(("binary", "large_binary", "fixed_size_binary", "id"), BYTES),
+    **dict.fromkeys(("datetime", "timestamp"), TIME),
+    "date": DATE,
+}
+"""The kinds of types, by how their names begin."""
 
 
 @lru_cache(512)
@@ -34,20 +42,13 @@ def kind_of_type(name: str) -> str | None:
 
     Examples
     --------
-    >>> [kind_of_type(name) for name in ("bool", "datetime64[us, UTC]", "date32[day]", "binary")]
+    >>> [kind_of_type(name) for name in ("bool", "datetime64[us, UTC]", "date32[day]", "struct")]
     ['numbers', 'times with an offset', 'dates', None]
     """
-    if name in _TEXTUAL:
-        return TEXT
-    if name.startswith(_NUMERIC):
-        return None if name.startswith("interval") else NUMBER
-    if name.startswith(_DURATIONS):
-        return DURATION
-    if not name.startswith(_TEMPORAL):
-        return None
     if name == "datetime-utc" or "tz=" in name or (name.startswith("datetime64") and "," in name):
         return ZONED
-    return DATE if name == "date" or name.startswith(("date32", "date64")) else TIME
+    known = (kind for start, kind in _KINDS.items() if name.startswith(start))
+    return MONTHS if name.endswith("_interval") else next(known, None)
 
 
 def cells_of_dtype(dtype: Any) -> str:
@@ -86,18 +87,24 @@ def can_hold(name: str, numbers: np.ndarray) -> bool:
 
 def kind_of_value(value: object) -> str | None:
     """Say of which kind a value is; `None`: of none that is known here."""
-    if isinstance(value, str):
-        return TEXT
-    if isinstance(value, datetime):
-        return TIME if value.tzinfo is None else ZONED
-    if isinstance(value, date):
-        return DATE
-    if isinstance(value, timedelta | np.timedelta64):
-        return DURATION
-    if isinstance(value, np.datetime64):
-        return TIME
-    number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
-    return NUMBER if number else None
+    match value:
+        case str():
+            kind = TEXT
+        case bytes():
+            kind = BYTES
+        case datetime():
+            kind = TIME if value.tzinfo is None else ZONED
+        case date():
+            kind = DATE
+        case timedelta() | np.timedelta64():
+            kind = DURATION
+        case np.datetime64():
+            kind = TIME
+        case int() | float() | np.integer() | np.floating() | np.bool_():
+            kind = NUMBER
+        case _:
+            return None
+    return kind
 
 
 def moment_of(text: str) -> datetime | None:

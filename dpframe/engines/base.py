@@ -21,6 +21,10 @@ Frame: TypeAlias = Any
 """A private frame of any kind that an engine can read."""
 
 
+UNREAD = "dpframe.unread"
+"""Where `attrs` of gathered rows say what of a source is no row or no value; private."""
+
+
 class Engine(Protocol):
     """Adds up the rows of one kind of frame, such as tables of a database or a cluster.
 

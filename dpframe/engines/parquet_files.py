@@ -33,6 +33,7 @@ from dpframe.engines.sources import (
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
 from dpframe.queries.where import Condition
+from dpframe.sources.text import Tally
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
@@ -242,6 +243,8 @@ class ParquetFiles:
     DPFrameError
         If pyarrow is not installed.
     """
+
+    tally = Tally()
 
     def __init__(self, path: Paths, filesystem: Any = None) -> None:
         if pa is None:

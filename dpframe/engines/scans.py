@@ -21,7 +21,7 @@ from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
 from dpframe.declaration.kinds import FOLDERS
-from dpframe.engines.base import check_gathered, check_labels
+from dpframe.engines.base import UNREAD, check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
@@ -29,6 +29,7 @@ from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.engines.sources import RowSource, folder_values
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, TemporaryError
+from dpframe.ledger import platform
 from dpframe.progress import check_progress, show_progress
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
@@ -51,6 +52,7 @@ _SMALL_BUCKET_ROWS = 1 << 19  # where every thread has a bucket
 _ASSUMED_ROWS = 1 << 26  # where it is not known how many there are
 _ROWS_AT_ONCE = 1 << 22  # in buckets that threads add up at the same time, about
 _MOST_BUCKETS = 500  # a bucket is an open file
+_OTHER_FILES = 2  # one file in so many of those that may be opened is that of a bucket
 _SLICE_ROWS = 1 << 12  # rows that a bucket is to get at once, or more
 _BYTES_IN_MEMORY = 1 << 29  # of rows that are added up at once, about
 
@@ -235,7 +237,9 @@ class ScanEngine:
         for table in frame.tables(named):
             tables.append(table)
             check_gathered(sum(read.num_rows for read in tables))
-        return frame.view(pa.concat_tables(tables)) if tables else pd.DataFrame(columns=named)
+        rows = frame.view(pa.concat_tables(tables)) if tables else pd.DataFrame(columns=named)
+        rows.attrs[UNREAD] = str(frame.source.tally)
+        return rows
 
     def totals(self, frame: ScannedFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
@@ -309,7 +313,10 @@ def _count_buckets(rows: int, size_of_all: float, tasks: list[_Task]) -> int:
     """Choose how many buckets there are."""
     few = _has_few_totals(tasks)
     size = min(_BUCKET_ROWS, _SMALL_BUCKET_ROWS) if few else _BUCKET_ROWS
-    return min(max(-(-rows // size), int(size_of_all / MOST_BYTES)), _MOST_BUCKETS)
+    wanted = max(-(-rows // size), int(size_of_all / MOST_BYTES))
+    left = platform.HERE.files_left()
+    most = _MOST_BUCKETS if left is None else min(_MOST_BUCKETS, left // _OTHER_FILES)
+    return max(1, min(wanted, most))
 
 
 def _count_threads(rows: int, size_of_all: float, tasks: list[_Task], count: int) -> int:

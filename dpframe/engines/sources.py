@@ -53,6 +53,10 @@ class RowSource(Protocol):
     def rows(self) -> int | None:
         """How many rows there are, where that is known; private, it decides on ways of reading."""
 
+    @property
+    def tally(self) -> Tally:
+        """What the last reading left out; private."""
+
     def refresh(self) -> None:
         """Look again what columns there are. Raise a DeclarationError where it cannot be read."""
 
@@ -220,6 +224,7 @@ class _Stream:
     """
 
     folders: frozenset[str] = frozenset()
+    tally = Tally()
 
     def __init__(
         self,
@@ -560,9 +565,10 @@ class _CsvDataset(_Dataset):
     def _scan(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns of all files, in their order."""
         types = {label: self._types[label] for label in labels if label in self._types}
+        self.tally = Tally()
         for fragment, said in zip(self._fragments, self._said, strict=True):
             with self._opened(fragment) as reader:
-                for batch in reader.batches(types, Tally()):
+                for batch in reader.batches(types, self.tally):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                     for label in set(labels) - set(types):
                         columns[label] = pa.repeat(said.get(label), batch.num_rows)

@@ -19,12 +19,12 @@ from io import FileIO
 from pathlib import Path
 from types import FrameType
 
-from dpframe.ledger.locks import try_to_lock
+from dpframe.ledger import platform
 
 _NAME = re.compile(r"\.?dpframe-(rows|trial|ledger)-[a-z0-9_]{8}")
 _KEEPER = "in-use"
 _ATTEMPTS = 100
-_ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU")
+_ENDING = ("SIGTERM", "SIGHUP", "SIGXCPU", "SIGBREAK")
 _BY_SIGNAL = 128  # what shells add to the number of a signal
 
 
@@ -91,7 +91,7 @@ def _lock_file(path: Path) -> FileIO | None:
     except FileNotFoundError:
         return None
     try:
-        if try_to_lock(keeper.fileno()) and path.exists():
+        if platform.HERE.try_to_lock(keeper.fileno()) and path.exists():
             return keeper
     except OSError:  # no locks here: without the file, nobody takes the folder for a leftover
         with suppress(OSError):
@@ -119,7 +119,7 @@ def _is_own(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a folder, not a link to one, of the user who asks."""
     if not entry.is_dir(follow_symlinks=False):
         return False
-    return os.name == "nt" or entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+    return platform.HERE.name == "win32" or entry.stat(follow_symlinks=False).st_uid == os.geteuid()
 
 
 def _remove(folder: Path) -> None:
@@ -128,7 +128,7 @@ def _remove(folder: Path) -> None:
         folder.rmdir()  # if its process was killed before it made anything
     try:
         with open(folder / _KEEPER, "rb", buffering=0, opener=_open_file) as keeper:
-            if not try_to_lock(keeper.fileno()):
+            if not platform.HERE.try_to_lock(keeper.fileno()):
                 return
             shutil.rmtree(folder, ignore_errors=True)
     except OSError:  # no leftover, or no locks here

@@ -40,6 +40,8 @@ class TextFiles:
         self.paths, self.types, self.dialect = tuple(paths), dict(types), dialect
         self.attrs: dict[str, Any] = {}
         self.schema = pa.schema([(label, type_of(kind)) for label, kind in types.items()])
+        self.tally = Tally()
+        """What the last reading left out; private."""
         self._loaded: Any = None
 
     @property
@@ -71,30 +73,24 @@ class TextFiles:
 
     def load(self) -> None:
         """Read the rows into memory, so that no damaged file ends a release."""
-        self._loaded = pa.Table.from_batches(self._read(list(self.types), Tally()), self.schema)
-
-    def tally(self) -> Tally:
-        """Count what of the files is not read: private, for the curator alone."""
-        tally = Tally()
-        for _ in self._read(list(self.types), tally):
-            pass
-        return tally
+        self._loaded = pa.Table.from_batches(self._read(list(self.types)), self.schema)
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns; of none, the first, so that rows are counted."""
         labels = labels or list(self.types)[:1]
         wanted = pa.schema([self.schema.field(label) for label in labels])
         if self._loaded is None:
-            batches = self._read(labels, Tally())
+            batches = self._read(labels)
         else:
             batches = iter(self._loaded.select(labels).to_batches())
         yield from fitted_tables(batches, wanted, rows)
 
-    def _read(self, labels: Sequence[str], tally: Tally) -> Iterator[Any]:
+    def _read(self, labels: Sequence[str]) -> Iterator[Any]:
+        self.tally = Tally()
         types = {label: self.types[label] for label in labels}
         for path in self.paths:
             with self._opened(path) as reader:
-                yield from reader.batches(types, tally)
+                yield from reader.batches(types, self.tally)
 
     def _labels(self, path: Path) -> list[str]:
         with self._opened(path) as reader:

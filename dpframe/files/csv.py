@@ -9,7 +9,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from errno import EINVAL, ENOENT
 from hashlib import sha256
@@ -183,6 +183,8 @@ _BROKEN = (csv.Error, *_FAULTS)
 class Sidecar(json_records.Record):
     """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
 
+    It says, too, whether texts that a spreadsheet would take for formulas were escaped.
+
     The digest covers the rest of it: that of the certificate takes kinds that files may exchange
     for one, such as int64 and int64[pyarrow].
     """
@@ -192,6 +194,7 @@ class Sidecar(json_records.Record):
     columns: tuple[Label, ...]
     heading: Label
     kinds: tuple[LevelKind, ...]
+    escaped_formulas: bool
     certificate: Certificate
     digest: json_records.Digest
 
@@ -215,7 +218,7 @@ def sidecar_of(path: Place) -> Path:
 
 
 @with_keywords
-def write_csv(released: pd.DataFrame, path: Place) -> None:
+def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = False) -> None:
     """Write a released frame to a CSV file, and its certificate to a file beside it.
 
     The index comes first, then the columns, under one header. Numbers read back to the bit.
@@ -228,6 +231,10 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     path
         The CSV file; the certificate goes to `sidecar_of(path)`. Existing files are replaced. If
         the path is a link, the certificate goes beside the real file.
+    escape_formulas
+        Write an apostrophe before keys and labels that a spreadsheet would run as formulas, such as
+        ``=HYPERLINK(...)``: those that begin with one of ``= + - @``, a tab or a carriage return.
+        `read_csv` takes it away again. Commands of `dpframe` do so.
 
     Raises
     ------
@@ -251,7 +258,9 @@ def write_csv(released: pd.DataFrame, path: Place) -> None:
     True
     """
     place = check_place(_check_path(path), _FILE)
-    shape = _shape_of(released, verify(released))
+    if not isinstance(escape_formulas, bool):
+        raise QueryError.about("escape_formulas", "must be True or False", escape_formulas)
+    shape = _shape_of(released, verify(released), escape_formulas=escape_formulas)
     try:
         table = _text_of(released, shape).encode()
         beside = json.dumps(json_records.plain(shape), indent=1).encode()
@@ -368,7 +377,9 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
+def _shape_of(
+    released: pd.DataFrame, certificate: Certificate, *, escape_formulas: bool
+) -> Sidecar:
     """Describe what CSV loses: dtypes, labels, and which columns are keys."""
     if any(map(_finds_dates, certificate.releases)):  # also where none was found
         raise _no_form("groups that are dates have")
@@ -376,7 +387,8 @@ def _shape_of(released: pd.DataFrame, certificate: Certificate) -> Sidecar:
         tuple(map(_plain_label, labels)) for labels in (released.index.names, released.columns)
     )
     heading, kinds = _plain_label(released.columns.name), tuple(map(kind_of, _parts(released)))
-    return Sidecar(_FORMAT, levels, columns, heading, kinds, certificate, UNSEALED).seal()
+    known = levels, columns, heading, kinds, escape_formulas, certificate
+    return Sidecar(_FORMAT, *known, UNSEALED).seal()
 
 
 def _finds_dates(release: Release) -> bool:
@@ -404,19 +416,50 @@ def _plain_label(label: object) -> Label:
 
 
 def _header(shape: Sidecar) -> list[str]:
-    return ["" if label is None else str(label) for label in shape.levels + shape.columns]
+    labels = ["" if label is None else str(label) for label in shape.levels + shape.columns]
+    return [*map(_escaped, labels)] if shape.escaped_formulas else labels
 
 
-def _cells(frame: pd.DataFrame) -> TextRows:
+def _cells(frame: pd.DataFrame, shape: Sidecar) -> TextRows:
     """Return the texts of a table, row by row."""
-    return [list(row) for row in zip(*map(texts_of, _parts(frame)), strict=True)]
+    columns: Iterable[Sequence[str]] = map(texts_of, _parts(frame))
+    if shape.escaped_formulas:
+        columns = _among_texts(_escaped, columns, shape)
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")  # also what is escaped already: it is to read back
+
+
+def _escaped(text: str) -> str:
+    """Keep a spreadsheet from running a text.
+
+    Examples
+    --------
+    >>> [_escaped(text) for text in ("=1+1", "'=1+1", "A=1", "'A")]
+    ["'=1+1", "''=1+1", 'A=1', "'A"]
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _plain(text: str) -> str:
+    """Give back what was escaped."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def _among_texts(
+    change: Callable[[str], str], columns: Iterable[Sequence[str]], shape: Sidecar
+) -> Iterator[Sequence[str]]:
+    """Change the columns of texts, and leave those of numbers, whose sign is none."""
+    for cells, kind in zip(columns, shape.kinds, strict=True):
+        yield cells if kind.dtype in _NUMBERS else [*map(change, cells)]
 
 
 def _text_of(released: pd.DataFrame, shape: Sidecar) -> str:
     """Write a table as CSV."""
     quoted = [kind.dtype not in _NUMBERS for kind in shape.kinds]
     lines = [",".join(map(_quote, _header(shape)))]
-    for row in _cells(released):
+    for row in _cells(released, shape):
         texts = (_quote(text) if quote else text for text, quote in zip(row, quoted, strict=True))
         lines.append(",".join(texts))
     return "\n".join(lines) + "\n"
@@ -439,7 +482,7 @@ def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
     frame.attrs[ATTRIBUTE] = shape.certificate.to_dict()
     verify(frame)
     # several texts can stand for one value, and a bracket of an interval for none
-    if _cells(frame) != rows:
+    if _cells(frame, shape) != rows:
         raise ValueError("other texts")
     mark_test(frame, shape.certificate)
     return frame
@@ -458,7 +501,9 @@ def _rows(lines: Iterable[list[str]], width: int, most: int) -> TextRows:
 def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
     """Build a frame of the dtypes it had."""
     levels, columns, kinds = shape.levels, shape.columns, shape.kinds
-    texts = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    texts: Iterable[Sequence[str]] = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    if shape.escaped_formulas:
+        texts = _among_texts(_plain, texts, shape)
     parts = [parse_texts(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
     keys, values = parts[: len(levels)], parts[len(levels) :]
     if len(keys) == 1:

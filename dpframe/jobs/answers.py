@@ -3,46 +3,86 @@
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import numpy as np
 
 from dpframe import errors
 from dpframe.arguments import visible
 from dpframe.ledger.failures import NO_ROOM
+from dpframe.ledger.store import is_url
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
 TOO_MUCH, DONE_BEFORE, LEFT_OVER = 3, 4, 5
 TESTED = 78  # EX_CONFIG: the program that runs the command has a testing block open
 LATER = 75  # EX_TEMPFAIL of sysexits.h, by which schedulers know that they may try again
 
+_CONNECTING = ("dbname", "host", "hostaddr", "password", "port", "user")  # also by ?host=
 _STREAMS = 3  # standard input, output and error
 
 
-_hidden: dict[str, str] = {}
+_hidden: dict[str, str] = {}  # what is shown in place of texts
+_hidden_words: dict[str, str] = {}  # and in place of words, which may be as short as others
 
 
 def hide(value: str, shown: str) -> None:
-    """Show something else wherever a text would be printed, or logged, from now on."""
-    written = (value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value), quote_plus(value))
-    _hidden.update(dict.fromkeys((*written, os.path.normpath(value)), shown))
+    """Show something else wherever a text would be printed, or logged, from now on.
+
+    Of a URL, its parts are hidden, too: what a server says names its host, and the database.
+    """
+    _hidden.update(dict.fromkeys(_written(value), shown))
+    for part in _parts_of_url(value):
+        _hidden_words.update(dict.fromkeys(_written(part), shown))
+
+
+def _written(text: str) -> list[str]:
+    """List the ways in which messages write a text: in one line, without what moves a cursor."""
+    quoted = repr(text)[1:-1], json.dumps(text)[1:-1], quote(text), quote_plus(text)
+    lines = " ".join(text.split()), visible(text), os.path.normpath(text)
+    return [way for way in (text, *quoted, *lines) if way]
+
+
+def _parts_of_url(value: str) -> list[str]:
+    """List who is to connect to which server and database, by a URL.
+
+    Examples
+    --------
+    >>> _parts_of_url("postgresql://anna:secret@db.clinic.example:5432/ledgers?ledger=visits")
+    ['anna', 'secret', 'db.clinic.example', 'ledgers']
+    """
+    if not is_url(value):
+        return []
+    try:
+        read = urlsplit(value)
+    except ValueError:
+        return []
+    user, _, hosts = read.netloc.rpartition("@")
+    names = [host.rpartition(":")[0] or host for host in hosts.split(",")]
+    given = [text for name, text in parse_qsl(read.query) if name in _CONNECTING]
+    parts = [*user.split(":"), *names, *read.path.split("/"), *given]
+    return [unquote(part) for part in parts if len(part) > 1]
 
 
 def without_hidden(text: str) -> str:
     """Put what is shown in place of what is hidden; of two, the longer one first."""
     for value in sorted(_hidden, key=len, reverse=True):
         text = text.replace(value, _hidden[value])
+    for word in sorted(_hidden_words, key=len, reverse=True):
+        # no part of a word, nor a key of JSON
+        text = re.sub(rf'(?<!\w){re.escape(word)}(?!\w|":)', _hidden_words[word], text)
     return text
 
 
 def forget_hidden() -> None:
     """Hide nothing that another command has hidden."""
     _hidden.clear()
+    _hidden_words.clear()
 
 
 def say(text: str, stream: TextIO | None, *, whole: bool = False) -> bool:
@@ -53,7 +93,7 @@ def say(text: str, stream: TextIO | None, *, whole: bool = False) -> bool:
 
 def one_line(text: object) -> str:
     """Return what is wrong in one line."""
-    return " ".join(str(text).split())
+    return " ".join(without_hidden(str(text)).split())
 
 
 def is_written(text: str, stream: TextIO | None, *, whole: bool = False) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, assert_never
+from typing import Any, NoReturn, TextIO
 
 import pandas as pd
 
@@ -32,10 +32,10 @@ from dpframe.jobs.run_job import (
     Done,
     Tried,
     is_used_up,
-    next_start,
     not_made,
     preview_job,
     release_job,
+    start_of,
 )
 from dpframe.jobs.stopping import Stage, Stops, stoppable
 from dpframe.ledger.deadline import patience
@@ -470,22 +470,20 @@ def _of_part(job: Job, ledger: Ledger) -> Ledger:
 def _how_to_go_on(job: Job) -> str:
     """Say how a release is made that was charged, and is not where it should be."""
     try:
-        seen = next_start(job)
+        start = start_of(job)
+        seen = start.look()
+        lost = start.is_lost(seen)
     except (DPFrameError, OSError):
         again = "Once the ledger can be read, run it again as it is"
         return f"{again}: if no noise was drawn, nothing is charged."
-    match seen.step:
-        case StartStep.BEGIN | StartStep.TAKE_OVER:
-            epoch = 0 if seen.run is None else seen.run.state.epoch
-            left = f"{MOST_AGAIN - epoch} more time{'s' * (epoch + 1 < MOST_AGAIN)}"
-            again = "run it again as it is, for which nothing is charged"
-            return f"No noise was drawn: {again}, {left}."
-        case StartStep.WAIT | StartStep.PUBLISH:  # nothing is lost
-            return ""
-        case StartStep.GIVE_UP | StartStep.LOST | StartStep.TOO_OFTEN | StartStep.DONE:
-            return _under_another_name(job)
-        case _:
-            assert_never(seen.step)
+    if lost:
+        return _under_another_name(job)
+    if seen.step not in (StartStep.BEGIN, StartStep.TAKE_OVER):
+        return ""
+    epoch = 0 if seen.run is None else seen.run.state.epoch
+    left = f"{MOST_AGAIN - epoch} more time{'s' * (epoch + 1 < MOST_AGAIN)}"
+    again = "run it again as it is, for which nothing is charged"
+    return f"No noise was drawn: {again}, {left}."
 
 
 def _refuse(job: Job, why: object) -> str:

@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,12 +18,15 @@ from dpframe.jobs.job import Job
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.released_files import read_released
 from dpframe.jobs.spool import DrawnFiles
+from dpframe.ledger import platform
 from dpframe.ledger.failures import NO_ROOM
-from dpframe.ledger.locks import flush_folder
 from dpframe.privacy import seam
 
 _STEM = "table"
-WRITERS = {".csv": write_csv, ".parquet": write_parquet}
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    ".csv": partial(write_csv, escape_formulas=True),
+    ".parquet": write_parquet,
+}
 """How releases are written, by suffix."""
 
 
@@ -176,9 +180,9 @@ def _write(files: Mapping[str, bytes], path: Path, *, overwrite: bool) -> None:
             with made.open("wb") as file:
                 file.write(new[name])
                 file.flush()
-                os.fsync(file.fileno())
+                platform.HERE.flush(file.fileno())
             os.replace(made, path.parent / name)
-    flush_folder(path.parent)
+    platform.HERE.flush_folder(path.parent)
 
 
 def _holds(path: Path, name: str, content: bytes) -> bool:

@@ -26,6 +26,7 @@ from dpframe.ledger.parts import check_part, number_of
 from dpframe.privacy.amounts import Budget
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
+from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
 from dpframe.reporting.report import report
 from dpframe.sources.dialect import Dialect
@@ -212,7 +213,7 @@ def _named_values(query: Query) -> Iterator[tuple[str, Hashable, object]]:
     for label, keys in keys_of_query(query):
         yield "keys", label, keys
     for axis in query.bin_axes:
-        yield "bounds", axis.column, (axis.keys.left[0], axis.keys.right[-1])
+        yield "bounds", axis.column, tuple(edges_of(axis.keys)[[0, -1]])
     for given in (bounds_of_bins(query), *(asked.bounds for asked in query.outputs)):
         for label, bounds in given.items():
             yield "bounds", label, bounds

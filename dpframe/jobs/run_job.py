@@ -31,7 +31,7 @@ from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.spool import DrawnFiles, digest_of
-from dpframe.jobs.starts import Published, Seen, Start, Written
+from dpframe.jobs.starts import Published, Start, Written
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
@@ -177,12 +177,16 @@ def release_job(
 
 def _start_of(job: Job, work: "JobWork") -> Start:
     ledger, name = _opened_ledger(job, job.ledger), job.options["name"]
-    return Start(ledger, job.digest, name, job.spool_folder, work, lambda: set_stage(Stage.SPENT))
+
+    def at_stake(stake: bool) -> None:
+        set_stage(Stage.SPENT if stake else Stage.UNSPENT)
+
+    return Start(ledger, job.digest, name, job.spool_folder, work, at_stake)
 
 
-def next_start(job: Job) -> Seen:
-    """Say what the next start of a job would find, and do."""
-    return _start_of(job, JobWork(job)).look()
+def start_of(job: Job) -> Start:
+    """Return the next start of a job, to see what it would do."""
+    return _start_of(job, JobWork(job))
 
 
 class JobWork:

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.errors import TemporaryError
+from dpframe.ledger import platform
 from dpframe.ledger.failures import NO_ROOM
-from dpframe.ledger.locks import flush_folder
 from dpframe.ledger.runs import Spool
 
 DrawnFiles: TypeAlias = Mapping[str, Mapping[str, bytes]]
@@ -77,11 +77,11 @@ class Draft:
         try:
             _write(handle, packed)
             os.ftruncate(handle, len(packed))
-            os.fsync(handle)
+            platform.HERE.flush(handle)
         finally:
             os.close(handle)
         os.replace(draft, place)
-        flush_folder(self.folder)
+        platform.HERE.flush_folder(self.folder)
         return digest_of(packed)
 
 

@@ -80,8 +80,9 @@ class Start:
         Where what it draws is kept.
     work
         What it does.
-    before_noise
-        Called before its noise is noted.
+    at_stake
+        Called with `True` before its noise is noted, or its spool published; with `False` where
+        another start has written all files.
     """
 
     ledger: Ledger
@@ -89,7 +90,7 @@ class Start:
     name: str
     folder: Path
     work: Work
-    before_noise: Callable[[], object] = lambda: None
+    at_stake: Callable[[bool], object] = lambda _: None
 
     def run(self) -> Published:
         """Release or publish, or wait for another start that does so, for a while.
@@ -103,6 +104,13 @@ class Start:
         RunPausedError
             If another start is still at work.
         """
+        try:
+            return self._run()
+        except ReleaseError:
+            self._refuse_done()
+            raise
+
+    def _run(self) -> Published:
         deadline = Deadline.begin()
         while True:
             seen, published = self.look(), None
@@ -124,6 +132,29 @@ class Start:
                 return published
             deadline.pause(_PAUSE)
 
+    def _refuse_done(self) -> None:
+        """Say that a run is done which another start ended, whatever this one failed at."""
+        try:
+            seen = self.look()
+        except DPFrameError:  # whoever tells what failed tells this, too
+            return
+        if seen.step is StartStep.DONE and not self.is_lost(seen):
+            self.at_stake(False)
+            self._refuse(seen)
+
+    def is_lost(self, seen: Seen) -> bool:
+        """Whether no start will ever write what was charged, or write it once more."""
+        match seen.step:
+            case StartStep.BEGIN | StartStep.TAKE_OVER | StartStep.WAIT | StartStep.PUBLISH:
+                return False
+            case StartStep.GIVE_UP | StartStep.LOST | StartStep.TOO_OFTEN:
+                return True
+            case StartStep.DONE:
+                assert seen.run is not None  # noqa: S101  # of the step
+                return bool(self.work.missing(seen.run.entry))
+            case _:
+                assert_never(seen.step)
+
     def look(self) -> Seen:
         """Look at rows, then at the lease, then at the spool: a dead run makes none after that."""
         run = self.ledger.run_of(self.name)
@@ -132,7 +163,11 @@ class Start:
         lease = None if run.state.written else self.ledger.lease_of(run.entry.release_id)
         life = life_of(lease)
         found, place = spool.look_for_spool(self._folders(lease), run.entry.release_id)
-        return Seen(run, lease, place, next_step(run.state, life, found))
+        step = next_step(run.state, life, found)
+        if run.state.drawn and step in (StartStep.WAIT, StartStep.LOST):
+            # it may have ended after it wrote the files, and before it noted that
+            step = step if self.work.missing(run.entry) else StartStep.DONE
+        return Seen(run, lease, place, step)
 
     def _folders(self, lease: Lease | None) -> list[Path]:
         """List where a spool may be: here, or where the one who drew would keep it."""
@@ -149,15 +184,18 @@ class Start:
         except RunPausedError:
             if deadline.is_over:
                 raise
-        except AlreadyReleasedError:
-            if deadline.is_over or self.look().step is seen.step:
+        except AlreadyReleasedError as error:
+            if self.look().step is not seen.step:
+                return None
+            if seen.step is StartStep.BEGIN:
                 raise
+            raise ReleaseError(str(error)) from None  # charged, and planned otherwise now
         return None
 
     def _release(self) -> Published:
         size = self.work.prepare()
         with spool.opened_draft(self.folder, size) as draft:
-            claim = RunClaim(str(self.folder), self.before_noise)
+            claim = RunClaim(str(self.folder), lambda: self.at_stake(True))
             try:
                 self.work.release(self.ledger.of_plan(self.plan, self.name, claim))
                 assert claim.entry is not None  # noqa: S101  # it was charged
@@ -199,7 +237,7 @@ class Start:
         if drawn and drawn != digest:
             why = f"{seen.place} is not what name={quote(entry.name)} drew: it was changed."
             raise ReleaseError(f"{why} Put it back from a copy, and run it again.")
-        self.before_noise()
+        self.at_stake(True)
         try:
             return self._finish(entry, tables, digest, seen.place)
         except LedgerError as error:
@@ -256,9 +294,12 @@ class Start:
         lease = "who has it is not known" if seen.lease is None else f"{seen.lease}"
         if not state.noise:
             return f"{who} {lease}: nothing is lost. Try again."
-        way = f"If it is dead for sure, dpframe ledger LEDGER --lost {quote(entry.name)}"
         place = f"and keeps what it drew in {self.folder}, or another folder"
-        return f"{who} {lease}, {place}: try again, for its files. {way} closes the name."
+        still = f"{who} {lease}, {place}: try again, for its files."
+        if state.drawn:
+            return still
+        way = f"If it is dead for sure, dpframe ledger LEDGER --lost {quote(entry.name)}"
+        return f"{still} {way} closes the name."
 
 
 def _kept(entry: Entry, place: Path, error: DPFrameError) -> str:

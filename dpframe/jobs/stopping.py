@@ -25,8 +25,9 @@ _WORDS = {
         ("SIGTERM", "terminated"),
         ("SIGHUP", "hung up"),
         ("SIGXCPU", "out of processor time"),
+        ("SIGBREAK", "interrupted"),  # Ctrl-Break, the one that other processes can send there
     )
-    if hasattr(signal, name)  # Windows has the first two
+    if hasattr(signal, name)  # Windows has the first two and the last
 }
 _BY_SIGNAL = 128  # what shells add to the number of a signal
 _TOGETHER = 1.0

@@ -12,7 +12,6 @@ is broken without it, and files with a second name are refused.
 import contextlib
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from dpframe.errors import LedgerAlteredError, LedgerError
-from dpframe.ledger import failures, locks
+from dpframe.ledger import failures, locks, platform
 from dpframe.ledger.chain import FORMAT, Chain, Row, broken, news_after, other_format
 from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.leases import LASTS, Lease
@@ -34,8 +33,6 @@ _APPLICATION = int.from_bytes(b"dpfL", "big")  # tells SQLite files of ledgers f
 _SIDECARS = ("-wal", "-shm", "-journal")
 _HEADER, _LONGEST_ROW = 100, 1 << 22  # bytes; parsed JSON takes thirty times as many
 _NO_LOG = b"\x01\x01"  # bytes 18 and 19 of the header where spends are kept in the file itself
-# where both locks are of one kind, those of SQLite would wait for our own
-_LOCKING = "" if sys.platform in ("linux", "win32") else "&vfs=unix-none"
 _SCHEMA = (
     "CREATE TABLE chain (number INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL, "
     "hash TEXT NOT NULL)",
@@ -131,8 +128,9 @@ class LedgerFile:
         try:
             locks.with_locked_file(draft, write, new=True)
             os.link(draft, self.path)  # fails where another process was quicker
-            os.unlink(draft)
-            locks.flush_folder(self.path.parent)
+            with contextlib.suppress(FileNotFoundError):  # others remove it, too
+                os.unlink(draft)
+            platform.HERE.flush_folder(self.path.parent)
         except FileExistsError:
             raise LedgerError(self._taken_error(), parameter="path") from None
         except OSError as error:
@@ -309,6 +307,7 @@ class LedgerFile:
             return done
 
         try:
+            locks.remove_drafts(place)
             return locks.with_locked_file(place, checked)
         except FileNotFoundError:
             raise LedgerError(
@@ -332,7 +331,7 @@ class LedgerFile:
             raise LedgerError(f"{why} {way}")
         if os.path.exists(journal) and self._is_whole(place):
             os.unlink(journal)
-            locks.flush_folder(place.parent)
+            platform.HERE.flush_folder(place.parent)
 
     def _is_whole(self, place: Path) -> bool:
         def read(connection: sqlite3.Connection) -> bool:
@@ -378,7 +377,7 @@ def _connect(place: Path, mode: str, act: Callable[[sqlite3.Connection], T]) -> 
     """Connect to a file that exists, and act."""
     quoted = quote(os.fsencode(place.as_posix()))
     slash = "" if quoted.startswith("/") else "/"  # C:/ on Windows
-    uri = f"file://{slash}{quoted}?mode={mode}{_LOCKING}"
+    uri = f"file://{slash}{quoted}?mode={mode}{platform.HERE.options_of_sqlite}"
     opened: list[sqlite3.Connection] = []
 
     def connected() -> T:

@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import os
 import stat
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpframe.errors import LedgerBusyError, LedgerError
+from dpframe.ledger import platform
 from dpframe.ledger.deadline import Deadline
 
 _SHORT_FILE = 1 << 12
@@ -41,8 +41,6 @@ def check_names(path: Path, place: Path, handle: int) -> None:
         If it has another name, is a mount of its own, or was replaced.
     """
     if os.fstat(handle).st_nlink > 1:
-        _remove_drafts(place, handle)
-    if os.fstat(handle).st_nlink > 1:
         why = f"the ledger {path} has more than one name (a hard link): nothing was charged."
         way = "Remove the other names, and use symbolic links instead."
         raise LedgerError(f"{why} {way}")
@@ -56,17 +54,22 @@ def check_names(path: Path, place: Path, handle: int) -> None:
         )
 
 
-def _remove_drafts(place: Path, handle: int) -> None:
-    """Remove the first name of a new file, left by a process that was killed while creating it."""
-    for draft in place.parent.glob("*.new"):
-        with contextlib.suppress(OSError):
-            if draft != place and os.path.samestat(os.lstat(draft), os.fstat(handle)):
+def remove_drafts(place: Path) -> None:
+    """Remove the first name of a new file, left by a process that was killed while creating it.
+
+    While the file is not open here: Windows removes no name of one that is.
+    """
+    with contextlib.suppress(OSError):
+        found = os.stat(place)
+        drafts = place.parent.glob("*.new") if found.st_nlink > 1 else ()
+        for draft in drafts:
+            if draft != place and os.path.samestat(os.lstat(draft), found):
                 os.unlink(draft)
 
 
 def _mounted_alone(place: Path, handle: int) -> bool:
     """Whether a file is mounted without its folder, as far as the system tells: on Linux."""
-    if sys.platform != "linux":
+    if platform.HERE.name != "linux":
         return False
     folder = os.open(place.parent, os.O_PATH)
     try:
@@ -93,30 +96,9 @@ def _read(path: str) -> bytes:
         os.close(handle)
 
 
-def flush_folder(folder: Path) -> None:
-    """Make sure that the name of a new file outlives a power cut."""
-    if sys.platform == "win32":  # which cannot open folders, and keeps names by itself
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-try:
-    import fcntl
-except ImportError:  # Windows, and systems without locks
-    fcntl = None  # type: ignore[assignment]
-try:
-    import msvcrt
-except ImportError:  # everywhere else
-    msvcrt = None  # type: ignore[assignment]
-
 T = TypeVar("T")
 
 _PAUSE = 0.001  # seconds between two attempts
-_BEYOND = 1 << 40  # a place behind the end of every file: Windows forbids to read what is locked
 _NUMBERS = itertools.count()
 _HELD: dict[int, "_Hold"] = {}  # by number of the lock
 _FORKING: dict[str, int] = {}  # the thread that forks
@@ -239,7 +221,7 @@ class _Opening:
             return
         try:
             if not self._file.closed:  # else an interrupt came before it was forgotten here
-                _unlock(self._file.fileno())
+                platform.HERE.unlock(self._file.fileno())
             if KEEPERS.get(self._key) is self:
                 KEEPERS.pop(self._key, None)  # a signal handler may have used the file just now
         finally:
@@ -258,7 +240,7 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
     OSError
         If it cannot be opened, or made.
     """
-    if fcntl is None and msvcrt is None:
+    if not platform.HERE.has_locks:
         why = f"the ledger {path} cannot be used: this system has no locks on files."
         way = "Keep the ledger in memory, dpf.Ledger(budget=...)."
         raise LedgerError(f"{why} {way}")
@@ -269,7 +251,7 @@ def with_locked_file(path: Path, act: Callable[[int], T], *, new: bool = False) 
 def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:
     """Ask for the lock until it is given: nobody is served before others by right."""
     deadline = Deadline.begin()
-    while not try_to_lock(handle):
+    while not platform.HERE.try_to_lock(handle):
         if key in KEEPERS:
             raise LedgerError(
                 f"the ledger {path} is in use by this very thread, which a signal has interrupted: "
@@ -280,36 +262,3 @@ def _wait(handle: int, key: tuple[int, int, int], path: Path) -> None:
             way = f"Another process has kept it for {deadline}: try again."
             raise LedgerBusyError(f"{why} {way}")
         time.sleep(_PAUSE)
-
-
-def try_to_lock(handle: int) -> bool:
-    """Lock an open file as long as it is open, unless another opening of it has the lock.
-
-    Raises
-    ------
-    OSError
-        If there are no locks, here or on this disk.
-    """
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        elif msvcrt is None:
-            raise OSError("this system has no locks on files")
-        else:
-            os.lseek(handle, _BEYOND, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
-
-
-def _unlock(handle: int) -> None:
-    """Give the lock back: a process started meanwhile may keep the handle a little longer."""
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_UN)
-        else:
-            os.lseek(handle, _BEYOND, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
-    except OSError:
-        return  # Windows complains if it was not locked; closing the file frees it in any case

@@ -173,4 +173,4 @@ def note(seen: Chain, entry: Entry, mark: RunMark) -> tuple[Chain, Row | None]:
     raise _refused(why_not, entry)
 
 
-_NOTED = (("drawn", RowRefusal.DRAWN), ("written", RowRefusal.WRITTEN))
+_NOTED = (("drawn", RowRefusal.DRAWN), ("written", RowRefusal.WRITTEN), ("lost", RowRefusal.LOST))

@@ -16,6 +16,7 @@ from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns.suppress_warnings import silent
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
+from dpframe.engines.base import UNREAD
 from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.engines.steps import LabelTrace, RowTrace
 from dpframe.errors import STOPS, DPFrameError, QueryError
@@ -77,9 +78,9 @@ def diagnose(
         One row per line, indexed by `part` and `step`: the rows, and then each output that has
         rules of its own. `rows`: how many the line is about; `share`: of all rows, or of those
         counted, for the lines "of these"; `left` and `units_left`: rows and units still there after
-        it; `hint`. A dict for a dict. Caps drop rows at random: it is one such choice. The frame,
-        and most of what pandas makes of it, is marked in `attrs`, and refused by everything that
-        takes a released or a private frame.
+        it; `hint`, which says of text files what of them was not read. A dict for a dict. Caps drop
+        rows at random: it is one such choice. The frame, and most of what pandas makes of it, is
+        marked in `attrs`, and refused by everything that takes a released or a private frame.
 
     Raises
     ------
@@ -217,7 +218,12 @@ def _read(
     def quietly() -> dict[Hashable, Any]:
         with np.errstate(all="ignore"):
             rows = engine.gather(frame, labels)
-            return {name: look.make(rows) for name, look in looks.items()}
+            unread = rows.attrs.pop(UNREAD, "")
+            made = {name: look.make(rows) for name, look in looks.items()}
+        for found in made.values():
+            if unread and isinstance(found, Diagnosis) and "hint" in found:
+                found.loc[found.index[:1], "hint"] = unread
+        return made
 
     try:
         return quietly()

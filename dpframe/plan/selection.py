@@ -22,6 +22,7 @@ from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.selection import SELECT, Selection, selection_of
 from dpframe.queries.binned import bins_of, intervals_between
+from dpframe.queries.edges import edges_of
 from dpframe.queries.grid import Grid
 from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
@@ -211,7 +212,8 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
         intervals, values = _of_integers(grid, wanted)
     else:
         intervals = intervals_between(column.column, bounds, wanted, integer=False)
-        values = _middles(np.asarray(intervals.left), np.asarray(intervals.right))
+        edges = np.asarray(edges_of(intervals))
+        values = _middles(edges[:-1], edges[1:])
     axis = BinAxis(column.column, intervals.rename(column.column), clipped=True)
     several = len(query.quantiles) > 1
     number = len(values)
@@ -246,7 +248,8 @@ def _middles_within(
     """Return the middle of each bin, or the bound beside it; of integers, that in the middle."""
     left, right = np.asarray(bins.left), np.asarray(bins.right)
     if integers is None:
-        middles = _middles(left.astype(np.float64), right.astype(np.float64))
+        edges = np.asarray(edges_of(bins), np.float64)
+        middles = _middles(edges[:-1], edges[1:])
         return np.asarray(np.clip(middles, *bounds))
     first, last = (
         (np.ceil(left), np.ceil(right) - 1)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.plotting import look
-from dpframe.plotting.look import INK, PALETTE, PLAIN, Look, inches, wrap
+from dpframe.plotting.look import INK, PLAIN, Look, inches, wrap
 from dpframe.plotting.positions import NUMBERS, Places, Scale, shorten_label
 
 _CROWDED = 40
@@ -14,8 +14,6 @@ _MOST_BARS = 1000  # that are drawn as such
 _MOST_RIMS = 100
 _DOTS = {"color": "w", "lw": 1, "zorder": 4}
 _LIGHT = {"alpha": 0.12}  # of bands with the error of sampled rows
-_BELOW, _ABOVE, _GRAY = PALETTE[2], PALETTE[0], "0.85"  # of fields
-_MOST_WRITTEN = 150  # fields with numbers in them
 _SPREAD = 0.5  # of the room of a key, for the points of several series
 
 
@@ -73,35 +71,6 @@ def draw_points(axes: Any, places: Places, series: list[Series], *, across: bool
         axes.plot(*spots, ls="", ms=size, mec=INK, mew=0.5, zorder=3, **style)
     if across:
         axes.axvline(0, color=axes.spines["bottom"].get_edgecolor(), lw=0.8, zorder=1)
-
-
-def draw_fields(axes: Any, series: list[Series], name: str) -> None:
-    """Draw a field for each value, in rows of series: gray where its interval holds 0."""
-    from matplotlib import cm, colors  # optional, and slow to import
-
-    values = np.stack([one.parts["value"] for one in series])
-    sampled = "sampled_" if "sampled_low" in series[0].parts else ""
-    low, high = (np.stack([one.parts[sampled + end] for one in series]) for end in ("low", "high"))
-    for ends, arrow, infinite in ((low, "below", -np.inf), (high, "above", np.inf)):
-        if arrow in series[0].parts:
-            ends[np.isfinite([one.parts[arrow] for one in series])] = infinite
-    largest = np.abs(values[np.isfinite(values)]).max(initial=0) or 1.0
-    parted = colors.LinearSegmentedColormap.from_list("parted", [_BELOW, "w", _ABOVE])
-    shades = cm.ScalarMappable(colors.Normalize(-largest, largest), parted)
-    shown = shades.to_rgba(np.nan_to_num(values))
-    shown[(low <= 0) & (high >= 0)] = colors.to_rgba(_GRAY)
-    shown[np.isnan(values)] = 0
-    axes.imshow(shown, aspect="auto")
-    if values.size <= _MOST_WRITTEN:
-        for (row, column), value in np.ndenumerate(values):
-            light = shown[row, column, :3] @ (0.3, 0.59, 0.11) > 0.5  # noqa: PLR2004
-            text = f"{value:.2g}" if np.isfinite(value) else ""
-            about = {"ha": "center", "va": "center", "fontsize": "small"}
-            axes.text(column, row, text, color=INK if light else "w", **about)
-    name = wrap(name, inches(axes.yaxis))
-    axes.figure.colorbar(shades, ax=axes).set_label(name, **PLAIN)
-    rows = range(len(series)) if series[1:] else []
-    axes.set_yticks(rows, [series[row].label for row in rows], **PLAIN)
 
 
 def draw_lines(axes: Any, places: Places, series: list[Series]) -> None:
@@ -288,7 +257,7 @@ class Panel:
     @property
     def telling(self) -> bool:
         """Whether a legend has something to tell apart."""
-        return self.denoised or (len(self.series) > 1 and self.kind != "heatmap")
+        return self.denoised or len(self.series) > 1
 
     @property
     def rank(self) -> bool:
@@ -377,8 +346,6 @@ def _size(panels: list[Panel], wide: int, *, legend: bool) -> tuple[float, float
         bars = len(first.places.at) * max(1.0, len(first.series) / 2)
         longest = max(map(len, first.places.labels or ()), default=0)
         return max(_WIDTH, 4.4 + longest / 12), min(max(2.4, 1.4 + _PER_BAR * bars), _HIGHEST)
-    if len(panels) == 1 and first.kind == "heatmap":
-        return _WIDTH, min(max(2.4, 1.6 + 0.3 * len(first.series)), _HIGHEST)
     if len(panels) == 1:
         return _WIDTH, _HEIGHT
     if not first.title:
@@ -398,8 +365,6 @@ def _draw(panel: Panel, axes: Any) -> None:
         draw_bars(axes, places, series, across=panel.across)
     elif panel.kind in ("points", "forest"):
         draw_points(axes, places, series, across=panel.across)
-    elif panel.kind == "heatmap":
-        draw_fields(axes, series, panel.name)
     elif panel.kind == "line":
         draw_lines(axes, places, series)
     elif panel.kind == "histogram":
@@ -420,15 +385,12 @@ def _dress(panel: Panel, axes: Any) -> None:
     if labels is not None and not panel.rank:
         beside = _LEGEND if panel.telling and not panel.across else 0.0
         _label_places(along, list(labels), inches(along) - beside, across=panel.across)
-        fields = panel.kind == "heatmap"
-        room = (
-            0.5 if fields else max(0.6, (_FEW - len(labels)) / 2)
-        )  # few bars are not wide, and many have no margin
+        # few bars are not wide, and many have no margin
+        room = max(0.6, (_FEW - len(labels)) / 2)
         ends = -room, len(labels) - 1 + room
         (axes.set_ylim if panel.across else axes.set_xlim)(ends)
     panel.places.scale.dress(along)
-    if panel.kind != "heatmap":
-        panel.scale.dress(values)
+    panel.scale.dress(values)
     if panel.across and not panel.scale.points:
         look.tune(values, nbins=_MOST_NUMBERS)
     if panel.across and not along.get_inverted():
@@ -455,7 +417,6 @@ def _name_axes(panel: Panel, axes: Any, *, first: bool, last: bool) -> None:
     key = f"rank by denoised value, {many}{behind}" if panel.rank else panel.key
     key = panel.places.scale.with_unit(key)
     name = "" if panel.title and not panel.across else panel.name
-    name = panel.legend if panel.kind == "heatmap" else name  # of its rows
     below, beside = (name, key) if panel.across else (key, name)
     if last:
         labels = axes.get_yticklabels() if panel.across else []

@@ -120,7 +120,6 @@ Kind: TypeAlias = Literal[
     "line",
     "points",
     "forest",
-    "heatmap",
     "histogram",
     "distribution",
     "denoised",
@@ -135,7 +134,6 @@ _MOST_SERIES = {
     "denoised": 1,
 }
 _MOST_BARS = 72  # in a panel with several series
-_MOST_FIELDS = 10_000  # of a heat map
 _MOST_LOOKS = 30  # that differ
 _MOST_PANELS = 64
 _WIDE = 22  # characters of a title of one line
@@ -171,8 +169,6 @@ def plot(
     - `line`: a line with a band for each series, along times, numbers, or keys in their order.
     - `points`: values with error bars, without a zero.
     - `forest`: values with error bars below each other, and a line at 0.
-    - `heatmap`: a colored field for each innermost key, in rows of the outer keys, or of columns
-      with `subplots=False`; gray where the interval holds 0.
     - `histogram`: steps with a band on the numbers or times that the bins of the innermost key
       cover, so that wide bins are wide; heights are the released values, not densities.
     - `distribution`: of a release of ranges, a line with a band of the numbers of rows below each
@@ -304,9 +300,6 @@ def plot(
 def _caption(drawn: Sequence[cells.Drawn], kind: str) -> str:
     """Say what is drawn for an interval, and what intervals are about."""
     about = max((one.caption for one in drawn), key=len)
-    if kind == "heatmap":  # in one tone
-        about = about.replace(", and lighter noise with sampling", " and sampling")
-        return f"intervals, gray where they hold 0: {about}"
     return f"{'bands' if kind in ('line', 'histogram') else 'error bars'}: {about}"
 
 
@@ -450,10 +443,7 @@ def _check(kind: Kind, one: cells.Drawn) -> None:
         bins = "intervals of numbers or times that do not overlap"
         rule = f"needs an innermost key of {bins}, and {index.names[-1]!r} is none"
         raise QueryError.about("kind", rule, kind, "Use kind='bar'.")
-    if kind == "heatmap" and len(index) > _MOST_FIELDS:
-        rule = f"draws at most {_MOST_FIELDS:,} fields, and there are {len(index):,}"
-        raise QueryError.about("kind", rule, kind, "Choose some with dpf.select(...).")
-    if kind in ("bar", "barh", "forest", "heatmap") and one.scale.points:
+    if kind in ("bar", "barh", "forest") and one.scale.points:
         way_out = "Use kind='points' or kind='line'."
         raise QueryError.about("kind", "draws from 0, and points in time have none", kind, way_out)
 
@@ -463,7 +453,7 @@ def _split(kind: Kind, index: pd.Index, panels: bool | None) -> Literal["series"
     groups = _group_count(index)
     if kind == "denoised":
         return "rows"
-    if groups == 1 or index.nlevels == 1 or kind == "heatmap":
+    if groups == 1 or index.nlevels == 1:
         return "series"
     on_scale = kind in ("line", "histogram")
     if panels is False:
@@ -490,8 +480,6 @@ def _places(kind: Kind, keys: list[Any], names: Sequence[Any]) -> positions.Plac
         return replace(positions.one_by_one(keys), labels=[""])
     if kind == "histogram" and (bins := positions.bins_along(keys)) is not None:
         return bins
-    if kind == "heatmap":
-        return positions.one_by_one(keys)
     return positions.scale_of_times(keys, numbers=kind == "line") or positions.one_by_one(keys)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.plotting.look import inches, tune
+from dpframe.queries.edges import first_edge
 from dpframe.queries.timescale import Moment, as_moment, in_use, microseconds
 
 _DAY = 86_400
@@ -175,12 +176,12 @@ def bins_along(keys: Sequence[Any]) -> Places | None:
         return None
     if len({key.closed for key in keys}) != 1:
         return None
-    ends = [end for key in keys for end in (key.left, key.right)]
+    ends = [end for key in keys for end in (first_edge(key), key.right)]
     along = _times_along(ends) or _numbers_along(ends)
     if along is None:
         return None
     left, right = along[0][::2], along[0][1::2]
-    bins = pd.IntervalIndex.from_arrays(left, right, closed=keys[0].closed)
+    bins = pd.IntervalIndex.from_arrays(left, right, closed="neither")
     if bins.is_overlapping or not (left < right).all():
         return None
     if not np.isfinite([left, right]).any(axis=0).all():

@@ -289,7 +289,7 @@ def _round_block(
         high, low = noise_floats.halves(points.strip, points.place, room[:2])
         left, _ = noise_floats.round_halves(scales, high, low, out, pull=pull, room=room[2:])
     unknown = scales * 2.0**-KNOWN_BITS
-    for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0]:
+    for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0].tolist():
         out[i] = _round_exactly(curve, float(_part(scales, i)), _interval(points, i))
 
 

@@ -6,7 +6,7 @@ Bins are of numbers or times: increasing edges, or intervals without overlaps.
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, Unpack, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpframe.arguments import MOST_GROUPS, check_size
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_number
+from dpframe.queries.edges import bins_between, whole_bins
 from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff, weighted_words
 from dpframe.queries.reading import (
     ColumnOptions,
@@ -87,7 +88,7 @@ def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
     if len(edges) < 2 or not (edges[1:] > edges[:-1]).all():  # noqa: PLR2004
         rule = "must be at least two edges, each above the one before"
         raise QueryError.about("bins", rule, bins, label=column)
-    return pd.IntervalIndex.from_breaks(edges)
+    return bins_between(edges)
 
 
 def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.IntervalIndex:
@@ -106,7 +107,7 @@ def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.Inte
         raise QueryError.about("bins", rule, bins, label=column)
     for moment in moments:
         _check_moment(column, moment)
-    return pd.IntervalIndex.from_breaks(index_of(moments))
+    return bins_between(index_of(moments))
 
 
 def _check_moment(column: Hashable, edge: Moment) -> None:
@@ -152,8 +153,9 @@ def histogram(
     column
         Column whose values fall into the bins. Values in none of them are left out.
     bins
-        Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right as
-        in `pandas.cut`; or a `pandas.IntervalIndex` without overlaps.
+        Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right;
+        the first edge belongs to the first bin, whose label begins a little below it, as in
+        `pandas.cut(..., include_lowest=True)`. Or a `pandas.IntervalIndex` without overlaps.
     by, where, keys, weights, max_rows, max_groups, max_rows_per_group
         As in `count`; with weights, bins hold weighted totals.
 
@@ -169,7 +171,7 @@ def histogram(
     >>> trips = pd.DataFrame({"fare": [9.5, 20.0, 7.5]})
     >>> released = dpf.release(trips, histogram("fare", [0, 10, 100]), epsilon=1e6)
     >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
-    [('(0, 10]', 2), ('(10, 100]', 1)]
+    [('(-0.001, 10.0]', 2), ('(10.0, 100.0]', 1)]
     """
     groups = binned_groups_of(column, by, options)
     bins, weights = check_bins(column, bins), weights_of(options)
@@ -235,9 +237,8 @@ def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
 def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
     """Return the bins of a query; `None` where bounds are needed, and there are none.
 
-    Bins of equal widths are closed on the right. Where a column of integers has no more of them
-    than there would be bins, k is in the bin (k - 1, k]. Edges of ranges are whole numbers only if
-    values are.
+    Where a column of integers has no more of them than there would be bins of equal widths, k is in
+    the bin (k - 1, k]. Edges are whole numbers only if values are.
 
     Parameters
     ----------
@@ -252,12 +253,12 @@ def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis |
         If the bins do not fit the bounds.
     """
     if not isinstance(query, Ranges):
-        return query.bin_axis
+        axis = query.bin_axis
+        return replace(axis, keys=whole_bins(axis.keys)) if axis and integer else axis
     bins = query.bins
     if not isinstance(bins, int):
         _check_covered(query.column, bins, bounds)
-        whole = integer and bins.left.dtype.kind in "iu"
-        return _clipped_axis(query.column, bins if whole else _in_floats(bins))
+        return _clipped_axis(query.column, whole_bins(bins) if integer else _in_floats(bins))
     if bounds is None:
         return None
     between = intervals_between(query.column, bounds, bins, integer=integer)
@@ -313,7 +314,8 @@ def intervals_between(
             "Before it is declared, subtract a number from the column, so that bounds are smaller."
         )
         raise QueryError.about("bounds", rule, bounds, way, label=column)
-    return pd.IntervalIndex.from_breaks(edges)
+    one_each = isinstance(edges, np.ndarray) and edges.dtype.kind == "i"
+    return pd.IntervalIndex.from_breaks(edges) if one_each else bins_between(edges)
 
 
 def _numbers_between(lower: float, upper: float, number: int, *, integer: bool) -> np.ndarray:
@@ -343,12 +345,12 @@ def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | N
     if bounds is None:
         return
     try:
-        covered = bins.left[0] <= bounds[0] and bounds[1] <= bins.right[-1]
+        covered = bounds[0] in bins[0] and bounds[1] in bins[-1]
     except TypeError:
         covered = False
     if not covered:
-        rule = f"must reach from bound to bound, {quote(bounds)}"
-        way = "Add edges, or give bounds= in the call."
+        rule = f"must hold all from bound to bound, {quote(bounds)}"
+        way = "Give edges, of which the first belongs to the first bin, or bounds= in the call."
         raise QueryError.about("bins", rule, bins, way, label=column)
 
 
@@ -379,8 +381,8 @@ def ranges(
     bins
         How many bins of equal width lie between the bounds of the column, 1,024 by default. A
         column that is declared to hold integers, and no more than that, has one for each: k is in
-        `(k - 1, k]`. Or increasing finite edges, of bins closed on the right, or a
-        `pandas.IntervalIndex` without gaps; they reach from bound to bound if bounds are declared.
+        `(k - 1, k]`. Or increasing finite edges, as in `histogram`, or a `pandas.IntervalIndex`
+        without gaps; they hold all from bound to bound if bounds are declared.
     by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`. Bins are no groups for the caps: caps limit the rows of a unit in each group
         of `by`, whatever their values.
@@ -406,7 +408,7 @@ def ranges(
     >>> query = ranges("fare", 4, bounds=(0, 40))
     >>> released = dpf.release(trips, query, epsilon=1e6)  # hardly any noise
     >>> [(str(bin), round(count)) for bin, count in released["count"].items()]
-    [('(0.0, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
+    [('(-0.001, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
     """
     groups = binned_groups_of(column, by, options)
     bins = check_range_bins(column, bins)

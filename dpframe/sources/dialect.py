@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Self, TypedDict, Unpack
 
 from dpframe.errors import DeclarationError
@@ -12,7 +12,7 @@ UTF8 = "utf-8"
 _HIGH_BYTES = range(128, 256)
 # ASCII as other encodings do not read it: escapes, shifts, two bytes a character
 _ASCII_SAMPLES = (b"\\u0041", b"xn--4ca", b"\x1b$B,,\x1b(B", bytes(range(128)))
-_SAMPLE_DAY = datetime(2001, 2, 3)
+_SAMPLE_DAY = datetime(2001, 2, 3, tzinfo=UTC)
 _NO_SEPARATOR = '"\r\n'
 _NO_MARK = _NO_SEPARATOR + "+-%eE0123456789"
 

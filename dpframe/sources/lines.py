@@ -73,15 +73,16 @@ class Lines:
         """Read whole lines; at the end of the file there are none."""
         while data := self._file.read(_BLOCK):
             data = self._rest + data
-            ends = self._row_ends(data)
-            size = ends[-1] + 1 if len(ends) else 0
+            size = self._last_end(data)
             self._rest = data[size:]
             if len(self._rest) > LONGEST_LINE:
                 self._skip_line()
             if size:
                 return data[:size]
-        last, self._rest = self._rest, b""
-        return last and last + b"\n"
+        last, self._rest = self._rest and self._rest + b"\n", b""
+        size = self._last_end(last)
+        self.left_out += size < len(last)  # a quote is not closed
+        return last[:size]
 
     def _skip_line(self) -> None:
         """Leave out the line that was read in part."""
@@ -94,6 +95,11 @@ class Lines:
                 self._rest = data[ends[0] + 1 :]
                 return
             quotes += data.count(b'"')
+
+    def _last_end(self, data: bytes) -> int:
+        """Count the bytes up to the last line end."""
+        ends = self._row_ends(data)
+        return int(ends[-1]) + 1 if len(ends) else 0
 
     def _row_ends(self, data: bytes, quotes: int = 0) -> np.ndarray:
         """Find line ends behind some number of quotes, but for those within a cell."""

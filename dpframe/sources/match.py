@@ -35,6 +35,7 @@ _INFERRED = {
     "mixed-integer-float": kinds.NUMBER,
     "boolean": kinds.NUMBER,
     "date": kinds.DATE,
+    "bytes": kinds.BYTES,
 }
 _EXAMPLES = {
     kinds.TEXT: "texts, such as '1'",
@@ -45,6 +46,8 @@ _EXAMPLES = {
         "times, such as pd.Timestamp('2026-01-31', tz='UTC') (in a plan 2026-01-31T00:00:00Z)"
     ),
     kinds.DURATION: "durations, such as pd.Timedelta('1h')",
+    kinds.BYTES: "bytes, such as b'1' (a column of type id holds them)",
+    kinds.MONTHS: "other keys (cast such intervals to seconds)",
 }
 """How values of a kind are written."""
 

@@ -33,6 +33,19 @@ class Tally:
     lines: int = 0  # lines that are no rows
     cells: dict[str, int] = field(default_factory=dict)  # not of the kind of their column, by label
 
+    def __str__(self) -> str:
+        """Say it in words; empty if there is nothing.
+
+        Examples
+        --------
+        >>> print(Tally(2, {"zone": 0, "fare": 3}))
+        2 lines are no rows and left out; cells not of their type: 3 of 'fare'
+        """
+        odd = ", ".join(f"{count:,} of {label!r}" for label, count in self.cells.items() if count)
+        lines = f"{self.lines:,} lines are no rows and left out" if self.lines else ""
+        cells = f"cells not of their type: {odd}" if odd else ""
+        return "; ".join(filter(None, [lines, cells]))
+
 
 def type_of(kind: str) -> Any:
     """Return the Arrow type that holds one of `TYPES`."""

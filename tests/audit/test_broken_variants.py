@@ -6,6 +6,7 @@ be found. A variant is caught when the certified loss is above what its own cert
 
 import pytest
 from support.auditing import audit
+from support.feature_runs import unchecked
 from support.variants import VARIANTS
 
 
@@ -13,5 +14,6 @@ from support.variants import VARIANTS
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_a_broken_release_is_caught(variant, monkeypatch):
     variant.plant(monkeypatch)
-    finding = audit(variant.game)
+    with unchecked():  # the check of charges refuses most of them before anything is drawn
+        finding = audit(variant.game)
     assert finding.certified > finding.epsilon

@@ -134,10 +134,11 @@ def stopped_job(plan, month, source, longest):
 def check_next_run(plan, month, before):
     """Run a job again: it says what was spent, and removes what was left.
 
-    What was charged and has no files is lost, or released for that charge if no noise was drawn.
+    What was charged and has no files is lost, or released for that charge. Files that were written
+    are done, or noted as done.
     """
     again = ended(started(plan, month, "file", "file"))
-    said = {(False, False): {DONE}, (True, False): {LOST, DONE}, (True, True): {AGAIN}}
+    said = {(False, False): {DONE}, (True, False): {LOST, DONE}, (True, True): {AGAIN, DONE}}
     assert again in said[before]
     assert state(plan, month) == ((True, True) if again == DONE else before)
     assert leftovers(plan.parent) == []
@@ -171,7 +172,7 @@ class Signaled(Traced):
 
 
 CODE = tuple(f"dpframe/jobs/{name}.py" for name in ("answers", "commands", "output_files"))
-CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "stopping"))
+CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "spool", "starts", "stopping"))
 
 
 @pytest.mark.parametrize("part", [10, pytest.param(500, marks=pytest.mark.audit)])

@@ -1,7 +1,7 @@
-"""Runs of plans killed at random instants: no share lost before noise, none drawn or spent twice.
+"""Runs of plans killed at random instants beside rivals: no exit code lies, nothing is drawn twice.
 
-The short version runs with the `full` tests, the long ones with `-m audit`: 300 kills, and the same
-with a planted fault, which must be found.
+The short version runs with the `full` tests, the long ones with `-m audit`: 300 kills, each beside
+a rival that is started at another instant, and the same with planted faults, which must be found.
 """
 
 import os
@@ -12,15 +12,16 @@ import traceback
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.planning import PLAN, TRIPS, planned
 
 import dpframe as dpf
 from dpframe.jobs import commands as jobs
-from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND
+from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.transactions import MOST_AGAIN
+from dpframe.ledger.runs import MOST_AGAIN
 from dpframe.operations.tables import PlannedTables
 
 pytestmark = [
@@ -32,6 +33,7 @@ LONGEST = 1.2  # times as long as a run takes, until it is killed
 AIMED = 0.6  # how many are killed while rows are totaled, noise is drawn, or files are written
 PAUSE = 0.05  # seconds that each stage after the charge takes longer
 GOES_ON = 0.6  # how often the next run of the same name is killed, too
+RIVALS = 0.5  # how often a second start is at work beside the one that is killed
 
 
 @pytest.fixture
@@ -50,12 +52,12 @@ def drawn(tmp_path, monkeypatch):
         return draw(plan, exact)
 
     def slow(plan, frame):
-        if len(frame):
+        if not isinstance(frame, pd.DataFrame) or len(frame):  # a trial has no rows
             (tmp_path / "charged").touch()
             time.sleep(PAUSE)
         return measure(plan, frame)
 
-    monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "_PATIENCE", 20.0)
     monkeypatch.setattr(PlannedTables, "draw", noted)
     monkeypatch.setattr(PlannedTables, "measure", slow)
     return place
@@ -89,9 +91,8 @@ class Runs:
         self.line = ["release", str(self.plan), "--set", f"month={self.month}", "--quiet"]
         self.line.append("--overwrite")  # so that nothing else stops a second draw
 
-    def start(self, part=None, *, aimed=False):
-        """Run in a process, and kill it after a part of its time, or of that after the charge."""
-        self.charged.unlink(missing_ok=True)
+    def fork(self):
+        """Start in a process of its own."""
         child = os.fork()
         if child == 0:
             try:
@@ -100,6 +101,18 @@ class Runs:
                 traceback.print_exc()
             finally:
                 os._exit(99)
+        return child
+
+    def start(self, part=None, *, aimed=False, rival=None):
+        """Run in a process, and kill it after a part of its time, or of that after the charge.
+
+        A rival starts after another part of it, and is not killed.
+        """
+        self.charged.unlink(missing_ok=True)
+        child, beside = self.fork(), None
+        if rival is not None:
+            time.sleep(rival * self.longest)
+            beside = self.fork()
         if part is not None:
             ends = time.monotonic() + self.longest
             while aimed and not self.charged.exists() and time.monotonic() < ends:
@@ -107,19 +120,35 @@ class Runs:
             time.sleep(part * (3 * PAUSE if aimed else self.longest))
             os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert code in (-signal.SIGKILL, SOUND, DONE_BEFORE, LEFT_OVER)
+        if beside is not None:
+            self.check_code(os.waitstatus_to_exitcode(os.waitpid(beside, 0)[1]), "rival")
         self.killed += code == -signal.SIGKILL
+        if code != -signal.SIGKILL:
+            self.check_code(code, "alone" if rival is None else "beside")
         return code
+
+    def check_code(self, code, whose):
+        """Compare an exit code with what is so, now that nobody is at work."""
+        self.ended[whose, code] += 1
+        assert code in (SOUND, DONE_BEFORE, LEFT_OVER, LATER)
+        run = Ledger(self.ledger).run_of(self.name)
+        if code in (SOUND, DONE_BEFORE):
+            self.verify()
+        if code == LEFT_OVER:  # a dead run lost what it drew, or died too often
+            assert run.state.lost or run.state.epoch == MOST_AGAIN
+        if code == LATER:
+            assert run is None or not run.state.lost or whose == "rival"
 
     def end(self):
         """Run once more, and compare how that ends with what the ledger says of the runs before."""
         run = Ledger(self.ledger).run_of(self.name)
-        if run is None or run.may_begin_again:
+        kept = run and list(self.ledger.with_name("trips.ledger.runs").glob("*.zip"))
+        if run is None or run.may_begin_again or (kept and not run.state.written):
             allowed = {SOUND}
-        elif run.had_noise:
-            allowed = {DONE_BEFORE, LEFT_OVER}
+        elif run.state.written:
+            allowed = {DONE_BEFORE}
         else:
-            assert run.again == MOST_AGAIN
+            assert run.state.noise or run.state.epoch == MOST_AGAIN
             allowed = {LEFT_OVER}
         code = main(self.line)
         assert code in allowed, f"a run ended with {code} in place of {allowed}"
@@ -153,7 +182,8 @@ def killed(tmp_path, monkeypatch, drawn, kills):
     """Kill so many runs, and check what all came to."""
     source, runs = random.Random(33), Runs(tmp_path, monkeypatch)
     while runs.killed < kills:
-        runs.start(source.random(), aimed=source.random() < AIMED)
+        rival = source.random() if source.random() < RIVALS else None
+        runs.start(source.random(), aimed=source.random() < AIMED, rival=rival)
         if source.random() > GOES_ON:
             runs.end()
     runs.end()
@@ -169,7 +199,8 @@ def test_killed_runs_lose_no_share_and_draw_once(tmp_path, monkeypatch, drawn, k
     assert runs.killed >= kills
     print(f"{runs.killed} killed in {runs.month} months, which then ended so: {dict(runs.ended)}")
     if kills >= 300:  # what the runs were to be compared in came about
-        assert runs.ended["free"] > 10 and runs.ended[LEFT_OVER] > 10, runs.ended
+        assert runs.ended["free"] > 10 and runs.ended[LEFT_OVER] > 5, runs.ended
+        assert runs.ended["rival", SOUND] > 10 and runs.ended["rival", DONE_BEFORE] > 5, runs.ended
 
 
 @pytest.mark.audit
@@ -182,6 +213,8 @@ def test_a_charge_that_does_not_note_its_noise_is_found(tmp_path, monkeypatch, d
 @pytest.mark.audit
 def test_a_share_that_is_lost_before_noise_is_found(tmp_path, monkeypatch, drawn):
     of_plan = Ledger.of_plan
-    monkeypatch.setattr(Ledger, "of_plan", lambda ledger, plan, _: of_plan(ledger, plan, "none"))
+    monkeypatch.setattr(
+        Ledger, "of_plan", lambda ledger, plan, _, *claim: of_plan(ledger, plan, "none", *claim)
+    )
     with pytest.raises(AssertionError, match="ended with"):
         killed(tmp_path, monkeypatch, drawn, 60)

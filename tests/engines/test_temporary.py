@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from dpframe.engines import temporary
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
+from dpframe.ledger import platform
 
 PREFIXES = ["dpframe-rows-", ".dpframe-trial-", "dpframe-ledger-"]
 forks = [
@@ -206,11 +206,9 @@ def test_folders_of_others_are_left_alone(tmp_path):
 
 
 def test_where_there_are_no_locks_nothing_is_taken_for_a_leftover(tmp_path, monkeypatch):
-    def no_locks(_):
-        raise OSError
-
     with monkeypatch.context() as patch:
-        patch.setattr(temporary, "try_to_lock", no_locks)
+        without = platform.Platform(posix_locks=None, windows_locks=None)
+        patch.setattr(platform, "HERE", without)
         left = leftover(tmp_path)
         remove_leftovers(tmp_path)
         assert (left / "0.arrow").exists()

@@ -7,9 +7,10 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from support.raising import raises
 
 import dpframe as dpf
-from dpframe.errors import CertificateError
+from dpframe.errors import CertificateError, QueryError
 from dpframe.files.csv import read_csv, sidecar_of, write_csv
 
 ODD = ["a,b", 'say "hi"', "two\nlines", "return\r", "both\r\n", "NA", "nan", "", " x ", "007", "é"]
@@ -349,3 +350,37 @@ def test_frames_that_were_changed_are_not_written(tmp_path):
         with pytest.raises(CertificateError):
             write_csv(frame, tmp_path / "zones.csv")
     assert not list(tmp_path.iterdir())
+
+
+ODD_KEYS = ["=HYPERLINK(1)", "+1", "-1", "@x", "'=1", "''", "'", "a=b", "\ttab", "plain"]
+
+
+@pytest.mark.parametrize("escape", [True, False])
+def test_texts_that_spreadsheets_run_are_escaped_on_demand(tmp_path, escape):
+    frame = pd.DataFrame({"=zone": ODD_KEYS, "n": [-1] * len(ODD_KEYS)})
+    query = dpf.aggregate(
+        by=["=zone", "n"], keys={"=zone": ODD_KEYS, "n": [-1, 2]}, **{"sum": dpf.count()}
+    )
+    released = dpf.release(frame, query, epsilon=1, privacy_unit=dpf.EACH_ROW)
+    released.dp.write_csv(tmp_path / "a.csv", escape_formulas=escape)
+    with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    shown = [header[0], *dict.fromkeys(row[0] for row in rows)]
+    expected = ["=zone", *ODD_KEYS]
+    runs = [text for text in expected if text.lstrip("'")[:1] in tuple("=+-@\t")]
+    assert shown == [f"'{text}" if escape and text in runs else text for text in expected]
+    assert {row[1] for row in rows} == {"-1", "2"}
+    assert dpf.read_csv(tmp_path / "a.csv").equals(released)
+    if escape:
+        changed = (tmp_path / "a.csv").read_text("utf-8").replace("\"'=HYP", '"=HYP')
+        (tmp_path / "a.csv").write_text(changed, "utf-8", newline="")
+        with pytest.raises(CertificateError):
+            dpf.read_csv(tmp_path / "a.csv")
+
+
+def test_whether_texts_are_escaped_is_a_truth(tmp_path):
+    released = dpf.release(
+        pd.DataFrame({"z": ["A"]}), dpf.count("z", keys=["A"]), epsilon=1, privacy_unit=dpf.EACH_ROW
+    )
+    with raises(QueryError, "must be True or False", parameter="escape_formulas"):
+        dpf.write_csv(released, tmp_path / "a.csv", escape_formulas="yes")

@@ -225,7 +225,7 @@ def test_facts_for_programs(plan, capsys):
     assert [row["zone"] for row in shown["table"]] == ["A", "B", "C"]
     assert main(["show", facts["files"][1], "--json"]) == SOUND
     bins = [row["fare"] for row in json.loads(capsys.readouterr().out)["table"]]
-    assert bins[:2] == ["(0, 10]", "(10, 20]"]
+    assert bins[:2] == ["(-0.001, 10.0]", "(10.0, 20.0]"]
     assert main(["ledger", str(plan.parent / "trips.ledger"), "--json"]) == SOUND
     assert json.loads(capsys.readouterr().out)["budget"]["epsilon"] == 2
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+import pandas as pd
 import pytest
 from support.planning import planned
 
@@ -111,6 +112,30 @@ def test_rows_are_read_as_the_data_of_the_plan_are(ending, nasty, tmp_path):
     with dpt.record(folder=tmp_path / "tried"):
         trips = dpf.read_csv(tmp_path / "tried" / TABLES[0])["trips"]
     assert trips.sum() > 0  # conditions hold of some rows
+
+
+def test_made_up_rows_are_written_as_the_plan_says_that_files_are(tmp_path):
+    written = """"trips-{month}.csv"
+separator = ";"
+decimal = ","
+true = "yes"
+false = "no"
+dates = "%d.%m.%Y"
+types = { paid = "bool", day = "date", hour = "datetime" }"""
+    days = "bounds.day = [2024-01-01, 2024-02-01]"
+    days += "\nbounds.hour = [2024-01-01T00:00:00, 2024-02-01T00:00:00]"
+    rows = "paid and day >= '2024-01-01' and hour >= '2024-01-01' and fare > 0.5"
+    plan = planned(
+        tmp_path,
+        ('"trips-{month}.csv"', written),
+        ("bounds.fare", f"{days}\nbounds.fare"),
+        ('kind = "histogram"', f'kind = "histogram"\nwhere = "{rows}"'),
+        WITH_BUDGET,
+        ('share = "1/12"', "share = 1"),
+    )
+    assert rehearse(plan, "--rows", "100000") == SOUND
+    table = pd.read_csv(tmp_path / "tried" / TABLES[1])
+    assert table["count"].sum() > 10_000
 
 
 def test_queries_say_what_is_declared_nowhere(tmp_path):

@@ -136,6 +136,33 @@ def test_values_of_variables_are_in_no_message(tmp_path, monkeypatch, capsys, pl
             assert json.loads(out)
 
 
+@pytest.mark.parametrize("value", ["a\tsecret  value\n", "se\x1bcret", "sec ret"])
+def test_a_value_with_odd_spaces_is_in_no_message(tmp_path, monkeypatch, capsys, value):
+    monkeypatch.setenv("HIDDEN", value)
+    plan = planned(tmp_path, ('"trips.ledger"', '"${HIDDEN}/trips.ledger"'))
+    for command in ("preview", "release"):
+        assert main([command, str(plan), *MARCH[:2]]) == UNREADABLE
+        told = "".join(capsys.readouterr())
+        assert "${HIDDEN}" in told
+        assert "sec" not in told and "cret" not in told
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_url_in_a_variable_shows_no_host_and_no_database(tmp_path, monkeypatch, capsys, more):
+    pytest.importorskip("psycopg")
+    url = "postgresql://anna:pw@localhost:1/code?ledger=visits"
+    monkeypatch.setenv("LEDGER_URL", url)
+    plan = planned(tmp_path, ('"trips.ledger"', '"${LEDGER_URL}"'))
+    for command in ("preview", "release"):
+        assert main([command, str(plan), *MARCH[:2], *more]) == LATER
+        out, err = capsys.readouterr()
+        told = out + err
+        assert "${LEDGER_URL}" in told
+        assert "localhost" not in told and "/code" not in told and "anna" not in told
+        if more:
+            assert json.loads(out)["code"] == LATER
+
+
 def test_variables_of_one_command_do_not_change_what_another_says(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ODD", "budget")
     assert release(reading(tmp_path, "${ODD}.parquet")) == UNREADABLE

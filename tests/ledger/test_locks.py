@@ -14,7 +14,7 @@ from support.interrupting import Traced, places
 from support.raising import raises
 
 from dpframe.errors import BudgetExceededError, LedgerError
-from dpframe.ledger import deadline, locks
+from dpframe.ledger import deadline, locks, platform
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
@@ -315,8 +315,8 @@ class Windows:
 
 @forking
 def test_the_locks_of_windows_do_the_same(path, monkeypatch):
-    monkeypatch.setattr(locks, "fcntl", None)
-    monkeypatch.setattr(locks, "msvcrt", Windows())
+    windows = platform.Platform("win32", posix_locks=None, windows_locks=Windows())
+    monkeypatch.setattr(platform, "HERE", windows)
     meanwhile = LedgerFile(path).append(
         0, Ledger(path).head, lambda *_: (in_processes([quickly_refused(path)]), None)
     )

@@ -72,6 +72,7 @@ CLOSING = {
     "a move that ended": '{"arrived": "here"}',
     "a void row": '{"void": "1"}',
     "two marks": '{"again": "a", "noise": "b"}',
+    "a mark of a text": '{"noise": "z"}',
     "a mark of a number": '{"noise": 1}',
     "whom it protects, twice": '{"protected":{"neighboring":"add_remove","unit":null}}',
     "whom it protects, and more": '{"protected":{"neighboring":"add_remove","unit":null},"z":1}',
@@ -118,7 +119,8 @@ def test_no_releaser_closes_a_ledger(url, releaser):
             assert error.sqlstate in {"22000", "22P02", "22P05", "42501", "22003", "22023"}, what
     assert not accepted
     appended(releaser, entry_with(url, **new))
-    appended(releaser, '{"noise": "z"}')
+    told = {"release_id": "z", "epoch": 0, "nonce": "n", "digests": [], "who": "", "why": ""}
+    appended(releaser, json.dumps({"noise": told}))
     Ledger(releaser).charge(entry(pure(0.1)))
     assert len(Ledger(url).entries) == 3
 

@@ -46,7 +46,11 @@ def test_every_part_of_a_demand_counts():
     assert set(OTHER) == {field.name for field in fields(WORK)}
     made = calibrate_designs(HOW, [WORK], ALLOWED)
     for name, value in OTHER.items():
-        assert calibrate_designs(HOW, [replace(WORK, **{name: value})], ALLOWED) is not made
+        if name != "most":  # it is for zeros and ones
+            other = replace(WORK, **{name: value})
+            assert calibrate_designs(HOW, [other], ALLOWED) is not made
+    few = [calibrate_designs(HOW, [counting(3, most=most)], ALLOWED) for most in (1, 2)]
+    assert few[0] is not few[1]
     assert calibrate_designs(HOW, [WORK], ALLOWED / 2) is not made
     assert calibrate_designs(HOW, [WORK, WORK], ALLOWED) is not made
     assert calibrate_designs(MECHANISMS["laplace"], [WORK], ALLOWED) is not made

@@ -16,12 +16,13 @@ import dpframe as dpf
 from dpframe.errors import CallError, DPFrameError, QueryError
 from dpframe.queries.aggregate import NOT_OUTPUTS
 from dpframe.queries.binned import check_bins
+from dpframe.queries.edges import edges_of
 
 SECRET = pd.Series(["secret", "secret"], name="zone")
 
 
 def edges(intervals: pd.IntervalIndex) -> list:
-    return [*intervals.left, intervals.right[-1]]
+    return edges_of(intervals).tolist()
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,6 @@ UNTOLD = [  # one missing or odd cell may have decided on the dtype
     pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.nulls(2)]))),
     pd.Series(pd.interval_range(0, 2)),
     pd.Series(pd.period_range("2020", periods=2, freq="M")),
-    pd.Series(pd.array([b"A", b"B"], dtype=pd.ArrowDtype(pa.binary()))),
 ]
 
 

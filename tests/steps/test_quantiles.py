@@ -90,7 +90,7 @@ def test_integers_with_a_bin_each_have_whole_quantiles(closed):
     frame = integers(trips())
     edges = range(19, 70) if closed == "right" else range(20, 71)
     bins = pd.IntervalIndex.from_breaks(list(edges), closed=closed)
-    bounds = {} if closed == "right" else {"bounds": (20, 70)}
+    bounds = {} if closed == "right" else {"bounds": (20, 69)}
     released = frame.dp.ranges("age", bins, epsilon=1e4, **bounds)
     found = released.dp.quantile([0.25, 0.5, 0.75])
     assert all(dtype == np.int64 for dtype in found.dtypes)

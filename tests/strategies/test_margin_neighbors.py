@@ -125,6 +125,7 @@ EXCLUSIVE = {
 }
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize(("plan", "law"), BOTH, ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("values", EXCLUSIVE)

@@ -158,6 +158,7 @@ def capped(rows):
     return frame
 
 
+@pytest.mark.sampled(every=7)
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 @pytest.mark.parametrize("mechanism", ["staircase", "auto"])
 @pytest.mark.parametrize("epsilon", [2, 3, 4, 5, 8])

@@ -1,0 +1,108 @@
+"""One rule for all bins: the first edge belongs to the first bin, and labels say what counts."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpframe as dpf
+from dpframe.columns.lookup import finder
+from dpframe.queries.binned import bins_of
+from dpframe.queries.edges import edges_of
+from dpframe.queries.tasks import BinAxis
+
+DAY = pd.Timestamp("2024-01-01")
+FLOATS = st.floats(-1e6, 1e6) | st.integers(-50, 50).map(float) | st.sampled_from([0.0, 1e-9, 1e15])
+
+
+def places(axis, values):
+    """The bins of some values, the number of bins where there is none."""
+    column = pd.Series(values)
+    return finder(axis, column)(column).tolist()
+
+
+@given(st.lists(FLOATS, min_size=2, max_size=6, unique=True), st.lists(FLOATS, max_size=5))
+def test_a_value_counts_where_a_label_holds_it(edges, others):
+    edges = sorted(edges)
+    axis = dpf.histogram("x", edges).bin_axis
+    values = [*edges, *others, *(np.nextafter(edge, -math.inf) for edge in edges)]
+    values += [-math.inf, math.inf, -0.0]
+    inside = [[at for at, label in enumerate(axis.keys) if value in label] for value in values]
+    assert places(axis, values) == [held[0] if held else len(axis) for held in inside]
+    assert places(axis, edges)[:2] == [0, 0]
+    ranged = bins_of(dpf.ranges("x", edges), (edges[0], edges[-1]), integer=False)
+    assert ranged.keys.equals(axis.keys)
+    assert places(ranged, edges) == places(axis, edges)
+    found = edges_of(axis.keys)
+    assert found[1:].tolist() == edges[1:]
+    assert edges[0] - 0.0011 <= found[0] <= edges[0]
+    if edges[0] == round(edges[0]) and abs(edges[0]) < 1e6:
+        assert found[0] == edges[0]
+    assert dpf.histogram("x", axis.keys).bin_axis.keys.equals(axis.keys)  # of a table before
+
+
+@given(st.lists(st.integers(-60, 60), min_size=2, max_size=6, unique=True))
+def test_whole_numbers_have_whole_labels_where_they_are_declared(edges):
+    edges = sorted(edges)
+    queries = dpf.histogram("x", edges), dpf.ranges("x", edges)
+    axes = [bins_of(one, (edges[0], edges[-1]), integer=True) for one in queries]
+    assert axes[0].keys.equals(axes[1].keys) and axes[0].keys.left.dtype == np.int64
+    every = list(range(edges[0], edges[-1] + 1))
+    assert places(axes[0], every) == np.searchsorted(edges[1:], every).tolist()
+    assert places(axes[0], [edges[0] - 1, edges[-1] + 1]) == [len(axes[0])] * 2
+
+
+@given(st.lists(st.integers(0, 90_000), min_size=2, max_size=5, unique=True), st.booleans())
+def test_times_and_durations_follow_the_same_rule(minutes, points):
+    origin = DAY if points else pd.Timedelta(0)
+    edges = [origin + pd.Timedelta(number, "min") for number in sorted(minutes)]
+    axis = dpf.histogram("x", edges).bin_axis
+    values = [*edges, *(edge - pd.Timedelta(1, "us") for edge in edges)]
+    inside = [[at for at, label in enumerate(axis.keys) if value in label] for value in values]
+    assert places(axis, values) == [held[0] if held else len(axis) for held in inside]
+    assert places(axis, edges)[:2] == [0, 0]
+    assert edges_of(axis.keys).tolist() == edges
+    ranged = bins_of(dpf.ranges("x", edges), (edges[0], edges[-1]), integer=False)
+    assert ranged.keys.equals(axis.keys)
+
+
+def test_labels_are_those_of_pandas_with_the_lowest_value():
+    for edges in ([0, 18, 65], [0.5, 2.5], [-3, 0, 10], [2.25, 3]):
+        labels = pd.cut([], edges, include_lowest=True).categories
+        assert dpf.histogram("x", edges).bins.equals(pd.IntervalIndex(labels))
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_histogram_and_ranges_count_the_same_and_files_keep_it(declared, tmp_path):
+    frame = pd.DataFrame({"x": [0] * 40 + [1] * 30 + [2] * 5})
+    schema = pa.DataFrameSchema({"x": pa.Column(int)} if declared else {})
+    frame.dp.declare(schema, privacy_unit=dpf.EACH_ROW)
+    released = frame.dp.histogram("x", [0, 1, 2], epsilon=1e5)
+    ranged = frame.dp.ranges("x", [0, 1, 2], epsilon=1e5)
+    assert released["count"].tolist() == ranged["count"].round().tolist() == [70, 5]
+    assert released.index.equals(ranged.index)
+    for table in (released, ranged):
+        dpf.write_csv(table, tmp_path / "x.csv")
+        assert dpf.read_csv(tmp_path / "x.csv").index.equals(table.index)
+        table.to_parquet(tmp_path / "x.parquet")
+        assert dpf.verify(pd.read_parquet(tmp_path / "x.parquet"))
+    assert ranged.dp.between(0, 1)["estimate"].round().item() == 70
+    assert ranged.dp.quantile(0.01)["x_low"].item() == 0
+
+
+def test_bins_that_do_not_hold_a_bound_are_refused_for_ranges():
+    for closed in ("right", "left"):
+        bins = pd.IntervalIndex.from_breaks([0, 1, 2], closed=closed)
+        with pytest.raises(dpf.errors.QueryError, match="must hold all from bound to bound"):
+            bins_of(dpf.ranges("x", bins), (0.0, 2.0), integer=False)
+        assert bins_of(dpf.ranges("x", bins), (0.5, 1.5), integer=False).keys.closed == closed
+
+
+def test_an_axis_of_given_intervals_is_left_as_it_is():
+    bins = pd.IntervalIndex.from_breaks([0.0, 1.0, 2.0], name="x")
+    assert places(BinAxis("x", bins), [0.0, 1.0, 2.0]) == [2, 0, 1]
+    assert dpf.histogram("x", bins).bins.equals(bins)
