@@ -21,11 +21,12 @@ from dpframe.certificates.steps import (
     UnstackedPart,
     divide_steps,
 )
+from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.errors import QueryError, quote
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 MOST_STEPS: Final = 1_000
 TEST: Final = "TEST: made inside a testing block; not private, and not for publication"
 UNSEALED: Final = ""
@@ -70,6 +71,9 @@ class Release(records.Record, repr=False):
     privacy_loss
         The privacy parameters: what the release costs, counted together with all tables released
         with it.
+    witness
+        The worst unit that was found for the charge, and what it costs: one for each measurement
+        of the release, those of tables released with this one among them.
     ledger
         Composition: what was spent before and with this release. Null: no budget was declared, and
         nothing adds up several releases but the reader.
@@ -93,6 +97,7 @@ class Release(records.Record, repr=False):
     mechanism: Annotated[mechanism_parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
+    witness: records.Some[WitnessPart]
     ledger: parts.LedgerPart | None
     rows: Packed | None
     steps: Steps
@@ -185,6 +190,7 @@ class Release(records.Record, repr=False):
             ("neighbors", self.neighboring),
             ("mechanism", words.about_mechanism(self.mechanism)),
             ("privacy loss", words.loss_lines(self.privacy_loss)),
+            ("worst unit", words.witness_lines(self.witness)),
             ("ledger", words.ledger_lines(self.ledger)),
             *words.mechanism_rows(self.mechanism),
             ("released", [self.released_at, self.library, self.release_id]),
@@ -230,7 +236,7 @@ class Certificate(records.Record):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[6]
+    format: Literal[7]
     releases: records.Some[Release]
     steps: Steps
     unstacked: UnstackedPart | None

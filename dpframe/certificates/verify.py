@@ -7,6 +7,7 @@ The digest over index, columns, values and the claim itself is what binds the tw
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from os import PathLike
 from typing import Any
 
@@ -20,6 +21,8 @@ from dpframe.certificates.diagnosis import about_computed, mark_test
 from dpframe.certificates.digest import content_of, digest, pieces_of
 from dpframe.certificates.json_records import read, schema_of_record
 from dpframe.certificates.steps import COMPUTED
+from dpframe.certificates.witness_parts import recomputed_loss
+from dpframe.checker.witness import cost_words
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
@@ -56,6 +59,26 @@ def check_recorded(release: Release, ledger: Ledger) -> None:
         raise CertificateError(f"{ours} has release {release_id} with {another}.")
 
 
+def check_cost(release: Release) -> None:
+    """Recompute what the worst units cost, and compare it with what was promised.
+
+    Raises
+    ------
+    CertificateError
+        If they cost more.
+    """
+    lost, promised = recomputed_loss(release.witness), release.privacy_loss
+    said = {
+        "mu squared": (lost.mu_squared, Fraction(promised.mu) ** 2),
+        "epsilon": (lost.epsilon, Fraction(promised.epsilon or 0)),
+        "an extra delta": (lost.delta, Fraction(promised.extra_delta)),
+    }
+    for name, (cost, most) in said.items():
+        if cost > most * _NEAR:
+            units = f"the units that its certificate names cost {name} = {cost_words(cost)}"
+            raise CertificateError(f"{units}, more than it promises: {cost_words(most)}.")
+
+
 def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
     """Pair what a certificate says with what was kept."""
     words, loss = release.query.words, release.privacy_loss
@@ -73,6 +96,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 
 
 ATTRIBUTE = "dpframe"
+_NEAR = 1 + Fraction(1, 2**40)  # amounts of certificates are floats
 _MOST_FORMATS, _MOST_SHOWN = 1000, 2
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
@@ -192,7 +216,8 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     lists it all. It finds mistakes, such as a filter, a rounding or a sum with raw data. It is not
     a signature: it does not show that somebody rewrote the digest as well. Steps of this library
     name the digest of the table before. If denoising is the only step, it is computed again;
-    `dpframe.replay` repeats other steps.
+    `dpframe.replay` repeats other steps. What the worst unit costs is computed anew, and compared
+    with the privacy loss.
 
     Parameters
     ----------
@@ -237,8 +262,9 @@ def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     if not sound:
         what = _alteration(frame, certificate)
         raise CertificateError(f"this frame is not what its certificate was given for: {what}")
-    if ledger is not None:
-        for release in certificate.releases:
+    for release in certificate.releases:
+        check_cost(release)
+        if ledger is not None:
             check_recorded(release, ledger)
     return certificate
 

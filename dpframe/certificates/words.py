@@ -15,6 +15,8 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
     TreePart,
 )
+from dpframe.certificates.witness_parts import WitnessPart
+from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, grid, unit_lines
 
 SOURCES = {
@@ -161,6 +163,19 @@ def loss_lines(loss: parts.LossPart) -> list[str]:
         lines.insert(0, f"({loss.epsilon:.6g}, {loss.delta:g})-differentially private")
     if loss.joint:
         lines.append("shared by all queries released together")
+    return lines
+
+
+def witness_lines(witness: Iterable[WitnessPart]) -> list[str]:
+    """Say which units lose the most, and how much: mu squared of Gaussian noise, or epsilon."""
+    lines = []
+    for part in witness:
+        loss = part.loss
+        squared = f"mu squared {cost_words(loss.mu_squared)}"
+        lost = squared if loss.mu_squared else f"epsilon {cost_words(loss.epsilon)}"
+        times = f", in each of {part.alike:,} measurements" if part.alike > 1 else ""
+        sampled = ", among those tried" if part.sampled else ""
+        lines.append(f"{part.unit}: {lost}{times}{sampled}")
     return lines
 
 

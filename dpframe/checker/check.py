@@ -7,11 +7,11 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from dpframe.checker.cell import ONE_CELL, Cell
-from dpframe.checker.encoding import EncodingProbe, kernels_of
+from dpframe.checker.encoding import EncodingProbe, layers_of
 from dpframe.checker.measured import Measured
 from dpframe.checker.mixed import worst_over_cells, worst_with_units
 from dpframe.checker.rows import RowVectors, row_vectors
-from dpframe.checker.units import FilledCaps, FilledCells, most_stairs, worst_cells
+from dpframe.checker.units import FilledCaps, FilledCells, worst_cells, worst_stairs
 from dpframe.checker.witness import Found, Witness, WitnessCells, compare
 from dpframe.checker.words import words_of
 from dpframe.errors import PlanCheckError
@@ -88,17 +88,18 @@ def find_worst(measured: Measured) -> Found:
 def _find(measured: Measured) -> Found:
     seed = zlib.crc32(repr((measured.noise.scales, measured.caps, measured.places)).encode())
     dice = np.random.default_rng(seed)  # no noise: a sample of rows and places to try
-    encoding = EncodingProbe(measured, dice)
-    encoding.check()
+    probe = EncodingProbe(measured, dice)
     if any(total.units for total in measured.totals):
         return worst_with_units(measured)
     if measured.mixed and measured.noise.profile is None:
         weights = np.eye(len(measured.totals), dtype=np.int64)
-        vectors = _vectors(measured, weights, dice)
-        return worst_over_cells(measured, encoding, vectors, dice)
-    weights = encoding.weights()
+        return worst_over_cells(measured, probe, _vectors(measured, weights, dice), dice)
+    kernels, sampled = [ONE_CELL], False
+    if measured.noise.profile is None:
+        weights = probe.weights_of_cells()
+    else:
+        weights, kernels, sampled = layers_of(measured, probe, dice)
     vectors = _vectors(measured, weights, dice)
-    kernels, sampled = kernels_of(measured, encoding, weights, dice)
     cell = Cell(vectors, measured.noise, kernels)
     filled, cells = _worst(measured, cell, always=_is_always(measured, vectors))
     return Found(
@@ -162,6 +163,9 @@ def _worst_stairs(
     def stairs(a: int, b: int) -> int:
         return -(-cell.farthest(block, a, b)[0] // width)
 
-    number = most_stairs(stairs, filling, measured.neighboring, always=always)
-    filled = [(number, 1, 0)] if number else []
-    return filled, [WitnessCells(n, (1, 0), {block: (1, 0)}, ONE_CELL) for n, _, _ in filled]
+    filled = worst_stairs(stairs, filling, measured.neighboring, always=always)
+    found = []
+    for times, a, b in filled:
+        _, x, y = cell.farthest(block, a, b)
+        found.append(WitnessCells(times, (a, b), {block: (x, y)}))
+    return filled, found

@@ -6,6 +6,7 @@ The encoding must add up, and mix cells only where a measurement is said to.
 import itertools
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,8 +18,13 @@ _MOST_CELLS = 64  # of random totals, where cells are measured one by one
 _MOST_PLACES = 12
 """Places of a row that are all compared with each other; of more, a sample is."""
 _MOST_AXES = 6  # with sets of axes along which a second row is elsewhere
-_SAMPLED = 4  # places beside the ends
+_SAMPLED = 2  # places beside the ends
 _LARGEST = 2**20  # of random totals
+_BASE, _DIGITS = 2**15, 4
+"""Places are digits of one integer of 64 bits, four at once."""
+
+RowPlace: TypeAlias = tuple[int, ...]
+"""Where a row is within a group, axis by axis."""
 
 
 class EncodingProbe:
@@ -37,23 +43,17 @@ class EncodingProbe:
         self._dice = dice
         self._number = len(measured.totals)
 
-    def check(self) -> None:
-        """Refuse an encoding that does not add up, or mixes cells.
+    def weights_of_cells(self) -> np.ndarray:
+        """Return how often each total is in each block of its cell: one row for each block.
 
         Raises
         ------
         PlanCheckError
-            If it does.
+            If cells are mixed, or totals do not add up.
         """
-        size = self._measured.places.cells
-        if not self._measured.mixed:
-            size = min(size, _MOST_CELLS)
-        one, other = self._dice.integers(-_LARGEST, _LARGEST, (2, self._number, size))
-        first, second, both = (self._encode(totals) for totals in (one, other, one + other))
-        if not all(map(np.array_equal, map(np.add, first, second), both)):
-            raise PlanCheckError.of("what is measured of two frames does not add up")
-        if self._measured.mixed:
-            return
+        size = min(self._measured.places.cells, _MOST_CELLS)
+        one, other = self._random(size), self._random(size)
+        first = self._added_up(one, other)
         cell = int(self._dice.integers(size))
         alone = np.zeros_like(one)
         alone[:, cell] = one[:, cell]
@@ -61,111 +61,167 @@ class EncodingProbe:
             rest = np.delete(part, cell)
             if whole[cell] != part[cell] or rest.any():
                 raise PlanCheckError.of("cells are mixed that have noise of their own")
+        return np.array(self._encode(np.eye(self._number, dtype=np.int64)))
 
-    def weights(self) -> np.ndarray:
-        """Return how often each total is in each block: one row for each block."""
-        if not self._measured.mixed:
-            return np.array(self._encode(np.eye(self._number, dtype=np.int64)))
-        place = self._measured.places.cells_at([0] * len(self._measured.places.shape))
-        arrays = [self._unit(n, place) for n in range(self._number)]
-        blocks = len(arrays[0])
-        weights = np.zeros((blocks, self._number), np.int64)
-        moving = (array[k] for k in range(blocks) for array in arrays if array[k].any())
-        of_row = next(moving, None)
-        if of_row is None:
-            return weights
-        of_row = of_row // int(np.gcd.reduce(of_row))
-        first = int(np.flatnonzero(of_row)[0])
-        for k, n in itertools.product(range(blocks), range(self._number)):
-            weights[k, n] = int(arrays[n][k][first]) // int(of_row[first])
-            if not np.array_equal(arrays[n][k], of_row * weights[k, n]):
+    def weights_of_layers(
+        self, places: Sequence[RowPlace]
+    ) -> tuple[np.ndarray, dict[RowPlace, np.ndarray]]:
+        """Return the same where each block measures the same of its total, and what that is.
+
+        Parameters
+        ----------
+        places
+            Places of one row.
+
+        Raises
+        ------
+        PlanCheckError
+            If blocks measure different things, or do not add up.
+        """
+        first = places[0]
+        arrays = [self.at_places(n, places if n == 0 else [first]) for n in range(self._number)]
+        of_total, blocks = arrays[0], range(len(arrays[0][first]))
+        weights = np.zeros((len(blocks), self._number), np.int64)
+        moving = [(k, n) for k in blocks for n in range(self._number) if arrays[n][first][k].any()]
+        if not moving:
+            return weights, {}
+        block, total = moving[0]
+        if total:
+            of_total = self.at_places(total, places)
+        factor = int(np.gcd.reduce(of_total[first][block]))
+        of_row = {place: found[block] // factor for place, found in of_total.items()}
+        at = int(np.flatnonzero(of_row[first])[0])
+        for k, n in moving:
+            weights[k, n] = int(arrays[n][first][k][at]) // int(of_row[first][at])
+            if not np.array_equal(arrays[n][first][k], of_row[first] * weights[k, n]):
                 raise PlanCheckError.of("blocks are measured in different layers")
-        return weights
+        return weights, of_row
 
-    def at_place(self, total: int, place: Sequence[int]) -> list[np.ndarray]:
-        """Return what one row at a place adds by one total."""
-        return self._unit(total, self._measured.places.cells_at(place))
+    def at_places(self, total: int, places: Sequence[RowPlace]) -> dict[RowPlace, list[np.ndarray]]:
+        """Return what one row adds by one total, at each place.
 
-    def _unit(self, total: int, cells: Sequence[int]) -> list[np.ndarray]:
+        Several places are encoded at once, as digits of one integer. That the digits are small
+        enough is seen where they are added up another way.
+        """
+        found: dict[RowPlace, list[np.ndarray]] = {}
+        for start in range(0, len(places), _DIGITS):
+            some = places[start : start + _DIGITS]
+            arrays = self._encode(self._units(total, some, [_BASE**k for k in range(len(some))]))
+            for place in some:
+                digits = [(array + _BASE // 2) % _BASE - _BASE // 2 for array in arrays]
+                arrays = [(a - d) // _BASE for a, d in zip(arrays, digits, strict=True)]
+                found[place] = digits
+        times = self._dice.integers(-_LARGEST, _LARGEST, len(places)).tolist()
+        other = self._units(total, places, times)
+        added = self._added_up(other, self._random(self._measured.places.cells))
+        for k, whole in enumerate(added):
+            sums = sum(n * found[place][k] for n, place in zip(times, places, strict=True))
+            if not np.array_equal(sums, whole):
+                return {place: self._encode(self._units(total, [place], [1])) for place in places}
+        return found
+
+    def _added_up(self, one: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
+        """Encode totals, and refuse what does not add up with other totals."""
+        first, second, both = (self._encode(totals) for totals in (one, other, one + other))
+        if not all(map(np.array_equal, map(np.add, first, second), both)):
+            raise PlanCheckError.of("what is measured of two frames does not add up")
+        return first
+
+    def _random(self, size: int) -> np.ndarray:
+        return self._dice.integers(-_LARGEST, _LARGEST, (self._number, size))
+
+    def _units(self, total: int, places: Sequence[RowPlace], times: Sequence[int]) -> np.ndarray:
+        """Return totals of so many rows at each place."""
         totals = np.zeros((self._number, self._measured.places.cells), np.int64)
-        np.add.at(totals[total], list(cells), 1)
-        return self._encode(totals)
+        for place, number in zip(places, times, strict=True):
+            np.add.at(totals[total], self._measured.places.cells_at(place), number)
+        return totals
 
     def _encode(self, totals: np.ndarray) -> list[np.ndarray]:
         return self._measured.encode(list(totals))
 
 
-def pairs_of_places(
+def places_to_try(
     places: RowPlaces, dice: np.random.Generator, *, two: bool
-) -> tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], bool]:
-    """Return where two rows are, to be tried, and whether these are a sample.
+) -> tuple[list[RowPlace], bool]:
+    """Return places of a row to try, and whether they are a sample: the first, and others.
 
-    The second row is elsewhere along each set of axes, where there are more places than can all be
-    compared.
+    Where two rows are compared, the second one is elsewhere along each set of axes.
     """
     shape = places.shape
-    whole = math.prod(shape)
-    if whole <= _MOST_PLACES:
-        every = [tuple(map(int, place)) for place in np.ndindex(*shape)]
-        return list(itertools.product(every, every)) if two else [(p, p) for p in every], False
-    first = (0,) * len(shape)
+    if math.prod(shape) <= _MOST_PLACES:
+        return [tuple(map(int, place)) for place in np.ndindex(*shape)], False
     axes = [at for at, size in enumerate(shape) if size > 1]
-    few = len(axes) <= _MOST_AXES and two
-    sets = itertools.product((0, 1), repeat=len(axes)) if few else [(1,) * len(axes)]
-    others = [first]
+    every = two and len(axes) <= _MOST_AXES
+    sets = (
+        itertools.product((0, 1), repeat=len(axes))
+        if every
+        else [(0,) * len(axes), (1,) * len(axes)]
+    )
+    found = []
     for chosen in sets:
-        place = list(first)
+        place = [0] * len(shape)
         for at, moved in zip(axes, chosen, strict=True):
             place[at] = (shape[at] - 1) * moved
-        others.append(tuple(place))
-    sampled = [tuple(map(int, dice.integers(0, shape))) for _ in range(_SAMPLED)]
-    if len(shape) == 1:
-        sampled += [(shape[0] // 2,), (1,), (shape[0] - 2,)]
-    others = list(dict.fromkeys([*others, *sampled]))
-    return [(first, place) if two else (place, place) for place in others], True
+        found.append(tuple(place))
+    found += [tuple(map(int, dice.integers(0, shape))) for _ in range(_SAMPLED)]
+    if two and len(shape) == 1:
+        found += [(1,), (shape[0] // 2,), (shape[0] - 2,)]
+    return list(dict.fromkeys(found)), True
 
 
-def kernels_of(
-    measured: Measured, encoding: EncodingProbe, weights: np.ndarray, dice: np.random.Generator
-) -> tuple[list[PlaceKernel], bool]:
-    """Return what is measured of rows at two places, for pairs of places; tell if it is a sample.
+def layers_of(
+    measured: Measured, probe: EncodingProbe, dice: np.random.Generator
+) -> tuple[np.ndarray, list[PlaceKernel], bool]:
+    """Return the weights of totals, what is measured of rows at two places, and if it is a sample.
 
     Of Gaussian noise, three sums are enough: `(u x - v y)^2` is made of `x^2`, `y^2` and `(x -
     y)^2`.
     """
     profile = measured.noise.profile
-    if profile is None:
-        return [ONE_CELL], False
-    blocks, totals = np.nonzero(weights)
-    if not len(blocks):
-        return [ONE_CELL], False
-    block, total = int(blocks[0]), int(totals[0])
-    factor = int(weights[block, total])
+    assert profile is not None  # noqa: S101  # there are layers
     two = measured.neighboring == "replace"
-    pairs, sampled = pairs_of_places(measured.places, dice, two=two)
-    known = {
-        place: encoding.at_place(total, place)[block] // factor
-        for place in dict.fromkeys(place for pair in pairs for place in pair)
-    }
-    _check_groups(measured, encoding, total)
-    make = _gaussian if measured.noise.law.norm == 2 else _by_pairs  # noqa: PLR2004
-    kernels = (make(known[p], known[q], profile) for p, q in pairs)
-    return list({_rounded(kernel): kernel for kernel in kernels}.values()), sampled
+    places, sampled = places_to_try(measured.places, dice, two=two)
+    weights, of_row = probe.weights_of_layers(places)
+    if not of_row:
+        return weights, [ONE_CELL], False
+    _check_groups(measured, probe)
+    pairs = [(place, place) for place in places]
+    if two:
+        firsts = places[:1] if sampled else places
+        pairs = list(itertools.product(firsts, places))
+    rows = [(of_row[p], of_row[q]) for p, q in pairs]
+    if measured.noise.law.norm == 1:
+        kernels = [_by_pairs(u, v, profile) for u, v in rows]
+        return weights, list({_rounded(kernel): kernel for kernel in kernels}.values()), sampled
+    precision = profile**-2.0
+    return weights, [_gaussian(*pair, precision) for pair in _extremes(rows, precision)], sampled
 
 
-def _check_groups(measured: Measured, encoding: EncodingProbe, total: int) -> None:
+def _extremes(
+    rows: Sequence[tuple[np.ndarray, np.ndarray]], precision: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Keep pairs of places that share the least and the most, among those that move alike."""
+    found: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    for at, (u, v) in enumerate(rows):
+        own = tuple(f"{float((x * x) @ precision):.9g}" for x in (u, v))
+        found.setdefault((own[0], own[1]), []).append((float((u * v) @ precision), at))
+    kept = {at for shared in found.values() for _, at in (min(shared), max(shared))}
+    return [rows[at] for at in sorted(kept)]
+
+
+def _check_groups(measured: Measured, probe: EncodingProbe) -> None:
     """Refuse groups of cells that share measured integers, but for the caps are apart."""
     places = measured.places
     if places.groups == 1:
         return
-    first, last = [0], [places.cells - places.inner]
-    one, other = (encoding.at_place(total, place) for place in (first, last))
+    last = (places.cells - places.inner,)
+    one, other = probe.at_places(0, [(0,), last]).values()
     if any((a.astype(bool) & b.astype(bool)).any() for a, b in zip(one, other, strict=True)):
         raise PlanCheckError.of("groups share integers that are measured")
 
 
-def _gaussian(one: np.ndarray, other: np.ndarray, profile: np.ndarray) -> PlaceKernel:
-    precision = profile**-2.0
+def _gaussian(one: np.ndarray, other: np.ndarray, precision: np.ndarray) -> PlaceKernel:
     u, v = one.astype(np.float64), other.astype(np.float64)
     mine, theirs, shared = (
         math.fsum((x * y * precision).tolist()) for x, y in ((u, u), (v, v), (u, v))

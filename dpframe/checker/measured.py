@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpframe.checker.noise import BlockNoise
+from dpframe.forks import cached_property
 from dpframe.privacy.neighbors import Caps, Neighboring
 
 OddRows: TypeAlias = Mapping[Hashable, tuple[Sequence[object], np.ndarray]]
@@ -89,17 +90,27 @@ class RowPlaces:
         """Where a row can be within a group."""
         return self.sizes if self.tables else (self.inner,)
 
-    def cells_at(self, place: Sequence[int]) -> list[int]:
+    @cached_property
+    def _strides(self) -> tuple[np.ndarray, np.ndarray]:
+        """By table, how far apart neighbors along each axis are, and where the table begins."""
+        strides = np.zeros((len(self.tables), len(self.sizes)), np.int64)
+        starts = np.zeros(len(self.tables), np.int64)
+        start = 0
+        for table, axes in enumerate(self.tables):
+            starts[table] = start
+            size = 1
+            for axis in reversed(axes):
+                strides[table, axis] = size
+                size *= self.sizes[axis]
+            start += size
+        return strides, starts
+
+    def cells_at(self, place: Sequence[int]) -> np.ndarray:
         """Return the cells that a row at a place of the first group is counted in."""
         if not self.tables:
-            return list(place)
-        cells, start = [], 0
-        for axes in self.tables:
-            at = 0
-            for axis in axes:
-                at = at * self.sizes[axis] + place[axis]
-            cells.append(start + at)
-            start += int(np.prod([self.sizes[axis] for axis in axes], dtype=np.int64))
+            return np.array(place)
+        strides, starts = self._strides
+        cells: np.ndarray = strides @ np.array(place, np.int64) + starts
         return cells
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.checker.cell import ONE_CELL, Cell
-from dpframe.checker.encoding import EncodingProbe
+from dpframe.checker.encoding import EncodingProbe, places_to_try
 from dpframe.checker.measured import Measured
 from dpframe.checker.rows import Component, Group, RowVectors, combinations
 from dpframe.checker.units import FilledCaps
@@ -15,12 +15,11 @@ from dpframe.checker.witness import Found, WitnessCells
 from dpframe.checker.words import count, words_of
 from dpframe.errors import PlanCheckError
 
-_MOST_PLACES = 40
 _MOST_VECTORS = 256
 
 
 def worst_over_cells(
-    measured: Measured, encoding: EncodingProbe, vectors: RowVectors, dice: np.random.Generator
+    measured: Measured, probe: EncodingProbe, vectors: RowVectors, dice: np.random.Generator
 ) -> Found:
     """Find the worst unit where each measured integer is a sum over all cells.
 
@@ -29,11 +28,10 @@ def worst_over_cells(
     """
     noise = measured.noise
     added, of_rows = _added_to_totals(vectors, len(measured.totals), dice)
-    places, of_places = combinations(measured.places.shape, dice, _MOST_PLACES)
-    totals = range(len(measured.totals))
+    places, of_places = places_to_try(measured.places, dice, two=True)
+    each = [probe.at_places(n, places) for n in range(len(measured.totals))]
     moved = [
-        added @ np.array([np.concatenate(encoding.at_place(n, place)) for n in totals])
-        for place in places.tolist()
+        added @ np.array([np.concatenate(of_total[place]) for of_total in each]) for place in places
     ]
     different = np.unique(np.concatenate(moved), axis=0)
     whole = Group(np.arange(different.shape[1]), different, np.zeros(1, np.intp))

@@ -42,10 +42,9 @@ def _worst_of_round(one: LabelRound, sides: int) -> Found:
     norm = one.law.norm
     pairs = [*one.weights.items()]
     labels, weight = max(pairs, key=lambda pair: pair[0] * pair[1] ** norm)
-    shown = {
-        pair: -math.expm1(pair[0] * math.log1p(-_tail(one, one.least - pair[1]))) for pair in pairs
-    }
-    lone = max(pairs, key=lambda pair: shown[pair])
+    alone = [LoneLabels(*pair, one.least) for pair in pairs]
+    shown = {lone: chance_shown(one.law, one.scale, lone) for lone in alone}
+    lone = max(alone, key=lambda lone: shown[lone])
     words = f"a unit with {count(labels, 'label')}"
     if sides > 1:
         words = f"{words}, in place of one with as many others"
@@ -54,18 +53,26 @@ def _worst_of_round(one: LabelRound, sides: int) -> Found:
         {0: one.scale},
         (WitnessCells(sides * labels, (1, 0), {0: (weight, 0)}),),
         words,
-        lone=(LoneLabels(*lone, one.least), Fraction(shown[lone])),
+        lone=(lone, shown[lone]),
     )
 
 
-def _tail(one: LabelRound, m: int) -> float:
+def chance_shown(law: Law, scale: float, lone: LoneLabels) -> Fraction:
+    """Return the chance that noise shows one of some labels of a unit alone: `1 - (1 - t)^m`."""
+    tail = min(_tail(law, scale, lone.least - lone.weight), 1.0)
+    if tail == 1:
+        return Fraction(1)
+    return Fraction(-math.expm1(lone.labels * math.log1p(-tail)))
+
+
+def _tail(law: Law, scale: float, m: int) -> float:
     """Return P(Y >= m) of the noise: a rounded normal, or the discrete Laplace law."""
-    if one.law.norm == 2:  # noqa: PLR2004
-        return math.erfc((m - 0.5) / one.scale / math.sqrt(2)) / 2
-    ratio = math.exp(-1 / one.scale)
+    if law.norm == 2:  # noqa: PLR2004
+        return math.erfc((m - 0.5) / scale / math.sqrt(2)) / 2
+    ratio = math.exp(-1 / scale)
     if m >= 1:
-        return math.exp(-m / one.scale) / (1 + ratio)
-    return 1 - math.exp((m - 1) / one.scale) / (1 + ratio)
+        return math.exp(-m / scale) / (1 + ratio)
+    return 1 - math.exp((m - 1) / scale) / (1 + ratio)
 
 
 @dataclass(frozen=True)

@@ -95,17 +95,23 @@ class RowVectors:
 def odd_values(column: OddColumn) -> list[object]:
     """Return values of a column of which one does what any other value would do.
 
-    They are the ends, the constants, numbers between and beyond them, another text, and none.
+    They are the ends, the constants, what lies between and beyond them, another text, and none.
+    Between two constants, values are added up that are next to either.
 
     Examples
     --------
+    >>> odd_values(OddColumn((), (2.0,)))
+    [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, None]
     >>> odd_values(OddColumn((0.0, 5.0), (2.0,)))
-    [0.0, 5.0, -1.0, 0.5, 1.0, 1.5, 2.0, 3.0, None]
+    [0.0, 5.0, 1.9999999999999998, 2.0, 2.0000000000000004, None]
     """
     texts = sorted({one for one in column.constants if isinstance(one, str)})
-    numbers = {one for one in column.constants if not isinstance(one, str)}
-    found: list[object] = list(column.ends)
-    if numbers or not (texts or column.ends):
+    numbers = sorted({one for one in column.constants if not isinstance(one, str)})
+    found = [*column.ends]
+    if column.ends:
+        sides = ((-math.inf, one, math.inf) for one in numbers)
+        found += [math.nextafter(side[1], to) for side in sides for to in side]
+    elif numbers or not texts:
         marks = sorted({*numbers, 0.0, 1.0})
         between = [(low + high) / 2 for low, high in itertools.pairwise(marks)]
         found += sorted([marks[0] - 1, *marks, *between, marks[-1] + 1])

@@ -128,26 +128,35 @@ def _pairs(filling: FilledCaps) -> Iterator[FilledCells]:
             yield [(times, a, b) for times, a, b in cells if times]
 
 
-def most_stairs(
+def worst_stairs(
     stairs: Callable[[int, int], int],
     filling: FilledCaps,
     neighboring: Neighboring,
     *,
     always: bool,
-) -> int:
-    """Return how many stairs one unit, or a pair of units, crosses at most, over all cells.
+) -> FilledCells:
+    """Return the rows of the unit, or pair of units, that crosses most stairs over all cells.
 
-    Stairs are not convex: many cells with a row each count, as many as caps allow. Where a cell has
-    more than one stair, its rows are not counted against the caps, which is an upper bound.
+    Stairs are not convex: many cells with a row each count, as many as caps allow. Where one row
+    crosses fewer stairs than all that a cell may have, rows are not counted against the caps, which
+    is an upper bound.
     """
-    rows, most = filling.rows, filling.touched
-    alone = stairs(rows, 0)
+
+    def cells(times: int, both: int) -> tuple[int, int, int]:
+        rows = filling.rows
+        one = stairs(1, both) == stairs(rows, rows * both)
+        rows = 1 if one else rows
+        return times, rows, rows * both
+
+    most = filling.touched
     if neighboring == "add_remove":
-        return most * alone
-    both = stairs(rows, rows)
-    if always:
-        return max(both, 2 * alone if filling.cells > 1 else 0)
-    return max(
-        shared * both + min(2 * (most - shared), filling.cells - shared) * alone
-        for shared in {0, most, max(0, 2 * most - filling.cells)}
-    )
+        ways = [[cells(most, 0)]]
+    elif always:
+        ways = [[cells(1, 1)], *([[cells(2, 0)]] if filling.cells > 1 else [])]
+    else:
+        ways = [
+            [cells(shared, 1), cells(min(2 * (most - shared), filling.cells - shared), 0)]
+            for shared in {0, most, max(0, 2 * most - filling.cells)}
+        ]
+    worst = max(ways, key=lambda way: sum(times * stairs(a, b) for times, a, b in way))
+    return [own for own in worst if own[0] and stairs(*own[1:])]

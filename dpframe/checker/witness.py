@@ -18,7 +18,7 @@ class WitnessCells:
     Parameters
     ----------
     times
-        How many there are; of staircase noise, how many stairs are crossed.
+        How many there are.
     rows
         OddRows of the unit in such a cell, and of the unit in its place.
     moves
@@ -129,7 +129,17 @@ def compare(witness: Witness, charged: PrivacyLoss) -> None:
     names = ("epsilon", "mu squared", "delta")
     for name, lost, paid in zip(names, witness.loss.parts, charged.parts, strict=True):
         if lost > paid:
-            least = "more than any noise hides" if lost >= NEVER else f"{float(lost):.6g}"
             raise PlanCheckError.of(
-                f"a unit could cost {name} = {least}, charged are {float(paid):.6g}"
+                f"a unit could cost {name} = {cost_words(lost)}, charged are {float(paid):.6g}"
             )
+
+
+def cost_words(cost: Fraction) -> str:
+    """Say how much something costs.
+
+    Examples
+    --------
+    >>> cost_words(Fraction(1, 3)), cost_words(NEVER)
+    ('0.333333', 'more than any noise hides')
+    """
+    return f"{float(cost):.6g}" if cost < NEVER else "more than any noise hides"

@@ -19,6 +19,7 @@ from dpframe.forks import cached_property
 from dpframe.jobs import output_paths
 from dpframe.jobs.data import Data, read_data
 from dpframe.jobs.plan_toml import PlanText, Section, did_you_mean, placeholders, read_text
+from dpframe.jobs.portable_names import why_not_portable
 from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.stopping import ended_at_once
 from dpframe.ledger.store import is_url
@@ -534,7 +535,11 @@ def _ledger(section: Section) -> LedgerPlace:
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
     url = section.fill_text("path", path, environment=True)
-    return LedgerPlace(url if is_url(url) else section.path("path", path))
+    if is_url(url):
+        return LedgerPlace(url)
+    if url == path and (why := why_not_portable(path)):
+        raise section.error(f"{why}: give another name, for plans travel.", "path")
+    return LedgerPlace(section.path("path", path))
 
 
 def _runs_folder(section: Section) -> Path | None:

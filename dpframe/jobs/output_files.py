@@ -16,6 +16,7 @@ from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
 from dpframe.jobs.plan_toml import Section
+from dpframe.jobs.portable_names import folded
 from dpframe.jobs.released_files import read_released
 from dpframe.jobs.spool import DrawnFiles
 from dpframe.ledger import platform
@@ -33,7 +34,8 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
 def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
     """Check that every file can be written where it is wanted, and replaces nothing."""
     notes: list[str] = []
-    own = {place.resolve() for place in (job.source.path, *job.ledger.files, *job.data.paths)}
+    read = (job.source.path, *job.ledger.files, *job.data.paths)
+    own = {folded(place.resolve()) for place in read}
     for name, path in _places(job):
         error = _section(job, name).error
         if path.suffix.lower() not in WRITERS:
@@ -44,7 +46,8 @@ def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
                 continue
             raise error(f"there is no folder {path.parent}: make it first.", "files")
         for file in _files_of_release(path):
-            if file.resolve() in own or any(place in file.resolve().parents for place in own):
+            place = file.resolve()
+            if own.intersection(map(folded, (place, *place.parents))):
                 raise error(f"{file} is a file or a folder that this job reads.", "files")
             if file.is_symlink() or (file.exists() and not file.is_file()):
                 raise error(f"{file} is a link, a folder or a device, not a file.", "files")

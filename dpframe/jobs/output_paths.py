@@ -1,5 +1,6 @@
 """Where the releases of a plan are written to: their tables by name, and the paths of each."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
+from dpframe.jobs.portable_names import folded, why_not_portable
 from dpframe.queries.query import Query
 
 _ALL = "all"
@@ -22,7 +24,7 @@ def read_paths(
         way = "give the query another name, or ask for one of the tables in a query of its own"
         raise plan.section("queries").error(f"two tables would be called {table!r}: {way}.", name)
     found: dict[str, tuple[Path, ...]] = {}
-    taken: dict[Path, tuple[str, str]] = {}
+    taken: dict[str, tuple[str, str]] = {}
     for name, query in queries.items():
         section = plan.section("queries").section(name)
         if "files" not in section.table:
@@ -34,9 +36,10 @@ def read_paths(
         for table, columns in table_names(name, query).items():
             more = {"query": name, "name": release, **({"table": columns} if columns else {})}
             paths = [place_of(section, text, more) for text in texts]
-            for path, text in zip(paths, texts, strict=True):
-                before = taken.setdefault(path.resolve(), (name, table))
-                if before != (name, table) or paths.count(path) > 1:
+            alike = [folded(path.resolve()) for path in paths]
+            for path, text, file in zip(paths, texts, alike, strict=True):
+                before = taken.setdefault(file, (name, table))
+                if before != (name, table) or alike.count(file) > 1:
                     words = _twice(text, before, (name, table))
                     raise section.error(f"{path} would be written twice{words}.", "files")
             found[table] = tuple(paths)
@@ -74,8 +77,8 @@ def table_names(name: str, query: Query) -> dict[str, str | None]:
 def called_alike(queries: Mapping[str, Query]) -> list[tuple[str, str]]:
     """Return names that several tables have, each with a query that asks for one of them."""
     asked = [(table, name) for name, query in queries.items() for table, _ in _names(name, query)]
-    often = Counter(table for table, _ in asked)
-    return [(table, name) for table, name in reversed(asked) if often[table] > 1]
+    often = Counter(table.casefold() for table, _ in asked)
+    return [(table, name) for table, name in reversed(asked) if often[table.casefold()] > 1]
 
 
 def by_table(released: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, pd.DataFrame]:
@@ -106,6 +109,7 @@ def _in_path(text: str) -> str:
     return "".join("_" if c in _NOT_IN_FILES or not c.isprintable() else c for c in text)
 
 
+_VARIABLE = re.compile(r"\$\{\w+\}")
 _NAMES = ("name", "query")  # the first may be given in the call; tables have names made for files
 
 
@@ -126,6 +130,10 @@ def place_of(section: Section, text: str, names: dict[str, str]) -> Path:
     if "\0" in filled or _shape(filled) != shape:
         why = f"{filled!r:.200} leads elsewhere: no value may be empty or dots alone."
         raise section.error(why, "files")
+    # what variables hold is of a machine
+    own = section.fill_text("files", _VARIABLE.sub("x", text), environment=False, **names)
+    if why := why_not_portable(own):
+        raise section.error(f"{why}: give another name, for plans travel.", "files")
     return section.path("files", text, **names)
 
 

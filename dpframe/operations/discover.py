@@ -17,6 +17,7 @@ import pandas as pd
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.rounds import LabelRound, worst_labels
 from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
@@ -24,8 +25,9 @@ from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
+from dpframe.operations.probing import check_rows
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
-from dpframe.plan.record import certificate_for, outlook, record_of_discovery
+from dpframe.plan.record import Charged, certificate_for, outlook, record_of_discovery
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.provenance import mark_found
@@ -72,6 +74,7 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
 
     def witness(self) -> Witness:
         """Find the worst unit of each round."""
+        check_rows(self.declaration, [self.plan.task])
         rounds = [
             LabelRound(one.law, one.scale, one.least, _weights(one))
             for one in self.plan.threshold.rounds
@@ -97,9 +100,12 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
             found += _in_round(_publish_labels(exact.others(found), threshold), number)
         return found
 
-    def certifier(self, entry: Entry) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
+    def certifier(
+        self, entry: Entry, witness: Witness
+    ) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for the number of labels and the ledger."""
-        record = record_of_discovery(self.plan, self.declaration, entry)
+        charged = Charged(entry, witness_parts(witness))
+        record = record_of_discovery(self.plan, self.declaration, charged)
         axes = self.plan.wanted.axes
         return lambda published, ledger: _certify_labels(
             published, axes, replace(record, ledger=ledger)

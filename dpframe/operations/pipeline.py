@@ -77,7 +77,9 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
         """Draw noise, or select: what comes out may be published."""
 
     @abstractmethod
-    def certifier(self, entry: Entry) -> Callable[[Noisy, LedgerPart | None], Any]:
+    def certifier(
+        self, entry: Entry, witness: Witness
+    ) -> Callable[[Noisy, LedgerPart | None], Any]:
         """Write all of the certificate that is known before there are values."""
 
     def denoised(self, method: str | None, graph: object) -> Self:
@@ -94,8 +96,7 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     declaration = operation.declaration
     ledger = declaration.ledger
     with seam.Hold(test):
-        check_charge(operation, entry.loss)
-        certify = operation.certifier(entry)
+        certify = operation.certifier(entry, check_charge(operation, entry.loss))
         warn_of_release(frame, declaration, operation.plan.spend)
         if ledger is not None:
             ledger.charge(entry)

@@ -1,26 +1,30 @@
 """What the check of a charge is handed: the functions that turn rows into integers, and facts."""
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 import pandas as pd
 
 from dpframe.checker.measured import Measured, OddColumn, OddRows, ProbedTotal, RowPlaces
 from dpframe.checker.noise import BlockNoise
+from dpframe.declaration.facts import Declaration
 from dpframe.engines.pandas import totals_of
+from dpframe.errors import PlanCheckError
 from dpframe.plan.measurement import Measurement
 from dpframe.privacy.neighbors import ROW_CAPS, Neighboring
 from dpframe.queries import where
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import Cells, KeyAxis, LabelTask, Task, Term
 from dpframe.strategies.base import Need
 
 _PROBE = "\0probe"
-_INNER = (1, 2, 3)
-"""Quarters of a width at which squares and products are tried, too."""
+_INNER = range(1, 8)
+"""Eighths of a width at which squares and products are tried, too."""
+_BEYOND = 10.0
+"""How far beyond all numbers a column is tried that is compared with another one."""
 
 
 def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighboring) -> Measured:
@@ -38,7 +42,9 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
     table, design = measurement.table, measurement.design
     needs = sorted(design.needs)
     task = table.task(needs)
-    constants = [_constants_of(term) for term in task.terms]
+    compared = [
+        [] if term.where is None else [*_comparisons(term.where.root)] for term in task.terms
+    ]
     cells, few = task.cells, task.most is not None
     everywhere = cells.chosen is None and all(
         axis.hidden or (isinstance(axis, KeyAxis) and axis.rest) for axis in task.groups.axes
@@ -52,10 +58,8 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
     content = task.terms, task.valued, task.most
     return Measured(
         noise,
-        tuple(
-            _total(term, found, few=few) for term, found in zip(task.terms, constants, strict=True)
-        ),
-        _columns(task, constants),
+        tuple(_total(term, own, few=few) for term, own in zip(task.terms, compared, strict=True)),
+        _columns(task, [one for own in compared for one in own]),
         partial(_probe, task),
         partial(_encode, measurement, needs),
         task.most,
@@ -73,6 +77,24 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
     )
 
 
+def check_rows(declaration: Declaration, tasks: Iterable[Task | LabelTask]) -> None:
+    """Refuse tasks that cap the rows of other units, or count rows out of the part.
+
+    Raises
+    ------
+    PlanCheckError
+        If there is one.
+    """
+    part = declaration.part_condition
+    for task in tasks:
+        if task.unit != declaration.unit_columns:
+            raise PlanCheckError.of("rows are capped by other columns than units are of")
+        root = None if task.where is None else task.where.root
+        demands = root.parts if isinstance(root, where.All) else (root,)
+        if part is not None and part.root not in demands:
+            raise PlanCheckError.of("rows are counted that are not in the part")
+
+
 def _encode(
     measurement: Measurement, needs: Sequence[Need], totals: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
@@ -84,9 +106,9 @@ def _probe(task: Task, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarr
 
     The condition on all rows is left out: rows that meet it are some of these.
     """
-    frame = pd.DataFrame({_PROBE: np.arange(number)})
-    for label, (values, at) in rows.items():
-        frame[label] = _series(values).take(at).array
+    columns = [np.arange(number), *(_series(values).take(at).array for values, at in rows.values())]
+    frame = pd.DataFrame(dict(enumerate(columns)))
+    frame.columns = pd.Index([_PROBE, *rows], dtype=object, tupleize_cols=False)
     cells = Cells((KeyAxis(_PROBE, pd.RangeIndex(number, name=_PROBE)),))
     terms = (Term("rows"), *task.terms)
     alone = Task(cells, terms, None, valued=task.valued)
@@ -104,43 +126,32 @@ def _series(values: Sequence[object]) -> pd.Series:
     return pd.Series(list(values), dtype=object)
 
 
-_Constants = tuple[dict[str, list[float | str]], bool]
-"""What columns are compared with, and whether that decides on all that a condition says."""
+class _Comparison(NamedTuple):
+    """Columns that are compared, with which constants, and whether with these alone."""
+
+    labels: Sequence[str]
+    constants: Sequence[float | str]
+    plain: bool
 
 
-def _constants_of(term: Term) -> _Constants:
-    found: dict[str, list[float | str]] = {}
-    if term.where is None:
-        return found, True
-    known = True
-    for labels, constants, plain in _compared(term.where.root):
-        known = known and plain
-        for label in labels:
-            found.setdefault(label, []).extend(constants)
-    return found, known
-
-
-_Compared = tuple[Sequence[str], Sequence[float | str], bool]
-
-
-def _compared(node: where.Node) -> Iterator[_Compared]:
-    """Yield which columns are compared with what, and whether with constants alone."""
+def _comparisons(node: where.Node) -> Iterator[_Comparison]:
     match node:
         case where.Not(operand):
-            yield from _compared(operand)
+            yield from _comparisons(operand)
         case where.All(parts) | where.Any(parts):
             for part in parts:
-                yield from _compared(part)
+                yield from _comparisons(part)
         case where.Name(label):
-            yield [label], [0.0], True
+            yield _Comparison([label], [0.0], plain=True)
         case where.InPart(label, text, number):
-            yield [label], [text, *([] if number is None else [number])], True
+            yield _Comparison([label], [text, *([] if number is None else [number])], plain=True)
         case where.Membership(operand, items):
-            yield [*where.names_in(operand)], items, isinstance(operand, where.Name)
+            plain = isinstance(operand, where.Name)
+            yield _Comparison([*where.names_in(operand)], items, plain=plain)
         case where.Compare(_, left, right):
             labels = [*where.names_in(left), *where.names_in(right)]
             plain = {type(left), type(right)} == {where.Name, where.Constant}
-            yield labels, [*_constants(left), *_constants(right)], plain
+            yield _Comparison(labels, [*_constants(left), *_constants(right)], plain=plain)
         case _:
             assert_never(node)
 
@@ -161,40 +172,51 @@ def _constants(value: where.Value) -> Iterator[float | str]:
             assert_never(value)
 
 
-def _total(term: Term, constants: _Constants, *, few: bool) -> ProbedTotal:
+def _total(term: Term, compared: Sequence[_Comparison], *, few: bool) -> ProbedTotal:
     given: list[Hashable] = [] if term.where is None else [*term.where.columns]
     given += [] if term.weights is None else [term.weights.column]
     grids = ((term.column, term.grid), (term.other, term.other_grid))
     values = tuple(label for label, grid in grids if grid is not None)
-    known = constants[1] and term.kind not in ("square", "part")
+    known = term.kind not in ("square", "part") and all(one.plain for one in compared)
     return ProbedTotal(
         values, tuple(given), term.kind == "units", few and term.kind == "sum", known
     )
 
 
-def _columns(task: Task, constants: Sequence[_Constants]) -> dict[Hashable, OddColumn]:
-    """Gather the odd values of every column that is read by terms."""
-    ends: dict[Hashable, list[object]] = {label: [] for label, _ in task.valued}
-    compared: dict[Hashable, list[float | str]] = {}
-    grids = list(task.valued)
+def _grids(task: Task) -> Iterator[tuple[Hashable, Grid, bool]]:
+    """Yield the columns of values and weights with their grids, and whether they are multiplied."""
+    for label, grid in task.valued:
+        yield label, grid, False
     for term in task.terms:
-        own = [(term.column, term.grid), (term.other, term.other_grid)]
-        own += [(term.weights.column, term.weights.grid)] if term.weights else []
-        for label, grid in own:
-            if grid is not None:
-                grids.append((label, grid))
-                inner = _INNER if term.kind in ("square", "part") else ()
-                ends.setdefault(label, []).extend(
-                    _value(grid, grid.lower + (grid.upper - grid.lower) * k // 4) for k in inner
-                )
-    for label, grid in grids:
-        ends[label] += [_value(grid, grid.lower), _value(grid, grid.upper)]
-    for found, _ in constants:
-        for label, own_constants in found.items():
-            compared.setdefault(label, []).extend(own_constants)
-            ends.setdefault(label, []).extend(_moments(own_constants))
+        multiplied = term.kind in ("square", "part")
+        for label, own in ((term.column, term.grid), (term.other, term.other_grid)):
+            if own is not None:
+                yield label, own, multiplied
+        if term.weights is not None:
+            yield term.weights.column, term.weights.grid, False
+
+
+def _columns(task: Task, compared: Sequence[_Comparison]) -> dict[Hashable, OddColumn]:
+    """Gather the odd values of every column that is read by terms."""
+    ends: dict[Hashable, list[object]] = {}
+    constants: dict[Hashable, list[float | str]] = {}
+    for label, grid, multiplied in _grids(task):
+        width = grid.upper - grid.lower
+        inner = [grid.lower + width * k // 8 for k in _INNER] if multiplied else []
+        values = [_value(grid, place) for place in (*inner, grid.lower, grid.upper)]
+        ends.setdefault(label, []).extend(values)
+    known = {place for values in ends.values() for place in values if isinstance(place, float)}
+    known |= {number for one in compared for number in one.constants if isinstance(number, float)}
+    # what one column is decides on what another is compared with
+    pool = sorted({*known, min(known, default=0.0) - _BEYOND, max(known, default=0.0) + _BEYOND})
+    for one in compared:
+        for label in one.labels:
+            ends.setdefault(label, []).extend(_moments(one.constants))
+            constants.setdefault(label, []).extend(one.constants)
+    for label in {label for one in compared if not one.plain for label in one.labels}:
+        constants[label] += pool
     return {
-        label: OddColumn(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(compared.get(label, ()))))
+        label: OddColumn(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(constants.get(label, ()))))
         for label, own in ends.items()
     }
 

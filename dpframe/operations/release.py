@@ -16,6 +16,7 @@ from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.rounds import Selected, worst_selection
 from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
@@ -32,9 +33,10 @@ from dpframe.operations.pipeline import (
     entry_of,
     make_release,
 )
+from dpframe.operations.probing import check_rows
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
-from dpframe.plan.record import certificate_for, left_after, outlook, record_of_selection
+from dpframe.plan.record import Charged, certificate_for, left_after, outlook, record_of_selection
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
@@ -71,6 +73,7 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
 
     def witness(self) -> Witness:
         """Find the worst unit of all selections."""
+        check_rows(self.declaration, [self.plan.task])
         plan = self.plan
         alone = not plan.unit and not plan.groups.axes and plan.query.condition is None
         pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)
@@ -94,9 +97,12 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
         """Select parts of bins."""
         return select_parts(exact, self.plan.selection, self.plan.bins.parts)
 
-    def certifier(self, entry: Entry) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
+    def certifier(
+        self, entry: Entry, witness: Witness
+    ) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for values and ledger."""
-        record = record_of_selection(self.plan, self.declaration, entry)
+        charged = Charged(entry, witness_parts(witness))
+        record = record_of_selection(self.plan, self.declaration, charged)
         index = self.plan.cells.index
         return lambda chosen, ledger: _certify_quantiles(
             self.plan, chosen, index, replace(record, ledger=ledger)
@@ -152,10 +158,10 @@ class Suggestion(PlannedTables):
         return pd.DataFrame(columns, planned.table.cells.index)
 
     def certifier(
-        self, entry: Entry
+        self, entry: Entry, witness: Witness
     ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], pd.DataFrame]:
         """Write the certificate of the histogram, to which errors are added."""
-        certify = super().certifier(entry)
+        certify = super().certifier(entry, witness)
         return lambda noisy, ledger: self.facts.add_to(certify(noisy, ledger))
 
 

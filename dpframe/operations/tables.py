@@ -13,6 +13,7 @@ from dpframe.accuracy.intervals import half_width as width_of
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
+from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
@@ -21,11 +22,12 @@ from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
-from dpframe.operations.probing import measured_of
+from dpframe.operations.probing import check_rows, measured_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import (
+    Charged,
     Describe,
     certificate_for,
     mechanism_of,
@@ -190,8 +192,9 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
 
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
-        relation = self.declaration.neighboring
-        pairs = zip(self.plan.measurements, self.plan.noises, strict=True)
+        measurements, relation = self.plan.measurements, self.declaration.neighboring
+        check_rows(self.declaration, (one.table.task(()) for one in measurements))
+        pairs = zip(measurements, self.plan.noises, strict=True)
         return witness_of([measured_of(one, noise, relation) for one, noise in pairs])
 
     def measure(self, frame: Frame) -> list[list[np.ndarray]]:
@@ -213,11 +216,14 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
-    def certifier(self, entry: Entry) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
+    def certifier(
+        self, entry: Entry, witness: Witness
+    ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         tables, how = self.plan.tables, self.denoisings
+        charged = Charged(entry, witness_parts(witness))
         records = {
-            key: (one.table.cells.index, record_of(key, one, self.plan, self.declaration, entry))
+            key: (one.table.cells.index, record_of(key, one, self.plan, self.declaration, charged))
             for key, one in tables.items()
         }
         if any(planned.table.query.read for planned in tables.values()):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias, TypedDict, assert_never, cast
+from typing import Any, NamedTuple, TypeAlias, TypedDict, assert_never, cast
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from dpframe.certificates.column_parts import packed_loadings
 from dpframe.certificates.digest import NOTHING
 from dpframe.certificates.json_records import pack
 from dpframe.certificates.verify import ATTRIBUTE, verify
+from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CertificateError
@@ -79,6 +80,13 @@ Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
 """From what was estimated to what is said about a column."""
 
 
+class Charged(NamedTuple):
+    """What a ledger is charged with, and the worst units that this was compared with."""
+
+    entry: Entry
+    witness: tuple[WitnessPart, ...]
+
+
 class Cost(TypedDict):
     """What a release costs; epsilon and delta are `None` if unknown."""
 
@@ -137,7 +145,7 @@ def _pots_after(pots: Pots, loss: PrivacyLoss) -> Pots:
 
 
 def record_of(
-    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, entry: Entry
+    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, charged: Charged
 ) -> tuple[Release, tuple[Describe, ...]]:
     """Write what is promised about one table, all but ledger and columns, and how to say these.
 
@@ -146,7 +154,7 @@ def record_of(
     before.
     """
     structured = planned.measurement.is_over_cells
-    about = plan, declaration, planned.table.caps, entry
+    about = plan, declaration, planned.table.caps, charged
     release = _release(
         *about,
         query=_query(name, planned, declaration),
@@ -159,10 +167,10 @@ def record_of(
 
 
 def _release(
-    plan: AnyPlan, declaration: Declaration, caps: Caps, entry: Entry, **own: Any
+    plan: AnyPlan, declaration: Declaration, caps: Caps, charged: Charged, **own: Any
 ) -> Release:
     """Say which release it is, whose data are protected and at what cost; add what is its own."""
-    unit = tuple(map(str, declaration.unit_columns))
+    entry, unit = charged.entry, tuple(map(str, declaration.unit_columns))
     limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
     return Release(
         library=LIBRARY,
@@ -177,6 +185,7 @@ def _release(
             extra_delta=float(plan.loss.delta),
             joint=_is_joint(plan),
         ),
+        witness=charged.witness,
         ledger=None,
         rows=None,
         steps=(),
@@ -388,10 +397,10 @@ def _bounds(
     )
 
 
-def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, entry: Entry) -> Release:
+def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, charged: Charged) -> Release:
     """Write what is promised about labels to be found, all but their number and ledger."""
     axes, counts = plan.wanted.axes, plan.wanted.counts
-    about = plan, declaration, plan.caps, entry
+    about = plan, declaration, plan.caps, charged
     return _release(
         *about,
         query=parts.QueryPart(
@@ -461,11 +470,11 @@ def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
     )
 
 
-def record_of_selection(plan: SelectionPlan, declaration: Declaration, entry: Entry) -> Release:
+def record_of_selection(plan: SelectionPlan, declaration: Declaration, charged: Charged) -> Release:
     """Write what is promised about quantiles to be selected, all but the ledger."""
     query, column = plan.query, plan.column
     bounds = _bounds(None, column.bounds or (0, 1))
-    about = plan, declaration, plan.caps, entry
+    about = plan, declaration, plan.caps, charged
     return _release(
         *about,
         query=parts.QueryPart(

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -112,13 +113,13 @@ def plans() -> None:
         print(f"  {name:10} anew {milliseconds(anew):6.2f} ms, kept {milliseconds(plan):6.2f} ms")
 
 
-def kinds_of_plans() -> dict[str, Callable[[], object]]:
-    """Make calls that plan, each time with another epsilon, so that nothing kept fits."""
+def frame_and_queries(**facts: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Make a declared frame of one row, and queries of many kinds."""
     columns = {f"b{k}": list(range(2 + k)) for k in range(10)}
     answers = {f"q{k}": [0, 1] for k in range(10)}
     columns |= answers
     frame = pd.DataFrame({"x": [1.0], **{name: keys[:1] for name, keys in columns.items()}})
-    frame.dp.declare(keys=columns, bounds={"x": (0, 100)}, privacy_unit=dpf.EACH_ROW)
+    frame.dp.declare(keys=columns, bounds={"x": (0, 100)}, privacy_unit=dpf.EACH_ROW, **facts)
     names = list(columns)[:10]
     conditions = {f"n{k}": dpf.count(where=f"x > {k}") for k in range(100)}
     queries = {
@@ -134,6 +135,12 @@ def kinds_of_plans() -> dict[str, Callable[[], object]]:
         "sum": dpf.sum("x"),
         "stairs": dpf.sum("x"),  # from epsilon 1.5 on, staircase noise is compared, too
     }
+    return frame, queries
+
+
+def kinds_of_plans() -> dict[str, Callable[[], object]]:
+    """Make calls that plan, each time with another epsilon, so that nothing kept fits."""
+    frame, queries = frame_and_queries()
     later = (k / 2**30 for k in itertools.count())
 
     def preview(name: str) -> Callable[[], object]:

@@ -241,7 +241,14 @@ def full():
 
 
 def test_every_part_is_required_and_no_other_allowed(full):
-    free = {"loadings", "scales", "options", "chosen", "tried"}  # names are not known beforehand
+    free = {
+        "loadings",
+        "scales",
+        "options",
+        "chosen",
+        "tried",
+        "moves",
+    }  # names are not known beforehand
     tried = 0
     for path, inner in objects(full):
         if path and path[-1] in free and path[2:4] != ("query", "options"):

@@ -168,3 +168,20 @@ def test_an_import_that_never_ends_answers_signals(tmp_path, spins):
         finally:
             process.kill()
     assert code == -signal.SIGTERM
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there it is what it is")
+def test_ctrl_break_of_windows_is_heard_as_ctrl_c():
+    script = (
+        "import signal; signal.SIGBREAK = signal.SIGUSR1\n"
+        "from dpframe.jobs.stopping import Stopped, stoppable\n"
+        "from dpframe.engines import temporary\n"
+        "assert 'SIGBREAK' in temporary._ENDING\n"
+        "with stoppable() as stops:\n"
+        "  try: signal.raise_signal(signal.SIGBREAK)\n"
+        "  except Stopped: print(stops.words, stops.code - 128 == signal.SIGBREAK)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "interrupted True\n"

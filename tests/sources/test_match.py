@@ -305,9 +305,7 @@ def test_no_cell_changes_a_public_type_or_matches_what_is_refused(kind):
         assert not (refused and matched), key
 
 
-@pytest.mark.parametrize(
-    "keys", [[Decimal(1)], [b"A"], [("A", 1)], [1j], [pd.Interval(0, 1)]], ids=repr
-)
+@pytest.mark.parametrize("keys", [[Decimal(1)], [("A", 1)], [1j], [pd.Interval(0, 1)]], ids=repr)
 def test_keys_of_no_known_kind_are_not_refused(keys):
     frame = a_frame(pd.array(["A", "B"], dtype="string"))
     assert len(frame.dp.count("zone", keys=keys, epsilon=1, privacy_unit=dpf.EACH_ROW)) == len(keys)

@@ -1,0 +1,142 @@
+"""Recompute what a release costs from its certificate alone, with no code of dpframe.
+
+It reads the JSON of a certificate, such as the second file that `dpf.write_csv` writes:
+
+    python examples/recompute_epsilon.py counts.csv.certificate.json
+
+A certificate names the worst unit of each measurement. In a cell, a rows of that unit stand in
+place of b rows of another. Each of them adds x, or y, to a measured integer, which moves by
+|a x - b y|. Noise of scale s hides that at a cost of
+
+    Gaussian                  (moved / s)^2                   added up: mu squared
+    Laplace, box, geometric   moved / s                       added up: epsilon
+    staircase                 ceil(moved / D) log(1 / b)      added up: epsilon, with s = D + b
+
+Integers that are measured over many cells have triples (u, v, f): f times the cost of
+|u a x - v b y|, added up. An epsilon of Gaussian noise follows from mu and delta by Theorem 8 of
+Balle and Wang (2018). Needs mpmath.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from mpmath import mp, mpf
+
+mp.dps = 40
+NEAR = 1 + mpf(2) ** -40  # amounts of certificates are floats
+
+
+def cost_of_move(law, moved, scale):
+    """Return what it costs that a measured integer moves."""
+    if moved == 0:
+        return mpf(0)
+    if law == "gaussian":
+        return (moved / mpf(scale)) ** 2
+    if law == "staircase":
+        width = int(scale)
+        return -(-moved // width) * mp.log(1 / (mpf(scale) - width))
+    return moved / mpf(scale)
+
+
+def cost_of_unit(part):
+    """Return what the worst unit of one measurement costs."""
+    total = mpf(0)
+    for cells in part["cells"]:
+        a, b = cells["rows"]
+        for block, (x, y) in cells["moves"].items():
+            for u, v, factor in cells["shared"]:
+                moved = abs(u * a * x - v * b * y)
+                cost = cost_of_move(part["law"], moved, part["scales"][block])
+                total += cells["times"] * mpf(factor) * cost
+    return total
+
+
+def chance_shown(part):
+    """Return the chance that noise shows a group that one unit alone has."""
+    lone, scale = part["lone"], mpf(part["scales"]["0"])
+    least = lone["threshold"] - lone["weight"]
+    if part["law"] == "gaussian":  # rounded to an integer
+        tail = mp.erfc((least - mpf(1) / 2) / scale / mp.sqrt(2)) / 2
+    else:
+        ratio = mp.exp(-1 / scale)
+        tail = ratio**least / (1 + ratio) if least >= 1 else 1 - ratio ** (1 - least) / (1 + ratio)
+    return 1 - (1 - tail) ** lone["labels"]
+
+
+def delta_of(mu, epsilon):
+    """Return the delta of Gaussian noise at an epsilon."""
+    return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
+
+
+def epsilon_of(mu, delta):
+    """Return the least epsilon at a delta, by bisection."""
+    low, high = mpf(0), mpf(1)
+    while delta_of(mu, high) > delta:
+        high *= 2
+    for _ in range(120):
+        middle = (low + high) / 2
+        if delta_of(mu, middle) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def most_rows(release):
+    """Tell whether the rows of every unit named obey the caps of the certificate."""
+    caps = release["privacy_unit"]["caps"]
+    each = caps["max_rows_per_group"] or caps["max_rows"]
+    rows = [row for part in release["witness"] for cells in part["cells"] for row in cells["rows"]]
+    return each is None or max(rows, default=0) <= each
+
+
+def recompute(release):
+    """Return mu, epsilon and the extra delta of a release, computed anew."""
+    squares, epsilon, extra = mpf(0), mpf(0), mpf(0)
+    for part in release["witness"]:
+        cost = part["alike"] * cost_of_unit(part)
+        if part["law"] == "gaussian":
+            squares += cost
+        else:
+            epsilon += cost
+        if part["lone"] is not None:
+            extra += part["alike"] * chance_shown(part)
+    mu, delta = mp.sqrt(squares), release["privacy_loss"]["delta"]
+    if mu and delta:
+        epsilon = epsilon_of(mu, mpf(delta) - extra)
+    return mu, epsilon, extra
+
+
+def compare(release):
+    """Return lines that compare what was recomputed with what is promised."""
+    mu, epsilon, extra = recompute(release)
+    loss = release["privacy_loss"]
+    pairs = [("extra delta", extra, loss["extra_delta"])]
+    if loss["delta"] is not None:
+        pairs.append(("epsilon", epsilon, loss["epsilon"]))
+    if mu:
+        pairs.append(("mu", mu, loss["mu"]))
+    lines = [release["query"]["words"]]
+    for name, cost, promised in pairs:
+        said = "at most" if cost <= promised * NEAR else "MORE THAN"
+        lines.append(f"  {name} {mp.nstr(cost, 12)}: {said} the {promised:.12g} promised")
+    for part in release["witness"]:
+        tried = ", among those tried" if part["sampled"] else ""
+        lines.append(f"  {part['unit']}{tried}")
+    if not most_rows(release):
+        lines.append("  MORE ROWS than caps allow")
+    return lines
+
+
+def main():
+    """Read a certificate and print its releases."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("certificate", type=Path, help="JSON of a certificate")
+    found = json.loads(parser.parse_args().certificate.read_text(encoding="utf-8"))
+    for release in found.get("certificate", found)["releases"]:
+        print("\n".join(compare(release)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What releases cost is recomputed from certificates: by `verify`, and by a script alone."""
+
+import copy
+import importlib.util
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of, read_certificate
+from dpframe.errors import CertificateError
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "examples" / "recompute_epsilon.py"
+TRIPS = pd.DataFrame(
+    {
+        "driver": [1, 1, 2, 2, 3],
+        "zone": list("ABABA"),
+        "hour": [0, 1, 0, 1, 1],
+        "fare": [9.5, 12.0, 7.0, 3.0, 20.0],
+        "weight": [1.0, 2.0, 0.5, 1.0, 3.0],
+    }
+)
+GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-6}
+CALLS = {
+    "laplace": (dpf.count("zone"), {"mechanism": "laplace"}),
+    "gaussian": (dpf.sum("fare", "zone"), GAUSSIAN),
+    "box": (dpf.aggregate("zone", n=dpf.count(), s=dpf.sum("fare")), {"mechanism": "box"}),
+    "staircase": (dpf.sum("fare", "zone"), {"mechanism": "staircase", "epsilon": 3}),
+    "weights": (dpf.sum("fare", "zone", weights="weight"), {}),
+    "margins": (dpf.margins(["zone", "hour"], 1), GAUSSIAN),
+    "margins, pure": (dpf.margins(["zone", "hour"], 1), {"mechanism": "laplace"}),
+    "ranges": (dpf.ranges("fare", range(0, 51, 2), "zone"), GAUSSIAN),
+    "tables": ({"a": dpf.count("zone"), "b": dpf.mean("fare"), "c": dpf.count("hour")}, {}),
+    "found": (dpf.discover("zone", discovery=1e-7), GAUSSIAN),
+    "found, pure": (dpf.discover("zone", discovery=1e-7), {"mechanism": "laplace"}),
+    "set": (dpf.discover("zone", counts=False, discovery=1e-7), {"mechanism": "laplace"}),
+    "selected": (dpf.quantile("fare", [0.25, 0.5], "zone"), {"mechanism": "select"}),
+}
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("recompute_epsilon", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def released(name, relation):
+    frame = TRIPS.copy()
+    frame.dp.declare(
+        keys={"zone": list("AB"), "hour": [0, 1]},
+        bounds={"fare": (0, 50), "weight": (0, 3)},
+        privacy_unit="driver",
+        max_rows=5,
+        neighboring=relation,
+        **({} if "margins" in name else {"max_groups": 2, "max_rows_per_group": 3}),
+    )
+    query, spend = CALLS[name]
+    found = dpf.release(frame, query, **{"epsilon": 0.5, **spend})
+    while isinstance(found, dict):
+        found = next(iter(found.values()))
+    return found
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_script_without_dpframe_finds_what_is_promised(name, relation, script):
+    found = released(name, relation)
+    record = dpf.verify(found).to_dict()
+    for release in json.loads(json.dumps(record))["releases"]:
+        mu, epsilon, extra = script.recompute(release)
+        promised = release["privacy_loss"]
+        main, most = (mu, promised["mu"]) if mu else (epsilon, promised["epsilon"])
+        assert 0.6 < main / most < 1 + 1e-11
+        assert name in ("box", "weights", "tables") or main / most > 0.999
+        near = 0.01 if "found" in name else 1e-5  # part of that delta is not used
+        assert abs(epsilon / promised["epsilon"] - 1) < near or main / most < 0.999
+        assert extra <= promised["extra_delta"] * (1 + 1e-11)
+        assert extra >= 0.5 * promised["extra_delta"]
+        assert not any("MORE" in line for line in script.compare(release))
+
+
+def test_the_script_needs_nothing_of_dpframe():
+    text = SCRIPT.read_text("utf-8")
+    assert "import dpframe" not in text and "from dpframe" not in text
+    assert len(text.splitlines()) <= 150
+
+
+CHANGED = {
+    "a smaller scale": lambda part: part["scales"].update({"0": part["scales"]["0"] * 0.99}),
+    "another cell": lambda part: part["cells"][0].update(times=part["cells"][0]["times"] + 1),
+    "another measurement": lambda part: part.update(alike=2),
+    "farther": lambda part: part["cells"][0]["moves"].update({"0": [2, 0]}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_witness_that_costs_more_than_is_promised_is_refused(name, script):
+    found = released("laplace", "add_remove")
+    record = copy.deepcopy(found.attrs[ATTRIBUTE])
+    (release,) = record["releases"]
+    CHANGED[name](release["witness"][0])
+    assert any("MORE" in line for line in script.compare(release))
+    found.attrs.clear()
+    attach(found, read_certificate(record))
+    with pytest.raises(CertificateError, match="more than it promises"):
+        dpf.verify(found)
+
+
+def test_the_worst_unit_is_said_in_words():
+    found = released("laplace", "replace")
+    (release,) = certificate_of(found).releases
+    (part,) = release.witness
+    assert part.unit == "a unit in place of another, with 3 rows in each of 2 cells"
+    assert part.unit in found.dp.certificate._repr_html_()
