@@ -247,7 +247,7 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     mass = None if delta is None else check_delta(delta)
     plans = least_plans(declaration, asked, excess, mechanism, mass)
     engine.check(frame, plans[0].columns)
-    check_matches(engine, frame, declaration, asked, axes_of(plans[0]))
+    check_matches(engine.manifest(frame), declaration, asked, axes_of(plans[0]))
     return ShownFrame(_table_of_needed(plans, declaration, measure, show))
 
 
