@@ -71,7 +71,7 @@ MADE = {
     "keys of the call": lambda: one_frame(dpf.count("zone", keys=["A"])),
     "keys of a schema": lambda: one_frame(dpf.count("red")),
     "keys of times": lambda: dpf.release(
-        pd.DataFrame({"day": [None, None]}, dtype=object), dpf.count("day", keys=DAYS), epsilon=1
+        pd.DataFrame({"t": DAYS}), dpf.count("t", keys=DAYS), epsilon=1
     ),
     "keys of intervals": lambda: one_frame(dpf.count("fare", keys=pd.interval_range(0, 3))),
     "an odd label": lambda: dpf.release(
