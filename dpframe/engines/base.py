@@ -13,6 +13,7 @@ from dpframe.arguments import is_unicode
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, quote
 from dpframe.queries.tasks import LabelTask, Task
+from dpframe.sources.manifest import Manifest
 
 MOST_GATHERED = 1 << 25
 """More rows than this are not put together in memory."""
@@ -63,13 +64,15 @@ class Engine(Protocol):
         """
         check_labels(self.columns(frame), columns)
 
-    def type_of(self, frame: Frame, label: Hashable) -> str | None:
-        """Name the type of a column where it is public; `None` where one cell may decide on it.
+    def manifest(self, frame: Frame) -> Manifest:
+        """Say what is known of the source of a frame before any row is read.
 
-        Types are named as Arrow or NumPy does: "string", "int64", "float64", "bool", "date32[day]",
-        "timestamp[us]". Keys and parts that no value of the type equals are refused.
+        The types are those that are public, `None` where one cell may decide on one. They are named
+        as Arrow or NumPy does: "string", "int64", "float64", "bool", "date32[day]",
+        "timestamp[us]". What no value of a type can match is refused.
         """
-        return None
+        door = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        return Manifest(door, dict.fromkeys(self.columns(frame)), opaque=True)
 
     def mark(self, frame: Frame) -> None:
         """Mark a frame as declared, if frames made of it can be recognized by that."""

@@ -13,6 +13,7 @@ from dpframe.engines.sources import check_readable, repeated_column
 from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
 from dpframe.queries.where import Condition
 from dpframe.sources.dialect import Dialect
+from dpframe.sources.manifest import FileId, check_read_once, identify_file
 from dpframe.sources.text import TYPES, Tally, TextReader, open_text, type_of
 
 _PARQUET = (".parquet", ".pq")
@@ -32,6 +33,8 @@ class TextFiles:
 
     """
 
+    door = "text"
+    opaque = False
     folders: frozenset[str] = frozenset()
 
     def __init__(self, paths: Sequence[Path], types: Mapping[str, str], dialect: Dialect) -> None:
@@ -40,6 +43,8 @@ class TextFiles:
         self.paths, self.types, self.dialect = tuple(paths), dict(types), dialect
         self.attrs: dict[str, Any] = {}
         self.schema = pa.schema([(label, type_of(kind)) for label, kind in types.items()])
+        self.files: tuple[FileId, ...] | None = None
+        self.text: str | None = repr(dialect)
         self.tally = Tally()
         """What the last reading left out; private."""
         self._loaded: Any = None
@@ -50,7 +55,9 @@ class TextFiles:
         return None if self._loaded is None else self._loaded.num_rows
 
     def refresh(self) -> None:
-        """Look whether every file has the columns, each once."""
+        """Look whether every file is there once, and has the columns, each once."""
+        named = check_readable(lambda: [identify_file(str(path)) for path in self.paths], self)
+        self.files = check_read_once(named, "source")
         for path, present in check_readable(self.headers, self).items():
             for label in self.types:
                 if label not in present:

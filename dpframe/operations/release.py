@@ -209,8 +209,9 @@ def plan_operation(
         _refuse_candidates(asked)
     operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
-    check_matches(operation.engine, frame, declaration, named, operation.axes)
-    return operation
+    manifest = operation.engine.manifest(frame)
+    check_matches(manifest, declaration, named, operation.axes)
+    return replace(operation, manifest=manifest)
 
 
 def _plan_request(
@@ -385,4 +386,4 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     apart = method is not None
     operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
     operation = operation.denoised(method, options["graph"])
-    return make_release(frame, operation, entry_of(operation.plan, declaration, **record))
+    return make_release(frame, operation, entry_of(operation, **record))

@@ -3,7 +3,7 @@
 import contextlib
 import datetime
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -159,25 +159,32 @@ class _Check:
             self._note("attrs must be a mapping")
         self._ask("mark", made)
         self._ask("check", made, list(frame))
+        types = self._types(made)
         for label in frame:
-            kind = kind_of_type(self._ask("type_of", made, label) or "")
+            kind = kind_of_type(types.get(label) or "")
             kinds = {kind_of_value(value) for value in frame[label].dropna().tolist()}
             if kind is not None and not kinds & {kind, None}:
-                self._note(f"type_of {label!r} says {kind}: keys that cells equal would be refused")
+                wrong = "keys that cells equal would be refused"
+                self._note(f"the manifest says that {label!r} holds {kind}: {wrong}")
         absent = Task(Cells((KeyAxis("absent", pd.RangeIndex(2)),)), (Term("rows"),))
         for method, asked in (("check", ["absent"]), ("totals", [absent])):
             with contextlib.suppress(QueryError, _Failure):
                 self._ask(method, made, asked, refusals=(QueryError,))
                 self._note(f"{method} of an unknown column must raise UnknownColumnError")
 
+    def _types(self, made: Frame | None) -> Mapping[Hashable, str | None]:
+        """Return the types that are public."""
+        types: Mapping[Hashable, str | None] = self._ask("manifest", made).types
+        return types
+
     def _compare_neighbors(self, frame: pd.DataFrame, made: Frame) -> None:
         """Compare totals of neighbors in both relations, and of no rows."""
-        types = {label: self._ask("type_of", made, label) for label in frame}
+        types = self._types(made)
         for unit in range(_ALONE):
-            other = self.frames(frame[frame["unit"] == unit].reset_index(drop=True))
+            others = self._types(self.frames(frame[frame["unit"] == unit].reset_index(drop=True)))
             for label, kind in types.items():
-                if self._ask("type_of", other, label) != kind:
-                    self._note(f"type_of {label!r} depends on cells: it is another of few rows")
+                if others.get(label) != kind:
+                    self._note(f"the type of {label!r} depends on cells: few rows have another")
         for words, part in _neighbors(frame):
             self._compare_totals(part, self.frames(part), f" {words}")
 

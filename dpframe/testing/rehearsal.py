@@ -155,7 +155,7 @@ def cells_of_schema(schema: object) -> dict[Hashable, CellFacts]:
     if schema is None:
         return found
     for label, column in from_pandera.columns_of(schema).items():
-        kind = cells_of_dtype(getattr(column.dtype, "type", None))
+        kind = cells_of_dtype(from_pandera.dtype_of(column))
         ends = _ends_of_checks(column.checks, kind)
         flags = {"nullable": bool(column.nullable), "unique": bool(column.unique)}
         found[label] = CellFacts(kind, column.dtype, ends, **flags)

@@ -14,6 +14,7 @@ from dpframe.engines.batches import fitted_tables, plain_type
 from dpframe.engines.scans import ScanEngine
 from dpframe.errors import UnknownColumnError
 from dpframe.privacy import noise
+from dpframe.sources.manifest import Manifest
 from dpframe.testing import engines
 
 pa = pytest.importorskip("pyarrow")
@@ -84,10 +85,14 @@ class FirstRows(PartsEngine):
 class TypeOfCells(PartsEngine):
     """Says which type the first cell has."""
 
-    def type_of(self, frame, label):
+    def manifest(self, frame):
         (whole,) = self.read(frame)
-        first = whole[label].dropna().iloc[:1].tolist()
-        return "string" if isinstance(first[0], str) else "int64" if first[0] else "float64"
+        firsts = {label: whole[label].dropna().iloc[0] for label in whole}
+        types = {
+            label: "string" if isinstance(first, str) else "int64" if first else "float64"
+            for label, first in firsts.items()
+        }
+        return Manifest("parts", types)
 
 
 class SaysNothing(PartsEngine):
@@ -139,7 +144,7 @@ def test_an_engine_with_no_more_than_it_must_have_passes():
         (CapsPerPart, "max_rows=2: term 0 of cell"),
         (FirstRows, "rows are not kept at random|two calls keep the same rows"),
         (MissingAsZero, "numbers: rows: term 1 of cell 0 is"),
-        (TypeOfCells, "type_of 'k' depends on cells|keys that cells equal would be refused"),
+        (TypeOfCells, "the type of 'k' depends on cells|keys that cells equal would be refused"),
         (SaysNothing, "check of an unknown column must raise"),
         (LooksUp, "check raised KeyError"),
         (Floats, "int64 of shape"),
