@@ -16,7 +16,20 @@ from dpframe.sources.dialect import Dialect
 from dpframe.sources.manifest import FileId, check_read_once, identify_file
 from dpframe.sources.text import TYPES, Tally, TextReader, open_text, type_of
 
-_PARQUET = (".parquet", ".pq")
+_NO_TEXT = {
+    ".parquet",
+    ".pq",
+    ".feather",
+    ".arrow",
+    ".ipc",
+    ".orc",
+    ".xlsx",
+    ".xls",
+    ".gz",
+    ".zip",
+    "",
+}
+"""Suffixes of files that are not lines of text; a folder has none."""
 
 
 class TextFiles:
@@ -149,7 +162,7 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
 
 def _no_types(paths: Sequence[Path]) -> DeclarationError:
     """Say that types are missing, or that others open such files."""
-    if any(path.suffix.lower() in _PARQUET or path.is_dir() for path in paths):
+    if any(path.suffix.lower() in _NO_TEXT or path.is_dir() for path in paths):
         way = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
         text = f"source must hold rows, not name them, unless they are in text files. {way}"
         return DeclarationError(text, parameter="source")
