@@ -207,7 +207,7 @@ def test_killed_runs_lose_no_share_and_draw_once(tmp_path, monkeypatch, drawn, k
 @pytest.mark.audit
 def test_a_charge_that_does_not_note_its_noise_is_found(tmp_path, monkeypatch, drawn):
     monkeypatch.setattr(Ledger, "note_noise", lambda *_: None)
-    with pytest.raises(AssertionError, match="twice|ended with 5"):
+    with pytest.raises(AssertionError, match=r"twice|ended with 5"):
         killed(tmp_path, monkeypatch, drawn, 100)
 
 
