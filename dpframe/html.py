@@ -121,6 +121,7 @@ def declared_facts(declaration: Any) -> list[tuple[str, str | list[str]]]:
         ("privacy unit", unit_lines(declaration.unit_columns, named)),
         ("neighbors", declaration.neighboring),
         ("budget", budget),
+        *([("not used", list(declaration.unused))] if declaration.unused else []),
     ]
 
 

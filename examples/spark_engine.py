@@ -8,6 +8,7 @@ Spark shuffles them by buckets of units first. Nothing but integers comes back.
 """
 
 import pickle
+import re
 from functools import reduce
 from operator import add
 
@@ -21,6 +22,7 @@ import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.engines import (
     Engine,
+    Manifest,
     group_by_unit,
     label_counts,
     labels_of,
@@ -43,6 +45,7 @@ TYPES = {
     "timestamp": "timestamp[us, tz=UTC]",
 }
 BUCKET = "_dpframe_bucket"
+DECLARED = set()  # numbers that Spark gives to the columns of declared frames
 
 
 class SparkEngine(Engine):
@@ -56,9 +59,19 @@ class SparkEngine(Engine):
         """List the columns."""
         return list(frame.columns)
 
-    def type_of(self, frame, label):
-        """Name the type that the schema says."""
-        return TYPES.get(frame.schema[label].dataType.simpleString())
+    def manifest(self, frame):
+        """Name the types that the schema says."""
+        fields = frame.schema.fields
+        types = {field.name: TYPES.get(field.dataType.simpleString()) for field in fields}
+        return Manifest("spark", types, opaque=True)
+
+    def mark(self, frame):
+        """Remember the columns of a declared frame: frames made of it name them in their plans."""
+        DECLARED.update(columns_of(frame))
+
+    def is_derived(self, frame):
+        """Tell whether the plan of a frame names a column of a declared one."""
+        return not DECLARED.isdisjoint(columns_of(frame))
 
     def totals(self, frame, tasks):
         """Total all tasks; those of one unit in one pass."""
@@ -71,6 +84,12 @@ class SparkEngine(Engine):
         """Count units by label."""
         self.check(frame, labels_of([task]))
         return added_up(frame, [task], label_counts)[0]
+
+
+def columns_of(frame):
+    """List the numbers of the columns that the plan of a frame names, which no other plan has."""
+    plan = frame._jdf.queryExecution().analyzed().treeString()
+    return set(re.findall(r"#(\d+)", plan))
 
 
 def added_up(frame, tasks, total):
@@ -145,7 +164,7 @@ def main():
         except (pa.ArrowException, TypeError, OverflowError):
             return None  # Spark has no such type
 
-    dpt.check_engine(SparkEngine(), frames)
+    dpt.check_engine(SparkEngine(), frames, lambda frame: frame.filter("unit > 3"))
     print("The engine of Spark adds up what that of pandas does.")
 
 

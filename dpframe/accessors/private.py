@@ -339,11 +339,7 @@ class PrivateAccessor:
         return preview(self._frame, query, **options)
 
     def diagnose(
-        self,
-        query: Query | Mapping[str, Query] | None = None,
-        *,
-        groups: bool = False,
-        part: object = None,
+        self, query: Request | None = None, *, groups: bool = False, part: object = None
     ) -> Any:
         """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
         return diagnose(self._frame, query, groups=groups, part=part)

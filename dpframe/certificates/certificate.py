@@ -71,6 +71,9 @@ class Release(records.Record, repr=False):
     privacy_loss
         The privacy parameters: what the release costs, counted together with all tables released
         with it.
+    manifest
+        SHA-256 of what was public about the source of the rows: what read it, the types of its
+        columns, who is protected, how text is read. Null: it is not known. The ledger has the same.
     witness
         The worst unit that was found for the charge, and what it costs: one for each measurement
         of the release, those of tables released with this one among them.
@@ -97,6 +100,7 @@ class Release(records.Record, repr=False):
     mechanism: Annotated[mechanism_parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
+    manifest: Annotated[str, records.Limits(pattern="^[0-9a-f]{64}$")] | None
     witness: records.Some[WitnessPart]
     ledger: parts.LedgerPart | None
     rows: Packed | None

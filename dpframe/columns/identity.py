@@ -2,7 +2,9 @@
 
 A key depends on its own object alone. It hashes and compares without raising, and no object has a
 say in whether two others are one unit. Objects of built-in types, NumPy's numbers and pandas' times
-are equal as in a dict: 1, 1.0 and True are one unit. Objects of a class that defines its own `==`
+are equal as in a dict: 1, 1.0 and True are one unit. The key of a number is its text, so that 7 and
+"7" are one unit as well: readers of text files make either of a cell, by what is in others. Texts
+that differ are never one. Objects of a class that defines its own `==`
 or `hash` equal those of this class only, by that definition; where it raises, they differ.
 """
 
@@ -20,7 +22,7 @@ import pandas as pd
 from dpframe.arguments import nests_deeply
 from dpframe.columns.values import complex_parts, contain_errors, is_absent
 
-_OWN_KEYS = frozenset(map(id, (str, bytes, int, bool, type(None))))
+_OWN_KEYS = frozenset(map(id, (str, bytes, type(None))))
 """Identities of the types whose objects are their own keys: some types cannot be hashed."""
 
 KNOWN: tuple[type, ...] = (
@@ -53,13 +55,7 @@ def _inherited_base(kind: Any) -> type | None:
 
 def own_keys(values: list[Any]) -> bool:
     """Whether all of some objects are their own keys; quicker than one by one."""
-    kinds = set(map(id, map(type, values)))
-    if not kinds <= _OWN_KEYS:
-        return False
-    if id(int) not in kinds:
-        return True
-    integers = values if len(kinds) == 1 else [one for one in values if type(one) is int]
-    return bool(_LEAST <= min(integers) and max(integers) <= _MOST)
+    return set(map(id, map(type, values))) <= _OWN_KEYS
 
 
 def key_of(value: Any) -> Hashable:
@@ -69,19 +65,35 @@ def key_of(value: Any) -> Hashable:
 
     Examples
     --------
-    >>> key_of(np.int64(7)) == key_of(7.0), key_of([7]) is None
+    >>> key_of(np.int64(7)) == key_of(7.0) == "7", key_of([7]) is None
     (True, True)
     """
     kind = type(value)
-    if id(kind) in _OWN_KEYS and (kind is not int or _LEAST <= value <= _MOST):
+    if id(kind) in _OWN_KEYS:
         return value  # type: ignore[no-any-return]
-    return contain_errors(_key_of, value, otherwise=None)
+    if kind is int and _LEAST <= value <= _MOST:
+        return int.__str__(value)
+    key = contain_errors(_key_of, value, otherwise=None)
+    return text_of_number(key) if isinstance(key, int | float) else key
+
+
+def text_of_number(number: int | float) -> str:
+    """Write a number in its one form: of a float that is an integer, of up to 64 bits, as that.
+
+    Examples
+    --------
+    >>> [text_of_number(number) for number in (7, 7.0, True, -0.0, 7.5, 1e300)]
+    ['7', '7', '1', '0', '7.5', '1e+300']
+    """
+    if isinstance(number, float) and not (_LEAST <= number <= _MOST and number.is_integer()):
+        return repr(number)
+    return str(int(number))
 
 
 def _key_of(value: Any) -> Hashable:
     """Return the key of an object; raise if it has none, so that no tuple that holds it has one."""
     kind = type(value)
-    if id(kind) in _OWN_KEYS and (kind is not int or _LEAST <= value <= _MOST):
+    if id(kind) in _OWN_KEYS or kind is bool or (kind is int and _LEAST <= value <= _MOST):
         return value  # type: ignore[no-any-return]
     if is_absent(value):
         return None

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
-from pandas.api.extensions import ExtensionDtype
 
 from dpframe.arguments import is_unicode
 from dpframe.columns.arrow import pa
@@ -39,6 +38,8 @@ def public_type(dtype: Any) -> str | None:
     >>> public_type(pd.Series([1, 2]).dtype) is None
     True
     """
+    if isinstance(dtype, np.dtype):
+        return str(dtype) if dtype.kind in "mM" else None
     if isinstance(dtype, pd.CategoricalDtype):
         return None if dtype.categories is None else public_type(dtype.categories.dtype)
     if isinstance(dtype, pd.SparseDtype):
@@ -47,10 +48,8 @@ def public_type(dtype: Any) -> str | None:
         return arrow_type(dtype.pyarrow_dtype)
     if isinstance(dtype, pd.StringDtype | pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype):
         return str(dtype)
-    if isinstance(dtype, ExtensionDtype):  # numbers and truths that can be missing, or others
-        numbers = getattr(dtype, "numpy_dtype", None)
-        return None if numbers is None else str(numbers)
-    return str(dtype) if dtype.kind in "mM" else None
+    numbers = getattr(dtype, "numpy_dtype", None)  # and truths, that can be missing
+    return None if numbers is None else str(numbers)
 
 
 def arrow_type(kind: Any) -> str:

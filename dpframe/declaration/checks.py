@@ -110,6 +110,18 @@ def check_missing(label: Hashable, value: object) -> float | Moment | Literal["d
     return number
 
 
+TYPES = ("string", "int64", "float64", "bool", "date", "datetime", "datetime-utc", "timedelta")
+"""What columns can be declared to hold."""
+
+
+def check_type(label: Hashable, value: object) -> str:
+    """Validate what a column is declared to hold."""
+    if not isinstance(value, str) or value not in TYPES:
+        rule = f"must be one of {', '.join(TYPES)}"
+        raise DeclarationError.about("types", rule, value, label=label)
+    return value
+
+
 def check_keys(label: Hashable, value: object) -> pd.Index:
     """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):

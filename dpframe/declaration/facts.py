@@ -10,7 +10,7 @@ from weakref import ref
 import pandas as pd
 
 from dpframe.arguments import visible
-from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing
+from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing, check_type
 from dpframe.errors import DeclarationError, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
@@ -100,6 +100,8 @@ class Declaration:
         Where spends are recorded; `None`: no budget was declared.
     name
         What the ledger calls the frame; `None`: it has no name.
+    unused
+        What a schema says that no fact is made of.
     part
         The part of the data that alone is read, of whose budget the ledger is; `None`: all parts.
     """
@@ -111,6 +113,7 @@ class Declaration:
     ledger: Ledger | None = None
     name: str | None = None
     part: Part | None = None
+    unused: tuple[str, ...] = ()
 
     @property
     def unit_columns(self) -> tuple[Hashable, ...]:
@@ -131,6 +134,7 @@ class Declaration:
         bounds: Mapping[Hashable, object] | None = None,
         keys: Mapping[Hashable, object] | None = None,
         missing: Mapping[Hashable, object] | None = None,
+        types: Mapping[Hashable, object] | None = None,
         source: str = "declared",
     ) -> "Declaration":
         """Return a declaration in which the given facts take the place of earlier ones.
@@ -138,7 +142,7 @@ class Declaration:
         Raises
         ------
         DeclarationError
-            If bounds, keys or replacements are not usable.
+            If bounds, keys, replacements or types are not usable.
         """
         columns = defaultdict(Column, self.columns)
         for label, value in _items("bounds", bounds):
@@ -149,6 +153,8 @@ class Declaration:
             columns[label] = replace(columns[label], keys=check_keys(label, value), source=source)
         for label, value in _items("missing", missing):
             columns[label] = replace(columns[label], missing=check_missing(label, value))
+        for label, value in _items("types", types):
+            columns[label] = replace(columns[label], type=check_type(label, value))
         return replace(self, columns=MappingProxyType(dict(columns)))
 
     def with_unit(self, given: object) -> "Declaration":

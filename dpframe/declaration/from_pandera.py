@@ -1,12 +1,16 @@
-"""Read public facts from a pandera schema; pandera is imported here alone, and only when asked."""
+"""Read public facts from a pandera schema for frames of pandas, Polars or Ibis.
+
+Checks of all kinds have the same names and statistics, so pandera is never imported.
+"""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionDtype
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
 from dpframe.calls import refuse_private
@@ -24,6 +28,17 @@ ORDERED = frozenset(
 )
 """The checks of pandera that give ends."""
 
+_STATISTICS = {
+    "isin": ["allowed_values"],
+    "equal_to": ["value"],
+    "greater_than": ["min_value"],
+    "greater_than_or_equal_to": ["min_value"],
+    "less_than": ["max_value"],
+    "less_than_or_equal_to": ["max_value"],
+    "in_range": ["min_value", "max_value"],
+}
+"""What is known of the checks that facts are made of."""
+
 
 def facts(schema: object) -> Mapping[Hashable, Column]:
     """Derive bounds, keys and integer columns from a pandera schema.
@@ -36,7 +51,7 @@ def facts(schema: object) -> Mapping[Hashable, Column]:
     Parameters
     ----------
     schema
-        A `pandera.pandas.DataFrameModel` class or a `DataFrameSchema`.
+        A `DataFrameModel` class or a `DataFrameSchema` of pandera.
 
     Raises
     ------
@@ -48,17 +63,102 @@ def facts(schema: object) -> Mapping[Hashable, Column]:
 
 
 def columns_of(schema: object) -> Mapping[Hashable, Any]:
-    """Return the columns that a pandera schema names, by label."""
-    columns = _dataframe_schema(schema).columns.items()
+    """Return the columns that a pandera schema names, by label, and levels of the index with names.
+
+    Levels are the columns that `reset_index` makes of them.
+    """
+    known = _dataframe_schema(schema)
+    levels = {level.name: level for level in _levels(known) if level.name is not None}
     # a regex names no column by itself
-    return {label: column for label, column in columns if not getattr(column, "regex", False)}
+    columns = {label: one for label, one in known.columns.items() if not _is_regex(one)}
+    return levels | columns
+
+
+def _levels(schema: Any) -> Sequence[Any]:
+    """List the levels of the index that a schema has."""
+    index = getattr(schema, "index", None)
+    if index is None:
+        return []
+    levels: Sequence[Any] = getattr(index, "indexes", [index])
+    return levels
+
+
+def _is_regex(column: Any) -> bool:
+    return bool(getattr(column, "regex", False))
+
+
+def unused(schema: object) -> tuple[str, ...]:
+    """List what a schema says that no fact is made of."""
+    known = _dataframe_schema(schema)
+    found = [
+        f"{label!r}: a regex names no column"
+        for label, one in known.columns.items()
+        if _is_regex(one)
+    ]
+    for label, column in columns_of(schema).items():
+        names = [
+            check.name or "a check of its own" for check in column.checks if not _is_fact(check)
+        ]
+        found += [f"{label!r}: {name}" for name in names]
+    if any(level.name is None and level.checks for level in _levels(known)):
+        found.append("the index: it has no name. Declare schema.reset_index(), and the frame's")
+    found += [check.name or "a check of the whole frame" for check in known.checks]
+    return tuple(found)
+
+
+def _is_fact(check: Any) -> bool:
+    """Whether a check says which values there are; one merely named so has no statistics."""
+    return check.name in _STATISTICS and {*_STATISTICS[check.name]} <= {*(check.statistics or {})}
+
+
+def has_unique(schema: object, labels: Sequence[Hashable]) -> bool:
+    """Whether a schema says that no two rows are alike in some columns."""
+    known = _dataframe_schema(schema)
+    together = known.unique or []
+    together = [together] if isinstance(together, str) else together
+    alone = [label for label, column in columns_of(schema).items() if column.unique]
+    return any(label in labels for label in alone) or (bool(together) and {*together} <= {*labels})
+
+
+def looks_inferred(schema: object) -> bool:
+    """Whether a schema has the form of what `pandera.infer_schema` makes of private values.
+
+    All is coerced, every number has its least and its largest value as checks and no other, and the
+    index has no name.
+    """
+    known = _dataframe_schema(schema)
+    (level, *others) = _levels(known) or [None]
+    if level is None or level.name is not None or others or not known.coerce:
+        return False
+    columns = [*known.columns.values()]
+    ranged = [column for column in columns if column.checks]
+    ends = {"greater_than_or_equal_to", "less_than_or_equal_to"}
+    alike = all({check.name for check in column.checks} == ends for column in ranged)
+    numeric = [column for column in columns if cells_of_dtype(dtype_of(column)) in _INFERRED]
+    return bool(ranged) and alike and ranged == numeric
+
+
+_INFERRED = ("int64", "float64", "datetime", "datetime-utc", "timedelta")
+"""Kinds of cells of which extremes are taken."""
+
+
+def changes_rows(schema: object) -> str:
+    """Name what makes `validate` of a schema return other rows; empty if nothing does."""
+    known = _dataframe_schema(schema)
+    parts = [*known.columns.values(), *_levels(known)]
+    for name in ("coerce", "parsers", "drop_invalid_rows", "add_missing_columns"):
+        if any(getattr(part, name, None) for part in (known, *parts)):
+            return name
+    if any(getattr(part, "default", None) is not None for part in parts):
+        return "default"
+    return "strict" if known.strict == "filter" else ""
 
 
 def kinds_of_cells(schema: object) -> dict[Hashable, str]:
     """Say what a schema says of cells, by label; a column without a dtype holds texts."""
     kinds: dict[Hashable, str] = {}
     for label, column in columns_of(schema).items():
-        dtype = getattr(column.dtype, "type", None)
+        dtype = dtype_of(column)
         categories = getattr(dtype, "categories", None)
         kinds[label] = cells_of_dtype(dtype if categories is None else categories.dtype)
     return kinds
@@ -70,13 +170,12 @@ def validate(schema: object, frame: pd.DataFrame) -> None:
 
 
 def _dataframe_schema(schema: object) -> Any:
-    import pandera.pandas as pa  # slow to import, and not always needed
-
-    model: Any = schema
-    if isinstance(schema, type) and issubclass(schema, pa.DataFrameModel):
-        return model.to_schema()
-    if isinstance(schema, pa.DataFrameSchema):
-        return schema
+    made: Any = schema
+    if isinstance(schema, type) and hasattr(schema, "to_schema"):
+        made = schema.to_schema()
+    modules = {kind.__module__.partition(".")[0] for kind in type(made).__mro__}
+    if "pandera" in modules and hasattr(made, "columns"):
+        return made
     rule = "schema must be a pandera DataFrameModel class or DataFrameSchema"
     way = "Without one, use bounds=, keys=, missing=."
     raise DeclarationError(f"{rule}, got {type(schema).__name__}. {way}", parameter="schema")
@@ -84,7 +183,7 @@ def _dataframe_schema(schema: object) -> Any:
 
 def _column(label: Hashable, column: Any) -> Column:
     """Public facts about one column of a schema."""
-    dtype: Any = getattr(column.dtype, "type", None)
+    dtype = dtype_of(column)
     integer = bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
     is_text = getattr(dtype, "kind", None) == "U"  # as NumPy calls them
     own = _overrides(label, column.metadata)
@@ -119,6 +218,30 @@ def _column(label: Hashable, column: Any) -> Column:
     )
 
 
+def dtype_of(column: Any) -> Any:
+    """Return the dtype of a column of a schema, as one of pandas; `None`: any."""
+    dtype = getattr(column.dtype, "type", None)
+    if dtype is None or isinstance(dtype, np.dtype | ExtensionDtype):
+        return dtype
+    name = str(dtype).lower()
+    return next((pandas for prefix, pandas in _DTYPES.items() if name.startswith(prefix)), None)
+
+
+_DTYPES = {
+    "interval": None,
+    "int": np.dtype("int64"),
+    "uint": np.dtype("int64"),
+    "bool": np.dtype("bool"),
+    "float": np.dtype("float64"),
+    "str": pd.StringDtype(),
+    "utf8": pd.StringDtype(),
+    "datetime": np.dtype("M8[us]"),
+    "timestamp": np.dtype("M8[us]"),
+    "duration": np.dtype("m8[us]"),
+}
+"""Dtypes of pandas for those of Polars and Ibis, by how their names begin."""
+
+
 def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return what a column's metadata say instead of its checks."""
     own = (metadata or {}).get(_METADATA, {})
@@ -140,7 +263,9 @@ def _of_dtype(dtype: Any) -> tuple[float, float, Any]:
 
 def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | None]:
     """Bounds and keys that one check implies; an open end of integers moves by one."""
-    known = check.statistics or {}
+    if not _is_fact(check):
+        return -math.inf, math.inf, None
+    known = check.statistics
     low = _number(known.get("min_value", -math.inf))
     high = _number(known.get("max_value", math.inf))
     if check.name == "isin":

@@ -16,11 +16,13 @@ from dpframe.engines.labels import label_counts
 from dpframe.engines.pandas import PandasEngine, group_by_unit, labels_of, totals_of
 from dpframe.engines.scans import ScanEngine
 from dpframe.errors import DeclarationError
+from dpframe.sources.manifest import Manifest
 
 __all__ = [
     "ENGINES",
     "Engine",
     "Frame",
+    "Manifest",
     "engine_for",
     "group_by_unit",
     "label_counts",

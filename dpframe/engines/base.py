@@ -11,8 +11,9 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.engines.labels import LabelCounts
-from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, quote
+from dpframe.errors import DPFrameError, QueryError, ReleaseError, UnknownColumnError, quote
 from dpframe.queries.tasks import LabelTask, Task
+from dpframe.sources.manifest import Manifest
 
 MOST_GATHERED = 1 << 25
 """More rows than this are not put together in memory."""
@@ -63,13 +64,15 @@ class Engine(Protocol):
         """
         check_labels(self.columns(frame), columns)
 
-    def type_of(self, frame: Frame, label: Hashable) -> str | None:
-        """Name the type of a column where it is public; `None` where one cell may decide on it.
+    def manifest(self, frame: Frame) -> Manifest:
+        """Say what is known of the source of a frame before any row is read.
 
-        Types are named as Arrow or NumPy does: "string", "int64", "float64", "bool", "date32[day]",
-        "timestamp[us]". Keys and parts that no value of the type equals are refused.
+        The types are those that are public, `None` where one cell may decide on one. They are named
+        as Arrow or NumPy does: "string", "int64", "float64", "bool", "date32[day]",
+        "timestamp[us]". What no value of a type can match is refused.
         """
-        return None
+        door = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        return Manifest(door, dict.fromkeys(self.columns(frame)), opaque=True)
 
     def mark(self, frame: Frame) -> None:
         """Mark a frame as declared, if frames made of it can be recognized by that."""
@@ -121,6 +124,22 @@ class Engine(Protocol):
         UnknownColumnError, QueryError
             If a column that the task names is missing from the frame, or there more than once.
         """
+
+
+def totals_by(engine: Engine, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+    """Add up terms by an engine, and refuse totals that are not of the form that is asked for.
+
+    Raises
+    ------
+    ReleaseError
+        If they are not int64 of shape (terms, cells) each: others would overflow, or be no sums.
+    """
+    totals = engine.totals(frame, tasks)
+    shapes = [(len(task.terms), task.cells.size) for task in tasks]
+    found = [(getattr(one, "dtype", None), getattr(one, "shape", None)) for one in totals]
+    if found != [(np.dtype("int64"), shape) for shape in shapes]:
+        raise ReleaseError("the totals of the engine are not int64 of the shape that was asked for")
+    return totals
 
 
 def check_gathered(rows: int) -> None:

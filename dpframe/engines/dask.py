@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from operator import add
 from threading import Lock
 from typing import Any, TypeAlias
@@ -40,10 +41,11 @@ from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
-from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
+from dpframe.engines.pandas import group_by_unit, labels_of, totals_of, types_of
 from dpframe.errors import DeclarationError
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
+from dpframe.sources.manifest import Manifest, check_read_once, identify_file
 
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt
 _KEPT = 1 << 30
@@ -134,12 +136,15 @@ class DaskEngine:
         """Check that every label names exactly one column; nothing is computed."""
         check_labels(self.columns(frame), columns, [frame.index.name])
 
-    def type_of(self, frame: Frame, label: Hashable) -> str | None:
-        """Name the type that a column has in the metadata, but for categories not known yet."""
-        column = frame._meta.iloc[:, self.columns(frame).index(label)]
-        if isinstance(column.dtype, pd.CategoricalDtype) and not has_known_categories(column):
-            return None
-        return values.public_type(column.dtype)
+    def manifest(self, frame: Frame) -> Manifest:
+        """Name the types in the metadata, but for categories not known yet, and listed files."""
+        meta, types = frame._meta, types_of(frame._meta)
+        for place, label in enumerate(meta.columns):
+            column = meta.iloc[:, place]
+            if isinstance(column.dtype, pd.CategoricalDtype) and not has_known_categories(column):
+                types[label] = None
+        listed = [check_read_once(map(identify_file, paths)) for paths in _listed_files(frame)]
+        return Manifest("dask", types, tuple(chain(*listed)) if listed else None, opaque=True)
 
     def mark(self, frame: Frame) -> None:
         """Note the name of the expression that the collection stands for."""
@@ -181,6 +186,14 @@ class DaskEngine:
         self.check(frame, task.columns)
         found: LabelCounts = _added_up(frame, [[task]], label_counts)[0][0]
         return found
+
+
+def _listed_files(frame: Frame) -> Iterator[list[str]]:
+    """Give each list of files on this machine that Dask reads as Parquet."""
+    for node in frame.expr.walk():
+        paths = node.operand("path") if "path" in node._parameters else None
+        if isinstance(paths, list) and all(os.path.isfile(path) for path in paths):
+            yield paths
 
 
 def _expressions(frame: Frame) -> list[str]:

@@ -1,7 +1,6 @@
 """What is declared about a private frame of any kind, as its engine knows the frame."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from dpframe.arguments import is_unicode
@@ -14,6 +13,7 @@ from dpframe.provenance import is_made_up, is_private
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import check_query
 from dpframe.queries.tasks import Axis
+from dpframe.sources.manifest import Manifest
 from dpframe.sources.match import check_match
 
 SINGLE = None
@@ -47,13 +47,12 @@ def check_queries(frame: Frame, queries: Request) -> tuple[Engine, Mapping[Hasha
 
 
 def check_matches(
-    engine: Engine,
-    frame: Frame,
+    manifest: Manifest,
     declaration: Declaration,
     asked: Mapping[Any, Any],
     axes: Mapping[Any, Iterable[Axis]],
 ) -> None:
-    """Check that each argument can match a value of its column, by what is public about it.
+    """Check that arguments can match values, and units and parts are named as in the ledger.
 
     Parameters
     ----------
@@ -62,10 +61,11 @@ def check_matches(
     axes
         The groups that are planned for each.
     """
-    types = partial(engine.type_of, frame)
+    if declaration.ledger is not None:
+        declaration.ledger.check_source(manifest.source(declaration))
     for name, query in asked.items():
         with of_query(name):
-            check_match(types, declaration, query, axes.get(name, ()))
+            check_match(manifest.types.get, declaration, query, axes.get(name, ()))
 
 
 def check_private(frame: Frame) -> None:

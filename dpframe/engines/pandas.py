@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.suppress_warnings import silent
-from dpframe.columns.values import column_at, places_of, public_type
+from dpframe.columns.values import public_type
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -18,6 +18,7 @@ from dpframe.engines.threads import in_threads, thread_count
 from dpframe.engines.units import Units
 from dpframe.provenance import is_marked, mark_frame
 from dpframe.queries.tasks import LabelTask, Task
+from dpframe.sources.manifest import Manifest
 
 _BLOCK = 1 << 17  # rows; what is made of a block stays in the processor's cache
 _LARGE_BLOCK = 1 << 20
@@ -42,12 +43,9 @@ class PandasEngine:
         """Check that every label names exactly one column of the frame."""
         check_labels(self.columns(frame), columns, list(frame.index.names))
 
-    def type_of(self, frame: pd.DataFrame, label: Hashable) -> str | None:
-        """Name the type of a column that no cell can change."""
-        columns = frame.columns
-        if columns.is_unique and columns.nlevels == 1:  # quicker
-            return public_type(frame[label].dtype)
-        return public_type(column_at(frame, places_of(frame)[label]).dtype)
+    def manifest(self, frame: pd.DataFrame) -> Manifest:
+        """Name the types of columns that no cell can change."""
+        return Manifest("pandas", types_of(frame))
 
     def mark(self, frame: pd.DataFrame) -> None:
         """Put a mark in `attrs`."""
@@ -75,6 +73,11 @@ class PandasEngine:
         """Count units by label."""
         self.check(frame, task.columns)
         return label_counts([frame], [task])[0]
+
+
+def types_of(frame: pd.DataFrame) -> dict[Hashable, str | None]:
+    """Name the public types of all columns."""
+    return dict(zip(frame.columns, map(public_type, frame.dtypes.array), strict=True))
 
 
 def totals_of(

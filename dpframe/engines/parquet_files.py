@@ -26,6 +26,7 @@ from dpframe.engines.sources import (
     attrs_of,
     folder_values,
     missing_column,
+    named_twice,
     other_type,
     possible_files,
     repeated_column,
@@ -33,6 +34,7 @@ from dpframe.engines.sources import (
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
 from dpframe.queries.where import Condition
+from dpframe.sources.manifest import LOCAL, FileId, check_read_once, identify_file
 from dpframe.sources.text import Tally
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -45,7 +47,6 @@ _BYTES_AHEAD = 1 << 26  # of files that are read at once, as they are stored
 _BYTES_BEGUN = 1 << 24  # of a file that are decoded before its turn comes
 _ASKED_FOR_SIZES = 64  # files
 _FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
-_LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
 _MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -57,7 +58,7 @@ class File:
 
     path: str
     size: int
-    place: Hashable
+    identity: FileId
     partitions: dict[str, str | None]
     layout: FileLayout
     footer: Any  # pyarrow's metadata; None where they would take too much memory
@@ -116,17 +117,6 @@ def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
     elif not isinstance(filesystem, fs.FileSystem):
         filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
     return filesystem, filesystem.normalize_path(path)
-
-
-def _place_of(filesystem: Any, path: str) -> Hashable:
-    """Tell where a file is: on a local disk, links to it are at the same place."""
-    if filesystem.type_name == "subtree":
-        return _place_of(filesystem.base_fs, filesystem.base_path + path)
-    if filesystem.type_name in _LOCAL:
-        status = os.stat(path)
-        if status.st_ino:  # not known on all systems
-            return status.st_dev, status.st_ino
-    return path
 
 
 def _folders(path: str) -> dict[str, str | None]:
@@ -194,6 +184,8 @@ class _Kinds:
             for label in labels:
                 if label not in known:
                     raise missing_column(file.path, label)
+                if label in file.partitions and label in file.schema.names:
+                    raise named_twice(file.path, label)
                 if file.schema.names.count(label) > 1:
                     raise repeated_column(file.path, label)
 
@@ -244,6 +236,9 @@ class ParquetFiles:
         If pyarrow is not installed.
     """
 
+    door = "parquet"
+    opaque = False
+    text: str | None = None
     tally = Tally()
 
     def __init__(self, path: Paths, filesystem: Any = None) -> None:
@@ -252,6 +247,7 @@ class ParquetFiles:
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
         self._files: list[File] = []
+        self.files: tuple[FileId, ...] | None = None
         self._kinds = _Kinds([])
         self._seen: dict[Hashable, File] = {}
         self._layouts: dict[tuple[Any, int], FileLayout] = {}
@@ -262,7 +258,7 @@ class ParquetFiles:
             filesystem, path = _resolve(self._path, self._asked)
             infos = _infos_at(filesystem, path)
             self._filesystem = filesystem
-            self._is_distant = filesystem.type_name not in _LOCAL
+            self._is_distant = filesystem.type_name not in LOCAL
             files = self._read_footers(infos)
             if files != self._files:
                 self._files, self._kinds = files, _Kinds(files)
@@ -272,8 +268,7 @@ class ParquetFiles:
             raise self._refusal("Parquet files", ", where there is no such file") from None
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise self._refusal("Parquet files", ": they cannot be read as such") from error
-        if len({file.place for file in self._files}) < len(self._files):
-            raise self._refusal("each file once", ", which names a file twice: remove links to it")
+        self.files = check_read_once(file.identity for file in self._files)
         if not self._files:
             raise self._refusal("Parquet files", ", where there are none")
 
@@ -301,7 +296,7 @@ class ParquetFiles:
                 reader = pq.ParquetFile(source)
                 schema = reader.schema_arrow
                 attrs = attrs_of(schema.metadata)
-                place = _place_of(self._filesystem, path)
+                identity = identify_file(path, self._filesystem)
                 footer = reader.metadata
                 rows, size = footer.num_rows, footer.serialized_size
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
@@ -313,7 +308,7 @@ class ParquetFiles:
         key = schema, footer.num_columns  # files with equal columns share a layout
         layout = self._layouts.get(key) or FileLayout.of_footer(footer, schema)
         layout = self._layouts.setdefault(key, layout)
-        return File(path, info.size, place, _folders(path), layout, kept, rows, attrs)
+        return File(path, info.size, identity, _folders(path), layout, kept, rows, attrs)
 
     def _refusal(self, rule: str, why: str) -> DeclarationError:
         text = f"path must name {rule}, got {self}{why}."

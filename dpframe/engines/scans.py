@@ -34,6 +34,7 @@ from dpframe.progress import check_progress, show_progress
 from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.queries.where import Condition
+from dpframe.sources.manifest import Manifest
 
 _Task = TypeVar("_Task", Task, LabelTask)
 _Found = TypeVar("_Found")
@@ -212,10 +213,12 @@ class ScanEngine:
         frame.refresh()
         frame.check(columns)
 
-    def type_of(self, frame: ScannedFrame, label: Hashable) -> str | None:
-        """Name the type of a column; what folders say is read value by value."""
-        kind = frame.types.get(str(label))
-        return FOLDERS if kind is None else values.arrow_type(kind)
+    def manifest(self, frame: ScannedFrame) -> Manifest:
+        """Say which files are read, and name all types; what folders say is read value by value."""
+        source = frame.source
+        types: dict[Hashable, str | None] = dict.fromkeys(frame.columns, FOLDERS)
+        types |= {label: values.arrow_type(kind) for label, kind in frame.types.items()}
+        return Manifest(source.door, types, source.files, source.opaque, source.text)
 
     def mark(self, frame: ScannedFrame) -> None:
         """Leave no mark: nothing is written to a source."""

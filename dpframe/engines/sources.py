@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import compress
+from itertools import chain, compress, starmap
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ from dpframe.errors import (
 from dpframe.ledger.deadline import Deadline
 from dpframe.queries.where import Condition
 from dpframe.sources.dialect import Dialect
+from dpframe.sources.manifest import FileId, check_read_once, identify_file
 from dpframe.sources.text import Tally, TextReader, type_from_arrow
 
 _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows are added up
@@ -36,6 +37,22 @@ _FRAGMENTS_AHEAD = 8  # files whose reading has begun, beside the one whose rows
 
 class RowSource(Protocol):
     """Where the rows of a scan come from; it gives them anew whenever it is asked."""
+
+    @property
+    def door(self) -> str:
+        """What reads it."""
+
+    @property
+    def files(self) -> tuple[FileId, ...] | None:
+        """The files that it reads; `None`: rows in memory, or nobody can tell."""
+
+    @property
+    def opaque(self) -> bool:
+        """Whether nobody can tell what it reads."""
+
+    @property
+    def text(self) -> str | None:
+        """How cells of text are read; `None`: it holds values."""
 
     @property
     def folders(self) -> frozenset[str]:
@@ -89,15 +106,16 @@ def source_of(given: Any) -> RowSource:
         is_csv = isinstance(getattr(given, "format", None), ds.CsvFileFormat)
         return _CsvDataset(given) if is_csv else _Dataset(given)
     if isinstance(given, pa.Table | pa.RecordBatch):
-        return _Stream(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
+        return _Table(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
     if _is_of(given, "polars", "LazyFrame"):
-        return _Stream(given, lambda: _lazy_schema(given), _lazy_batches(given))
+        return _LazyFrame(given, lambda: _lazy_schema(given), _lazy_batches(given))
     if _is_of(given, "duckdb", "DuckDBPyRelation"):
         return _Stream(given, lambda: _relation_schema(given), _relation_batches(given))
     if hasattr(given, "__arrow_c_stream__"):
-        return _readers(given, lambda: pa.RecordBatchReader.from_stream(given))
+        kind = _Table if _is_of(given, "polars", "DataFrame") else _Stream
+        return _readers(kind, given, lambda: pa.RecordBatchReader.from_stream(given))
     if callable(given):
-        return _readers(given, lambda: _reader(given()))
+        return _readers(_Stream, given, lambda: _reader(given()))
     raise _refusal(given)
 
 
@@ -224,6 +242,9 @@ class _Stream:
     """
 
     folders: frozenset[str] = frozenset()
+    files: tuple[FileId, ...] | None = None
+    opaque: bool = True
+    text: str | None = None
     tally = Tally()
 
     def __init__(
@@ -240,6 +261,11 @@ class _Stream:
         found = check_readable(self._look, self._given)
         self.attrs = check_readable(lambda: attrs_of(found.metadata), self._given)
         self.schema = pa.schema([(field.name, plain_type(field.type)) for field in found])
+
+    @property
+    def door(self) -> str:
+        """The class of the object."""
+        return f"{type(self._given).__module__}.{type(self._given).__qualname__}"
 
     @property
     def rows(self) -> int | None:
@@ -266,7 +292,47 @@ class _Stream:
 
     def __repr__(self) -> str:
         """Show of what kind it is; neither rows nor how many there are."""
-        return f"{type(self._given).__module__}.{type(self._given).__qualname__}"
+        return self.door
+
+
+class _Table(_Stream):
+    """Rows in memory."""
+
+    opaque = False
+
+
+class _LazyFrame(_Stream):
+    """A lazy frame of Polars, which lists the files of its plan where they are few."""
+
+    def refresh(self) -> None:
+        """Look at the schema, and at the files."""
+        super().refresh()
+        listed = _scanned_files(check_readable(self._plan, self._given))
+        if listed is None:
+            return
+        for files in listed:
+            check_read_once(files, "source")
+        self.files = tuple(chain(*listed))
+        self.opaque = False
+
+    def _plan(self) -> str:
+        plan: str = self._given.explain(optimized=False)
+        return plan
+
+
+def _scanned_files(plan: str) -> list[list[FileId]] | None:
+    """Read the files that a plan of Polars names; `None` where it does not name all.
+
+    A file may be joined with itself; what is put together may have it once.
+    """
+    scans = re.findall(r"^ *\w+ SCAN \[(.*)\]$", plan, re.MULTILINE)
+    try:
+        named = [list(map(identify_file, scan.split(", "))) for scan in scans]
+    except OSError:  # a long list is cut, and a store has no inodes
+        return None
+    if not scans or len(scans) != plan.count("SCAN"):
+        return None
+    return named if "JOIN" in plan else [list(chain(*named))]
 
 
 def _columns_of(table: Any, labels: Sequence[str]) -> Iterable[Any]:
@@ -275,7 +341,7 @@ def _columns_of(table: Any, labels: Sequence[str]) -> Iterable[Any]:
     return [selected] if isinstance(selected, pa.RecordBatch) else selected.to_batches()
 
 
-def _readers(given: object, make: Callable[[], Any]) -> _Stream:
+def _readers(kind: type[_Stream], given: object, make: Callable[[], Any]) -> _Stream:
     """Read by a new reader each time; two are made to see that they are."""
     first, second = (check_readable(make, given) for _ in range(2))
     if first is second or first.schema != second.schema:
@@ -292,7 +358,7 @@ def _readers(given: object, make: Callable[[], Any]) -> _Stream:
             for batch in reader:
                 yield batch.select(labels)
 
-    return _Stream(given, look, read)
+    return kind(given, look, read)
 
 
 def _reader(made: Any) -> Any:
@@ -373,6 +439,7 @@ def _opened_stream(relation: Any) -> Any:
 class _Dataset(_Stream):
     """A dataset of pyarrow, read by its scanner, several files ahead; its schema never changes."""
 
+    opaque = False
     _formats = frozenset({"arrow", "feather", "orc", "parquet"})
     """Of files that hold their types."""
 
@@ -394,6 +461,7 @@ class _Dataset(_Stream):
             way = "Make a dataset of Parquet, Feather, ORC or CSV files alone."
             raise _refusal(given, rule, way)
         self._fragments = fragments
+        self._paths = [(part.path, part.filesystem) for part in fragments if hasattr(part, "path")]
         self._seen = _state_of(given)
         self._said = [ds.get_partition_keys(part.partition_expression) for part in fragments]
 
@@ -403,6 +471,8 @@ class _Dataset(_Stream):
         if check_readable(partial(_state_of, self._given), self._given) != self._seen:
             rule = "must hold the files that it was scanned with, which have changed since"
             raise _refusal(self._given, rule, "Make the dataset and the scan anew.")
+        named = check_readable(lambda: list(starmap(identify_file, self._paths)), self._given)
+        self.files = check_read_once(named, "source")
         self._folders = check_readable(self._said_of_all, self._given)
 
     def check(self, labels: Sequence[str]) -> None:
@@ -413,6 +483,8 @@ class _Dataset(_Stream):
             for label in labels:
                 places = inside.get_all_field_indices(label)
                 if label in folders:
+                    if places:
+                        raise named_twice(path, label)
                     continue
                 if not places:
                     raise missing_column(path, label)
@@ -513,6 +585,15 @@ def missing_column(path: str, label: str) -> UnknownColumnError:
     )
 
 
+def named_twice(path: str, label: str) -> DeclarationError:
+    """Refuse a column that a file holds and its folder names: readers follow one or the other."""
+    return DeclarationError(
+        f"{label!r} is in {path}, and its folder names it, too: readers follow one or the other. "
+        "Write files without the column, or folders of other names.",
+        label=label,
+    )
+
+
 def repeated_column(path: str, label: str) -> UnknownColumnError:
     """Refuse a file that has two columns of one label."""
     return UnknownColumnError(
@@ -538,6 +619,7 @@ class _CsvDataset(_Dataset):
     def __init__(self, given: Any) -> None:
         super().__init__(given)
         self._dialect = _dialect_of(given)
+        self.text = repr(self._dialect)
         folders = {label for said in self._said for label in said}
         fields = [field for field in given.schema if field.name not in folders]
         self._types = {field.name: _type_of_cells(given, field) for field in fields}
@@ -550,6 +632,8 @@ class _CsvDataset(_Dataset):
             for label in labels:
                 if label not in folders and label not in present:
                     raise missing_column(fragment.path, label)
+                if label in folders and label in present:
+                    raise named_twice(fragment.path, label)
                 if present.count(label) > 1:
                     raise repeated_column(fragment.path, label)
 

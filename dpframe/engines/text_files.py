@@ -13,9 +13,23 @@ from dpframe.engines.sources import check_readable, repeated_column
 from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
 from dpframe.queries.where import Condition
 from dpframe.sources.dialect import Dialect
+from dpframe.sources.manifest import FileId, check_read_once, identify_file
 from dpframe.sources.text import TYPES, Tally, TextReader, open_text, type_of
 
-_PARQUET = (".parquet", ".pq")
+_NO_TEXT = {
+    ".parquet",
+    ".pq",
+    ".feather",
+    ".arrow",
+    ".ipc",
+    ".orc",
+    ".xlsx",
+    ".xls",
+    ".gz",
+    ".zip",
+    "",
+}
+"""Suffixes of files that are not lines of text; a folder has none."""
 
 
 class TextFiles:
@@ -32,6 +46,8 @@ class TextFiles:
 
     """
 
+    door = "text"
+    opaque = False
     folders: frozenset[str] = frozenset()
 
     def __init__(self, paths: Sequence[Path], types: Mapping[str, str], dialect: Dialect) -> None:
@@ -40,6 +56,8 @@ class TextFiles:
         self.paths, self.types, self.dialect = tuple(paths), dict(types), dialect
         self.attrs: dict[str, Any] = {}
         self.schema = pa.schema([(label, type_of(kind)) for label, kind in types.items()])
+        self.files: tuple[FileId, ...] | None = None
+        self.text: str | None = repr(dialect)
         self.tally = Tally()
         """What the last reading left out; private."""
         self._loaded: Any = None
@@ -50,12 +68,15 @@ class TextFiles:
         return None if self._loaded is None else self._loaded.num_rows
 
     def refresh(self) -> None:
-        """Look whether every file has the columns, each once."""
+        """Look whether every file is there once, and has the columns, each once."""
+        named = check_readable(lambda: [identify_file(str(path)) for path in self.paths], self)
+        self.files = check_read_once(named, "source")
         for path, present in check_readable(self.headers, self).items():
             for label in self.types:
                 if label not in present:
-                    way = f"with {self.dialect.separator!r} between them"
-                    text = f"{path} has no column {label!r}: its first line must be names, {way}."
+                    mark = self.dialect.separator
+                    rule = f"its first line must be names, with {mark!r} between them"
+                    text = f"{path} has no column {label!r}: {rule}."
                     raise UnknownColumnError(text, label=label)
                 if present.count(label) > 1:
                     raise repeated_column(str(path), label)
@@ -78,12 +99,12 @@ class TextFiles:
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns; of none, the first, so that rows are counted."""
         labels = labels or list(self.types)[:1]
-        wanted = pa.schema([self.schema.field(label) for label in labels])
+        schema = pa.schema([self.schema.field(label) for label in labels])
         if self._loaded is None:
             batches = self._read(labels)
         else:
             batches = iter(self._loaded.select(labels).to_batches())
-        yield from fitted_tables(batches, wanted, rows)
+        yield from fitted_tables(batches, schema, rows)
 
     def _read(self, labels: Sequence[str]) -> Iterator[Any]:
         self.tally = Tally()
@@ -127,10 +148,10 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
     DeclarationError
         If there are no such files, or it is not said what their columns hold.
     """
-    given = source if isinstance(source, list | tuple) else [source]
-    if not given or not all(isinstance(path, str | os.PathLike) for path in given):
+    sources = source if isinstance(source, list | tuple) else [source]
+    if not sources or not all(isinstance(path, str | os.PathLike) for path in sources):
         raise DeclarationError.about("source", "must be a path or a list of paths", source)
-    paths = [Path(path) for path in given]
+    paths = [Path(path) for path in sources]
     if types is None:
         raise _no_types(paths)
     for path in paths:
@@ -141,7 +162,7 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
 
 def _no_types(paths: Sequence[Path]) -> DeclarationError:
     """Say that types are missing, or that others open such files."""
-    if any(path.suffix.lower() in _PARQUET or path.is_dir() for path in paths):
+    if any(path.suffix.lower() in _NO_TEXT or path.is_dir() for path in paths):
         way = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
         text = f"source must hold rows, not name them, unless they are in text files. {way}"
         return DeclarationError(text, parameter="source")

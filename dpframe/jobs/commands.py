@@ -29,6 +29,7 @@ from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.plan_schema import plan_schema
 from dpframe.jobs.released_files import LedgerPlace, ledger_place, without_certificates
 from dpframe.jobs.run_job import (
+    PATIENCE,
     Done,
     Tried,
     is_used_up,
@@ -45,8 +46,7 @@ from dpframe.operations.tables import PER_ROWS
 from dpframe.privacy import seam
 
 _LOGGER = logging.getLogger("dpframe")
-_PATIENCE = 120.0
-"""Seconds that a release waits for another start of its run: most runs take less."""
+_LEAST = 10.0  # seconds that a ledger has to answer: without any, none could be read
 _LONGEST = 86_400.0  # seconds: a day, after which a schedule starts it anew
 _CODES = """\
 exit codes:
@@ -299,9 +299,9 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
 
 def _release_options(parser: argparse.ArgumentParser) -> None:
     _plan_options(parser)
-    waits = f"wait so long for another start of this run, or for its ledger; {_PATIENCE:g}"
+    waits = f"wait so long for another start of this run, or for its ledger; {PATIENCE:g}"
     parser.add_argument(
-        "--patience", type=_seconds, default=_PATIENCE, metavar="SECONDS", help=waits
+        "--patience", type=_seconds, default=PATIENCE, metavar="SECONDS", help=waits
     )
 
 
@@ -436,8 +436,10 @@ def release_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Release what a plan asks for and write the files; say where they are."""
     job = _job(given, path)
     try:
-        with patience(given.patience), _lines(given, job.options["name"]) as begin:
-            done = release_job(job, overwrite=given.overwrite, begin=begin)
+        waits = patience(max(given.patience, _LEAST))
+        with waits, _lines(given, job.options["name"]) as begin:
+            options = {"overwrite": given.overwrite, "patience": given.patience}
+            done = release_job(job, begin=begin, **options)
     except BudgetExceededError as error:
         raise BudgetExceededError(_refuse(job, error)) from None
     except ReleaseError as error:

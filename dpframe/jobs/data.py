@@ -26,6 +26,7 @@ from dpframe.jobs.stores import open_store, read_store, stored_matches
 from dpframe.queries.query import Query
 from dpframe.sources.cells import STRING
 from dpframe.sources.dialect import Dialect, DialectOptions
+from dpframe.sources.manifest import check_read_once, identify_file
 from dpframe.sources.text import ID, TYPES
 
 DIALECT = tuple(DialectOptions.__annotations__)
@@ -126,6 +127,7 @@ class Data:
                 raise self.error(f"there is no {path}.")
             if not path.is_file() and not (form == "parquet" and path.is_dir()):
                 raise self.error(f"{path} is not a file.")
+        self._read(lambda: check_read_once(identify_file(str(path)) for path in self.paths))
         if form == "parquet":
             scan = self._scan()
             known = {**dict.fromkeys(scan.columns, FOLDERS), **_names_of(scan.types)}

@@ -45,6 +45,9 @@ from dpframe.privacy import seam
 from dpframe.privacy.amounts import AmountOptions, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
+PATIENCE = 120.0
+"""Seconds that a release waits for another start of its run: most runs take less."""
+
 _PREVIEWED = (*AmountOptions.__annotations__, "mechanism", "part")
 _TIMES = ("time", "times")
 _CLEAR = (
@@ -151,7 +154,11 @@ def _begins_again(run: ChargedRun) -> str:
 
 
 def release_job(
-    job: Job, *, overwrite: bool = False, begin: Callable[[], object] = lambda: None
+    job: Job,
+    *,
+    overwrite: bool = False,
+    begin: Callable[[], object] = lambda: None,
+    patience: float = PATIENCE,
 ) -> Done:
     """Start a run: try it, say that it begins, read the data, release in one charge, and write.
 
@@ -171,22 +178,22 @@ def release_job(
     work = JobWork(job, overwrite=overwrite, begin=begin)
     if seam.seen() is not None:  # nothing is paid for, and nobody else is there
         return work.try_once()
-    start = _start_of(job, work)
+    start = _start_of(job, work, patience)
     return work.done(start.ledger, start.run())
 
 
-def _start_of(job: Job, work: "JobWork") -> Start:
+def _start_of(job: Job, work: "JobWork", patience: float) -> Start:
     ledger, name = _opened_ledger(job, job.ledger), job.options["name"]
 
     def at_stake(stake: bool) -> None:
         set_stage(Stage.SPENT if stake else Stage.UNSPENT)
 
-    return Start(ledger, job.digest, name, job.spool_folder, work, at_stake)
+    return Start(ledger, job.digest, name, job.spool_folder, work, patience, at_stake)
 
 
 def start_of(job: Job) -> Start:
     """Return the next start of a job, to see what it would do."""
-    return _start_of(job, JobWork(job))
+    return _start_of(job, JobWork(job), patience=0)
 
 
 class JobWork:

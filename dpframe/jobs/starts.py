@@ -80,6 +80,8 @@ class Start:
         Where what it draws is kept.
     work
         What it does.
+    patience
+        Seconds that it waits for another start.
     at_stake
         Called with `True` before its noise is noted, or its spool published; with `False` where
         another start has written all files.
@@ -90,6 +92,7 @@ class Start:
     name: str
     folder: Path
     work: Work
+    patience: float
     at_stake: Callable[[bool], object] = lambda _: None
 
     def run(self) -> Published:
@@ -111,7 +114,7 @@ class Start:
             raise
 
     def _run(self) -> Published:
-        deadline = Deadline.begin()
+        deadline = Deadline(self.patience)
         while True:
             seen, published = self.look(), None
             match seen.step:

@@ -10,7 +10,7 @@ as text.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
-from dpframe.ledger.log import RUN_ROWS, Entry, Log, RunMark
+from dpframe.ledger.log import RUN_ROWS, Entry, Log, RunMark, SourceFacts
 from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, may_be_part
 from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, SpendKind, exact
@@ -83,6 +83,8 @@ class Chain:
         The states of parts beside which least fits.
     moved
         What was said last of a move; `None`: it was never moved.
+    source
+        What is known of the sources of all entries; `None`: nothing.
     """
 
     ledger_id: str
@@ -97,6 +99,7 @@ class Chain:
     parts: PartStates = field(default_factory=PartStates)
     fullest: Fullest = field(default_factory=Fullest, compare=False)
     moved: RunMark | None = None
+    source: SourceFacts | None = None
 
     @property
     def moved_to(self) -> str | None:
@@ -258,6 +261,7 @@ class Chain:
     ) -> "Chain":
         """Add what was charged, whether it fits or not: all that is recorded counts."""
         log, pots, shares = self.log.plus(hashes, entries, marks), self.pots, self.shares
+        source = _joined(self.source, entries)
         if entries:  # the very first, of whatever part, settles the pots of all
             pots = pots.begun_with(entries[0].loss)
         moved = next((one for one in reversed(marks) if one.what in _MOVES), self.moved)
@@ -265,7 +269,7 @@ class Chain:
         if None in charged:
             pots, shares = _fill(pots, shares, charged.pop(None))
         if self.part is None:
-            return replace(self, log=log, pots=pots, shares=shares, moved=moved)
+            return replace(self, log=log, pots=pots, shares=shares, moved=moved, source=source)
         changed: dict[Part, Filled] = {}
         alike: dict[frozenset[Any], Filled] = {}  # many parts are charged the same
         for part, own in charged.items():
@@ -287,6 +291,7 @@ class Chain:
             parts=self.parts.plus(changed),
             fullest=Fullest(self.fullest, changed),
             moved=moved,
+            source=source,
         )
 
     def with_protected(self, protected: Protected) -> tuple["Chain", Row]:
@@ -299,6 +304,14 @@ class Chain:
         if self.protected is not None:
             raise ValueError
         return replace(self, protected=protected, protected_in=number)
+
+
+def _joined(source: SourceFacts | None, entries: Iterable[Entry]) -> SourceFacts | None:
+    """Join what entries say of their sources; what is read of equal ones is one object."""
+    for later in {id(entry.source): entry.source for entry in entries}.values():
+        if later is not None and later is not source:
+            source = later if source is None else source.joined(later)
+    return source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -431,6 +444,7 @@ def _json_of(entry: Entry) -> dict[str, Any]:
         **{name: getattr(entry, name) for name in _AS_GIVEN},
         "spend": {"kind": spend.kind, "amount": _text(spend.amount), "delta": spend.delta},
         "loss": {name: _text(getattr(loss, name)) for name in LOSS_KEYS},
+        "source": None if entry.source is None else asdict(entry.source),
     }
 
 
@@ -478,7 +492,7 @@ def _entry_by_pieces(body: str, *, by_part: bool) -> Entry | None:
     if len(body) > _LONG:
         return None
     first, _, rest = body.partition(',"name":')
-    own, _, last = rest.partition(',"spend":')
+    own, _, last = rest.partition(',"source":')
     try:
         read = _own_of(_piece('{"name":' + own + "}", _OWN))
         return _entry(_first_piece(first), read, _last_piece(last), by_part=by_part)
@@ -489,7 +503,7 @@ def _entry_by_pieces(body: str, *, by_part: bool) -> Entry | None:
 def _entry(first: "_First", own: Sequence[Any], last: "_Last", *, by_part: bool) -> Entry:
     columns, frame, loss, mechanism = first
     name, note, part, plan, release_id, released_at = own
-    spend, unit, user, what = last
+    source, spend, unit, user, what = last
     if not (
         type(release_id) is type(released_at) is str
         and (name is None or type(name) is str)
@@ -500,18 +514,18 @@ def _entry(first: "_First", own: Sequence[Any], last: "_Last", *, by_part: bool)
     if part is not None and not (by_part and type(part) is str and may_be_part(part)):
         raise ValueError
     texts = release_id, released_at, what, mechanism
-    return Entry(*texts, spend, loss, name, note, user, frame, unit, columns, part, plan)
+    return Entry(*texts, spend, loss, name, note, user, frame, unit, columns, part, plan, source)
 
 
 _First: TypeAlias = tuple[tuple[str, ...], str | None, PrivacyLoss, str]
-_Last: TypeAlias = tuple[Spend, str | None, str | None, str]
+_Last: TypeAlias = tuple[SourceFacts | None, Spend, str | None, str | None, str]
 _FIRST = frozenset(("columns", "frame", "loss", "mechanism"))
 _OWN = frozenset(("name", "note", "part", "plan", "release_id", "released_at"))
-_LAST = frozenset(("spend", "unit", "user", "what"))
+_LAST = frozenset(("source", "spend", "unit", "user", "what"))
 ENTRY_KEYS = _FIRST | _OWN | _LAST
 """What is said of each entry."""
 
-_AS_GIVEN = ENTRY_KEYS - {"loss", "spend"}
+_AS_GIVEN = ENTRY_KEYS - {"loss", "source", "spend"}
 _own_of = itemgetter(*sorted(_OWN))
 
 
@@ -526,7 +540,20 @@ def _last_of(read: dict[str, Any]) -> _Last:
     given, unit, user, what = read["spend"], read["unit"], read["user"], read["what"]
     if not (_is_text(unit) and _is_text(user) and type(what) is str):
         raise TypeError
-    return _spend_of(given["kind"], given["amount"], given["delta"]), unit, user, what
+    spend = _spend_of(given["kind"], given["amount"], given["delta"])
+    return _source_of(read["source"]), spend, unit, user, what
+
+
+def _source_of(read: dict[str, Any] | None) -> SourceFacts | None:
+    if read is None:
+        return None
+    source = SourceFacts(read["manifest"], read["door"], tuple(read["unit"]), read["part"])
+    texts = (source.door, source.part, *source.unit)
+    if len(read) != len(fields(SourceFacts)) or type(source.manifest) is not str:
+        raise TypeError
+    if not all(map(_is_text, texts)):
+        raise TypeError
+    return source
 
 
 def _is_text(value: object) -> bool:
@@ -540,7 +567,7 @@ def _first_piece(text: str) -> _First:
 
 @lru_cache(maxsize=1024)
 def _last_piece(text: str) -> _Last:
-    return _last_of(_piece('{"spend":' + text, _LAST))
+    return _last_of(_piece('{"source":' + text, _LAST))
 
 
 def _piece(text: str, keys: frozenset[str]) -> dict[str, Any]:

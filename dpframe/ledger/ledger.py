@@ -27,7 +27,7 @@ from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
 from dpframe.ledger.leases import Lease, RunClaim
 from dpframe.ledger.locks import OneAtATime
-from dpframe.ledger.log import Entry, RunMark
+from dpframe.ledger.log import Entry, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.runs import ChargedRun, RunPausedError, RunState
@@ -37,7 +37,7 @@ from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 
 _PAUSE = 0.3  # seconds between two attempts to note what became of a run
-_OF_FIRST_RUN = ("release_id", "released_at", "user", "note")
+_OF_FIRST_RUN = ("release_id", "released_at", "user", "note", "source")
 """What the entry of a run has from its first beginning."""
 
 
@@ -230,6 +230,16 @@ class Ledger:
         """
         if self._earlier is None or self._earlier.name != check_release_name(name):
             transactions.refuse_repeated(check_release_name(name), self._look())
+
+    def check_source(self, source: SourceFacts) -> None:
+        """Refuse a source whose units or parts have other names; `charge` does so once more.
+
+        Raises
+        ------
+        DeclarationError
+            If they are of another kind than those before it, or another reader tells parts apart.
+        """
+        transactions.refuse_source(source, self._in_use()._seen)
 
     def charge(self, entry: Entry) -> None:
         """Record a release; what is recorded counts as spent whatever happens after.

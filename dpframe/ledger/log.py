@@ -14,6 +14,33 @@ from dpframe.privacy.amounts import PrivacyLoss, Spend
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a ledger keeps of the source that a release read; all of it is public.
+
+    Parameters
+    ----------
+    manifest
+        SHA-256 of what is public about the source, in hexadecimal.
+    door
+        What reads it, where nobody can tell which files that are; `None` elsewhere.
+    unit
+        The kinds of values of each column of the privacy unit; `None`: not known.
+    part
+        The kinds of values of the column of parts; `None`: not known, or there is none.
+    """
+
+    manifest: str
+    door: str | None = None
+    unit: tuple[str | None, ...] = ()
+    part: str | None = None
+
+    def joined(self, later: "SourceFacts") -> "SourceFacts":
+        """Return the same with what a later one knows beside it."""
+        unit = tuple(one or other for one, other in zip(self.unit, later.unit, strict=False))
+        return SourceFacts(self.manifest, self.door, unit, self.part or later.part)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One release in a ledger.
 
@@ -44,6 +71,8 @@ class Entry:
     plan
         SHA-256 of the plan file that it was made by, in hexadecimal; `None`: by none. Only these
         can be run again.
+    source
+        What is kept of the source of its rows; `None`: nothing.
     """
 
     release_id: str
@@ -60,6 +89,7 @@ class Entry:
     columns: tuple[str, ...] = ()
     part: Part | None = None
     plan: str | None = None
+    source: SourceFacts | None = None
 
 
 RUN_ROWS = ("again", "noise", "drawn", "written", "lost")

@@ -5,10 +5,11 @@ said of a ledger, such as where it was moved, is for whoever owns the table.
 """
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import get_args
 
 from dpframe.ledger.chain import ENTRY_KEYS, KEYS_OF_RUN, LOSS_KEYS, MOST_CHARACTERS
-from dpframe.ledger.log import RUN_ROWS
+from dpframe.ledger.log import RUN_ROWS, SourceFacts
 from dpframe.privacy.amounts import SpendKind
 from dpframe.privacy.neighbors import Neighboring
 
@@ -76,6 +77,14 @@ BEGIN
       ELSE false END)
     AND NOT EXISTS (SELECT FROM jsonb_array_elements(read -> 'columns')
       WHERE jsonb_typeof(value) <> 'string')
+    AND (jsonb_typeof(read -> 'source') = 'null'
+      OR (read -> 'source') ?& {source_keys} AND (read -> 'source') - {source_keys} = '{{}}'
+      AND jsonb_typeof(read #> '{{source,manifest}}') = 'string'
+      AND jsonb_typeof(read #> '{{source,unit}}') = 'array'
+      AND jsonb_typeof(read #> '{{source,door}}') IN ('string', 'null')
+      AND jsonb_typeof(read #> '{{source,part}}') IN ('string', 'null')
+      AND NOT EXISTS (SELECT FROM jsonb_array_elements(read #> '{{source,unit}}')
+        WHERE jsonb_typeof(value) NOT IN ('string', 'null')))
     AND (read -> 'loss') ?& {loss_keys} AND (read -> 'loss') - {loss_keys} = '{{}}'
     AND (read -> 'spend') ?& {spend_keys} AND (read -> 'spend') - {spend_keys} = '{{}}'
     AND read #>> '{{spend,kind}}' = ANY ({kinds})
@@ -136,6 +145,7 @@ def source_of(table: str) -> str:
         relations=_texts(get_args(Neighboring)),
         entry_keys=_texts(ENTRY_KEYS),
         loss_keys=_texts(LOSS_KEYS),
+        source_keys=_texts(field.name for field in fields(SourceFacts)),
         spend_keys=_texts(_SPEND_KEYS),
         kinds=_texts(get_args(SpendKind)),
         texts=_texts(_TEXTS),

@@ -6,7 +6,7 @@ from dpframe import errors
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, ReleaseError, quote
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.leases import Lease, Life, life_of
-from dpframe.ledger.log import Entry, RunMark
+from dpframe.ledger.log import Entry, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.runs import MOST_AGAIN, RowRefusal, RunPausedError, RunState, allowed
@@ -98,10 +98,31 @@ def refuse_part(part: Part | None, seen: Chain) -> None:
         raise DeclarationError.about("part", rule, part, f"That is {check_part(part)!r}.")
 
 
+def refuse_source(source: SourceFacts | None, seen: Chain) -> None:
+    """Refuse a source in which a unit or a part has another name than in those before it."""
+    known = seen.source
+    if known is None or source is None:
+        return
+    for called, before, now in (
+        *(("units", *pair) for pair in zip(known.unit, source.unit, strict=False)),
+        (f"parts of {seen.part}", known.part, source.part),
+    ):
+        if None not in (before, now) and before != now:
+            why = f"{called} are {before} in this ledger, and the source holds {now}:"
+            way = "one could be two, as 1 and '01' are. Cast the column, or use another ledger."
+            raise DeclarationError(f"{why} {way}", parameter="ledger")
+    if seen.part is not None and known.door != source.door:
+        doors = [door or "listed files or rows in memory" for door in (known.door, source.door)]
+        why = f"this ledger is by {seen.part}, and was charged for {doors[0]}, got {doors[1]}:"
+        way = "readers may disagree about parts. Read all through one of them."
+        raise DeclarationError(f"{why} {way}", parameter="ledger")
+
+
 def charge(seen: Chain, entry: Entry) -> tuple[Chain, Row]:
     """Append an entry to what was seen, or refuse it."""
     check_loss(entry.loss)
     refuse_part(entry.part, seen)
+    refuse_source(entry.source, seen)
     refuse_repeated(entry.name, seen)
     _refuse_recorded(entry.release_id, seen)
     left = BudgetStatus.of(seen, entry.part)

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, ParamSpec, TypedDict, TypeVar, Unpack
 
@@ -12,7 +12,7 @@ from dpframe.arguments import check_text, is_label, no_ledger
 from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
-from dpframe.declaration.warnings import warn_of_budget
+from dpframe.declaration.warnings import warn_of_budget, warn_of_ids
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError
@@ -42,6 +42,8 @@ class DeclareOptions(TypedDict, total=False):
     ledger: Ledger | None
     name: str | None
     validate: Annotated[bool, False]
+    confirmed_public: Annotated[bool, False]
+    types: Mapping[Hashable, str] | None
 
 
 @with_keywords
@@ -55,7 +57,9 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     frame
         The private frame. The declaration belongs to this object: not to copies, filters or merges.
     schema
-        A pandera `DataFrameModel` or `DataFrameSchema`: checks become bounds and keys.
+        A pandera `DataFrameModel` or `DataFrameSchema`, for pandas, Polars or Ibis: checks become
+        bounds and keys, `unique=True` of the unit a cap of one row. `df.dp.declaration` lists what
+        is not used. Facts of an index hold for the columns that `reset_index` makes of it.
     bounds
         `{column: (lower, upper)}`, finite. Values beyond are clipped before they are summed.
     keys
@@ -89,7 +93,15 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         Name of this frame in the ledger: at most 200 printed characters.
     validate
         Run the schema on the frame as pandera would. Its errors show private values: they are
-        for the curator only.
+        for the curator only. A schema that changes rows (`coerce`, `default`, parsers, ...) is
+        refused: validate first, and declare what comes out.
+    confirmed_public
+        Whether the bounds of a schema that looks like one of `pandera.infer_schema` are public all
+        the same: that function reads the least and the largest private values off the data.
+    types
+        `{column: type}`, where the dtype does not say what a column holds: "string", "int64",
+        "float64", "bool", "date", "datetime", "datetime-utc" or "timedelta". What no value of the
+        type can match is refused before any charge.
 
     Raises
     ------
@@ -130,14 +142,20 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     budget, ledger = options["budget"], options["ledger"]
     caps = Caps(options["max_rows"], options["max_groups"], options["max_rows_per_group"])
     bounds, keys, missing = options["bounds"], options["keys"], options["missing"]
+    if schema is not None:
+        _check_schema(schema, options)
+        unit = privacy_unit if isinstance(privacy_unit, tuple) else ()
+        if caps.rows is None and from_pandera.has_unique(schema, unit):
+            caps = replace(caps, rows=1)
     declaration = Declaration(
         columns={} if schema is None else from_pandera.facts(schema),
         privacy_unit=privacy_unit,
         caps=_caps(privacy_unit, caps),
         neighboring=check_neighboring(options["neighboring"]),
         name=check_text("name", options["name"]),
-    ).with_facts(bounds=bounds, keys=keys, missing=missing)
-    by_name = {"bounds": bounds, "keys": keys, "missing": missing}
+        unused=() if schema is None else from_pandera.unused(schema),
+    ).with_facts(bounds=bounds, keys=keys, missing=missing, types=options["types"])
+    by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": options["types"]}
     named = {label: name for name, facts in by_name.items() for label in facts or ()}
     unit_columns = declaration.unit_columns
     engine.check(frame, named | dict.fromkeys(unit_columns, "privacy_unit"))
@@ -153,6 +171,7 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     protected = Protected.of(unit_columns, declaration.neighboring, options["unit"])
     _check_ledger(budget, ledger)
     warn_of_budget(frame, budget if ledger is None else ledger.budget)
+    warn_of_ids(frame, _of_objects(frame, unit_columns))
     if ledger is not None:  # before the lock, as its file may be busy
         _check_part(engine, frame, ledger, declaration)
         ledger.protect(protected)
@@ -169,6 +188,27 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         keep_declaration(frame, replace(declaration, ledger=charged))
 
     _DECLARING.hold(keep)
+
+
+def _of_objects(frame: Frame, columns: Sequence[Hashable]) -> list[Hashable]:
+    """List those columns of a frame of pandas that are objects, where texts alone are not."""
+    if not isinstance(frame, pd.DataFrame) or str(pd.Series(["text"]).dtype) == "object":
+        return []
+    dtypes: dict[Hashable, object] = dict(zip(frame.columns, frame.dtypes, strict=True))
+    return [column for column in columns if str(dtypes[column]) == "object"]
+
+
+def _check_schema(schema: object, options: DeclareOptions) -> None:
+    """Refuse a schema that may be read off private values, or whose rows would be others."""
+    if not options["confirmed_public"] and from_pandera.looks_inferred(schema):
+        why = "schema has the form of pandera.infer_schema, whose checks are private extremes:"
+        way = "write down what values can be. If they are public, give confirmed_public=True."
+        raise DeclarationError(f"{why} {way}", parameter="schema")
+    changes = from_pandera.changes_rows(schema)
+    if options["validate"] and changes:
+        why = f"validate=True needs a schema that changes no row, and this one has {changes}:"
+        way = "validate first, clean = schema.validate(frame), and declare what comes out."
+        raise DeclarationError(f"{why} {way}", parameter="validate", value=True)
 
 
 def _read_unit(given: object) -> tuple[Hashable, ...] | EachRow | None:
@@ -258,7 +298,7 @@ def declares(
         One budget for all the frames that the function makes, however often it is called.
     schema, bounds, keys, privacy_unit, unit, max_rows, max_groups, max_rows_per_group
         As in `declare`.
-    neighboring, missing, ledger, name, validate
+    neighboring, missing, ledger, name, validate, confirmed_public, types
         As in `declare`.
 
     Raises

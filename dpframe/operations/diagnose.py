@@ -117,9 +117,10 @@ def diagnose(
     labels = list(dict.fromkeys(label for look in looks.values() for label in look.columns))
     engine = engine_for(frame)
     engine.check(frame, labels)
+    manifest = engine.manifest(frame)
     for name, look in looks.items():
         for claims, axes in look.claims:
-            check_matches(engine, frame, declaration, {name: claims}, {name: axes})
+            check_matches(manifest, declaration, {name: claims}, {name: axes})
     found = _read(engine, frame, labels, looks)
     return found if isinstance(queries, Mapping) else found[SINGLE]
 
@@ -144,8 +145,9 @@ def _looks(
             engine_for(frame).check(frame, asked.labels)
             return {SINGLE: _labels(asked, declaration)}
         case CapSearch() | BoundSearch():
-            engine_for(frame).check(frame, asked.labels)
-            check_matches(engine_for(frame), frame, declaration, {SINGLE: asked}, {})
+            engine = engine_for(frame)
+            engine.check(frame, asked.labels)
+            check_matches(engine.manifest(frame), declaration, {SINGLE: asked}, {})
             asked = query_of_search(declaration, asked)
     _, queries = check_queries(frame, asked)
     tables = {name: table_of(query, declaration) for name, query in queries.items()}

@@ -9,7 +9,7 @@ import getpass
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
 
 import pandas as pd
@@ -29,6 +29,7 @@ from dpframe.ledger.status import describe
 from dpframe.plan.record import AnyPlan, ledger_of
 from dpframe.privacy import seam
 from dpframe.queries.tasks import Axis
+from dpframe.sources.manifest import Manifest
 
 KindOfPlan = TypeVar("KindOfPlan", bound=AnyPlan)
 Exact = TypeVar("Exact")
@@ -49,11 +50,14 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
         What can read the frame.
     plan
         What is asked, how it is hidden, and what it costs.
+    manifest
+        What is known of the source; `None`: it was not looked at yet.
     """
 
     declaration: Declaration
     engine: Engine
     plan: KindOfPlan
+    manifest: Manifest | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -98,6 +102,7 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     with seam.Hold(test):
         certify = operation.certifier(entry, check_charge(operation, entry.loss))
         warn_of_release(frame, declaration, operation.plan.spend)
+        _check_files(frame, operation)
         if ledger is not None:
             ledger.charge(entry)
 
@@ -116,6 +121,17 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     made = after_charge(make)
     _log(entry, lambda loss: ("released", f"cost: {loss}"))
     return made
+
+
+def _check_files(frame: Frame, operation: Operation[Any, Any, Any]) -> None:
+    """Refuse files that are others than those that the release was planned for."""
+    engine, planned = operation.engine, operation.manifest
+    if planned is None or planned.files is None:
+        return
+    engine.check(frame, operation.plan.columns)
+    if engine.manifest(frame).files != planned.files:
+        why = "the files of this frame are others than when the release was planned:"
+        raise DeclarationError(f"{why} nothing was charged. Ask again.", parameter="frame")
 
 
 class RecordOptions(TypedDict, total=False):
@@ -199,8 +215,9 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOptions]) -> Entry:
+def entry_of(operation: Operation[Any, Any, Any], **record: Unpack[RecordOptions]) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
+    plan, declaration, manifest = operation.plan, operation.declaration, operation.manifest
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
     made = Entry(
@@ -217,6 +234,7 @@ def entry_of(plan: AnyPlan, declaration: Declaration, **record: Unpack[RecordOpt
         columns=tuple(map(str, plan.columns)),
         part=declaration.part,
         plan=None if ledger is None else ledger.plan,
+        source=None if manifest is None else manifest.source(declaration),
     )
     return made if ledger is None else ledger.as_charged(made)
 

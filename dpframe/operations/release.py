@@ -22,6 +22,7 @@ from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
+from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.errors import QueryError
 from dpframe.ledger.log import Entry
@@ -89,7 +90,7 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
 
     def measure(self, frame: Frame) -> np.ndarray:
         """Count the rows of all groups by bin."""
-        (totals,) = self.engine.totals(frame, [self.plan.task])
+        (totals,) = totals_by(self.engine, frame, [self.plan.task])
         rows: np.ndarray = totals[0].reshape(self.plan.groups.size, len(self.plan.bins.axis))
         return rows
 
@@ -209,8 +210,9 @@ def plan_operation(
         _refuse_candidates(asked)
     operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
-    check_matches(operation.engine, frame, declaration, named, operation.axes)
-    return operation
+    manifest = operation.engine.manifest(frame)
+    check_matches(manifest, declaration, named, operation.axes)
+    return replace(operation, manifest=manifest)
 
 
 def _plan_request(
@@ -385,4 +387,4 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     apart = method is not None
     operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
     operation = operation.denoised(method, options["graph"])
-    return make_release(frame, operation, entry_of(operation.plan, declaration, **record))
+    return make_release(frame, operation, entry_of(operation, **record))

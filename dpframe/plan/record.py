@@ -185,6 +185,7 @@ def _release(
             extra_delta=float(plan.loss.delta),
             joint=_is_joint(plan),
         ),
+        manifest=None if entry.source is None else entry.source.manifest,
         witness=charged.witness,
         ledger=None,
         rows=None,

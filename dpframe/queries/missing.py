@@ -1,5 +1,7 @@
 """What conditions say of rows in which a value is missing."""
 
+from collections.abc import Iterator
+
 from dpframe.queries import where as conditions
 from dpframe.queries.syntax import as_name
 from dpframe.queries.where import All, Any, Compare, Condition, Name, Node, Not, names_in
@@ -93,9 +95,29 @@ def _surely(node: Node, holds: bool) -> Node:  # it changes with each "not"
 
 
 def compared_with_itself(condition: Condition) -> str | None:
-    """Return a column that a condition compares with itself, if there is one."""
-    for found in conditions.comparisons(condition):
-        match found:
-            case Compare(left=Name(label), right=Name(other)) if label == other:
-                return label
-    return None
+    """Return a column of a condition that compares columns with nothing but themselves.
+
+    Examples
+    --------
+    >>> compared_with_itself(Condition.parse("x == x and not y < y"))
+    'x'
+    >>> compared_with_itself(Condition.parse("x == x and x != 1"))
+    """
+    labels = [
+        found.left.label
+        for found in conditions.comparisons(condition)
+        if isinstance(found, Compare) and isinstance(found.left, Name) and found.left == found.right
+    ]
+    alone = len(labels) == len(list(_leaves(condition.root)))
+    return labels[0] if labels and alone else None
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    match node:
+        case Not(operand):
+            yield from _leaves(operand)
+        case All(parts) | Any(parts):
+            for part in parts:
+                yield from _leaves(part)
+        case _:
+            yield node

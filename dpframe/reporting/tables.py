@@ -62,6 +62,7 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
         ("rows looked at", [] if query.where is None else [f"those with {query.where}"]),
         ("rows of one unit", [cut] if unit else []),
         ("clipped values", list(dict.fromkeys(clipped))),
+        ("who loses the most", words.witness_lines(release.witness)),
         ("groups found", words.groups_lines(release.mechanism)),
         ("rows left out where", list(query.left_out)),
         ("computed afterwards", [words.about_step(step) for step in taken]),

@@ -16,6 +16,7 @@ LONGEST_LINE = 1 << 19
 """Bytes of the longest line that is a row: it is cut into cells within one block of memory."""
 
 _BLOCK = 1 << 22  # bytes read at once
+_FIRST_BLOCK = 1 << 13  # bytes: a preview reads the header, and few rows
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 
 
@@ -48,6 +49,7 @@ class Lines:
         self.left_out = 0
         """How many lines were left out so far; private."""
         self._rest = b""  # what is read, and no whole line yet
+        self._block = _FIRST_BLOCK
         self._first = self._read()
         while self._first.startswith((b"\n", b"\r\n")):
             self._first = self._first.partition(b"\n")[2] or self._read()
@@ -63,6 +65,7 @@ class Lines:
 
     def blocks(self, width: int) -> Iterator[bytes]:
         """Give the lines behind the header that are rows of some number of cells."""
+        self._block = _BLOCK
         piece, self._first = self._first or self._read(), b""
         while piece:
             if rows := self._rows_of(piece, width):
@@ -71,7 +74,7 @@ class Lines:
 
     def _read(self) -> bytes:
         """Read whole lines; at the end of the file there are none."""
-        while data := self._file.read(_BLOCK):
+        while data := self._file.read(self._block):
             data = self._rest + data
             size = self._last_end(data)
             self._rest = data[size:]

@@ -25,6 +25,7 @@ _MISSING = 0.05  # share of the cells that are missing, where a schema allows it
 _FAR = 2**61  # integers that are made up are not farther from 0
 _SHARING = 4  # units of several columns share the values of one
 _TEXTS = 20  # different texts of a column of which nothing else is known
+_TEXT_KINDS = ("string", "id")
 _DAY = pd.Timedelta(days=1).as_unit("us")
 _FIRST = pd.Timestamp("2024-01-01").as_unit("us")
 _DEFAULTS: dict[str, tuple[Any, Any]] = {
@@ -154,7 +155,7 @@ def cells_of_schema(schema: object) -> dict[Hashable, CellFacts]:
     if schema is None:
         return found
     for label, column in from_pandera.columns_of(schema).items():
-        kind = cells_of_dtype(getattr(column.dtype, "type", None))
+        kind = cells_of_dtype(from_pandera.dtype_of(column))
         ends = _ends_of_checks(column.checks, kind)
         flags = {"nullable": bool(column.nullable), "unique": bool(column.unique)}
         found[label] = CellFacts(kind, column.dtype, ends, **flags)
@@ -333,7 +334,7 @@ def _ends(cells: CellFacts, facts: Column) -> tuple[Any, Any]:
 def _different(cells: CellFacts, facts: Column, numbers: np.ndarray) -> pd.Series:
     """Make up a value for each number, another one for another number."""
     kind = cells.kind
-    if kind == "string":
+    if kind in _TEXT_KINDS:
         return pd.Series([f"made-up {number}" for number in numbers])
     if kind == "bool":
         return pd.Series(numbers % 2 == 1)
@@ -349,7 +350,7 @@ def _between(kind: str, ends: tuple[Any, Any], rows: int, rng: np.random.Generat
     share = rng.random(rows)
     share[:2] = (0, 1)[:rows]  # rows of units are in no order
     lower, upper = ends
-    if kind == "string":
+    if kind in _TEXT_KINDS:
         return pd.Series([f"text {min(1 + int(_TEXTS * u), _TEXTS)}" for u in share])
     if kind == "bool":
         return pd.Series(np.rint(share).astype(bool))

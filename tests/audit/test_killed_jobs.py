@@ -57,7 +57,7 @@ def drawn(tmp_path, monkeypatch):
             time.sleep(PAUSE)
         return measure(plan, frame)
 
-    monkeypatch.setattr(jobs, "_PATIENCE", 20.0)
+    monkeypatch.setattr(jobs, "PATIENCE", 20.0)
     monkeypatch.setattr(PlannedTables, "draw", noted)
     monkeypatch.setattr(PlannedTables, "measure", slow)
     return place

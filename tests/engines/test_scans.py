@@ -269,10 +269,18 @@ def test_folders_become_columns_whose_values_are_read_one_by_one(unit, tmp_path,
     assert totals(files, [recent])[0] == 3
 
 
-def test_what_folders_say_gives_way_to_a_column_of_that_name(tmp_path):
+def test_a_column_that_folders_and_files_name_is_refused(tmp_path):
+    """Readers follow one or the other: a part would have two names."""
     (tmp_path / "year=2020").mkdir()
-    pq.write_table(pa.table({"year": [1, 2020]}), tmp_path / "year=2020" / "x.parquet")
-    assert counts(dpf.scan_parquet(tmp_path), "year", [1, 2020, "2020"]) == [1, 1, 0]
+    pq.write_table(
+        pa.table({"year": pa.array([1, 2020], pa.int32()), "x": [1, 1]}),
+        tmp_path / "year=2020" / "x.parquet",
+    )
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(tmp_path, partitioning="hive")
+    for scan in (dpf.scan_parquet(tmp_path), dpf.scan(dataset)):
+        with raises(DeclarationError, "readers follow one or the other", label="year"):
+            counts(scan, "year", [1, 2020])
+        assert counts(scan, "x", [1]) == [2]
 
 
 def test_a_column_that_a_file_does_not_have_is_refused(tmp_path):
@@ -333,12 +341,12 @@ def test_nothing_is_charged_where_a_file_lacks_what_is_needed(lost, tmp_path):
 
 
 def test_what_folders_say_of_some_files_is_theirs(tmp_path):
-    for name, column in (("z=A", None), ("z=B", ["C"]), ("z=__HIVE_DEFAULT_PARTITION__", None)):
+    for name, column in (("z=A", None), ("b", ["C"]), ("z=__HIVE_DEFAULT_PARTITION__", None)):
         (tmp_path / name).mkdir()
         table = pa.table({"u": [1]} | ({} if column is None else {"z": column}))
         pq.write_table(table, tmp_path / name / "x.parquet")
     assert counts(dpf.scan_parquet(tmp_path), "z", ["A", "B", "C"]) == [1, 0, 1]
-    pq.write_table(pa.table({"u": [1], "z": [7]}), tmp_path / "z=B" / "x.parquet")
+    pq.write_table(pa.table({"u": [1], "z": [7]}), tmp_path / "b" / "x.parquet")
     with pytest.raises(UnknownColumnError, match=r"z=A.x.parquet has no column 'z'"):
         counts(dpf.scan_parquet(tmp_path), "z", [7])
 

@@ -50,8 +50,8 @@ class RowsEngine:
     def attrs(self, frame):
         return {}
 
-    def type_of(self, frame, label):
-        return self.engine.type_of(pd.DataFrame(frame.columns), label)
+    def manifest(self, frame):
+        return self.engine.manifest(pd.DataFrame(frame.columns))
 
     def totals(self, frame, tasks):
         return self.engine.totals(pd.DataFrame(frame.columns), tasks)

@@ -213,8 +213,9 @@ def test_a_header_that_is_no_text_is_told_and_not_shown(tmp_path):
 
 @pytest.mark.parametrize("form", ["csv", "two files"])
 def test_a_count_of_all_rows_needs_no_column(tmp_path, form):
-    (tmp_path / "a.csv").write_text("who,x\n" + "1,2\n" * 700)
-    paths = '["a.csv", "a.csv"]' if form == "two files" else '"a.csv"'
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("who,x\n" + "1,2\n" * 700)
+    paths = '["a.csv", "b.csv"]' if form == "two files" else '"a.csv"'
     (tmp_path / "all.toml").write_text(
         f"[data]\npath = {paths}\n[declare]\neach_row = true\n[queries.all]\nkind = 'count'\n"
         "[release]\nepsilon = 1e6\nname = 'all'\nfiles = '{query}.csv'\n[ledger]\npath = 'l'\n"

@@ -306,3 +306,8 @@ def test_nothing_is_spent_whenever_it_is_stopped(plan):
     with stoppable() as stops:
         assert rehearse(plan) == SOUND
         assert stops.stage is Stage.UNSPENT
+
+
+def test_ids_of_files_are_made_up_as_texts(tmp_path):
+    plan = planned(tmp_path, WITH_BUDGET, ("[declare]", '[data.types]\ndriver = "id"\n\n[declare]'))
+    assert rehearse(plan) == SOUND

@@ -247,7 +247,7 @@ class World:
         def ended() -> answers.Answer:
             work = SimulatedWork(self)
             folder = self.folder / "runs"
-            made.append(Start(self.opened(), PLAN, NAME, folder, work))
+            made.append(Start(self.opened(), PLAN, NAME, folder, work, PATIENCE))
             published = made[0].run()
             code = answers.SOUND if published.written.all_there else answers.LEFT_OVER
             return answers.Answer("run", code=code)

@@ -63,7 +63,9 @@ def test_one_death_or_one_word_of_a_person_breaks_no_promise(kind, bounds):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bounds", [Bounds(switches=1, **FAULTS), Bounds(switches=2, kills=1)])
 def test_no_interleaving_breaks_a_promise(kind, bounds):
-    assert sum(explored(kind, bounds).values()) > 2000
+    number = sum(explored(kind, bounds).values())
+    print(f"{number:,} interleavings of {kind}, {bounds}")
+    assert number > 2000
 
 
 @pytest.mark.audit

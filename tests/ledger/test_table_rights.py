@@ -62,7 +62,20 @@ def entry_with(url: str, **changed: object) -> str:
     return json.dumps(read)
 
 
+TOLD = {"release_id": "z", "epoch": 0, "nonce": "n", "digests": [], "who": "", "why": ""}
+OF_RUNS = {
+    "half an epoch": {"again": {**TOLD, "epoch": 1.5}},
+    "an epoch below 0": {"noise": {**TOLD, "epoch": -1}},
+    "an epoch beyond integers": {"noise": {**TOLD, "epoch": 10**400}},
+    "digests in a text": {"written": {**TOLD, "digests": "abc"}},
+    "a digest that is a number": {"written": {**TOLD, "digests": [1]}},
+    "no digest of what was drawn": {"drawn": TOLD},
+    "more than a run has": {"lost": {**TOLD, "more": ""}},
+    "less than a run has": {"lost": {"release_id": "z"}},
+    "nobody": {"lost": {**TOLD, "who": None}},
+}
 CLOSING = {
+    **{f"a run with {what}": json.dumps(body) for what, body in OF_RUNS.items()},
     "no JSON": "x",
     "a list": "[1]",
     "none": "null",
@@ -119,8 +132,7 @@ def test_no_releaser_closes_a_ledger(url, releaser):
             assert error.sqlstate in {"22000", "22P02", "22P05", "42501", "22003", "22023"}, what
     assert not accepted
     appended(releaser, entry_with(url, **new))
-    told = {"release_id": "z", "epoch": 0, "nonce": "n", "digests": [], "who": "", "why": ""}
-    appended(releaser, json.dumps({"noise": told}))
+    appended(releaser, json.dumps({"noise": TOLD}))
     Ledger(releaser).charge(entry(pure(0.1)))
     assert len(Ledger(url).entries) == 3
 

@@ -175,3 +175,34 @@ def test_columns_that_are_not_there_are_refused():
 def test_no_group_can_be_called_rate():
     with raises(QueryError, "'rate'", parameter="by", label="rate"):
         dpf.rate(LATE, "rate")
+
+
+@pytest.mark.parametrize("condition", ["x == x", "x != x", "x == x and not y < y"])
+def test_a_column_compared_with_itself_alone_is_no_rate(condition):
+    with raises(QueryError, "add missing=False", parameter="condition", label="x"):
+        dpf.rate(condition)
+    assert dpf.rate(condition, missing=False).outputs[0].blanks_fail
+    assert dpf.rate(f"{condition} and x > 1").outputs[0].condition.columns[0] == "x"
+
+
+@pytest.mark.parametrize("missing", [True, 0, "drop"])
+def test_missing_is_false_or_none(missing):
+    with raises(QueryError, "missing must be False", parameter="missing"):
+        dpf.rate("x > 1", missing=missing)
+
+
+def test_blanks_count_as_not_met_where_so_asked():
+    frame = pd.DataFrame({"opt": ["x"] * 30 + ["y"] * 10 + [None] * 60, "k": [1, 2] * 50})
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW)
+    asked = {
+        "out": dpf.rate("opt == 'x'"),
+        "no": dpf.rate("opt == 'x'", missing=False),
+        "other": dpf.rate("opt != 'x'", missing=False),
+        "either": dpf.rate("opt == 'x' or k == 1", missing=False),
+        "there": dpf.rate("opt == opt", missing=False),
+    }
+    released = frame.dp.aggregate(**asked, epsilon=1e6).iloc[0]
+    assert released.round(3).tolist() == [0.75, 0.3, 0.1, 0.65, 0.4]
+    said = frame.dp.aggregate(**asked, epsilon=1).dp.certificate.query
+    assert said.left_out == ("opt is missing, of out",)
+    assert "rate of opt == 'x', missing as not met" in said.words

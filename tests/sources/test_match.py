@@ -331,8 +331,7 @@ def test_what_folders_say_is_read_value_by_value(tmp_path):
 def test_columns_are_found_by_any_label(label):
     frame = pd.DataFrame({label: pd.array(["A"], dtype="string"), "x": [1]})
     frame.columns = pd.Index([label, "x"], tupleize_cols=False)
-    assert engine_for(frame).type_of(frame, label) == "string"
-    assert engine_for(frame).type_of(frame, "x") is None
+    assert engine_for(frame).manifest(frame).types == {label: "string", "x": None}
     with raises(QueryError, "match", parameter="keys"):
         frame.dp.count([label], keys=[1], epsilon=1, privacy_unit=dpf.EACH_ROW)
 

@@ -1,0 +1,133 @@
+"""What comes in from a source, the same from every door: its files, its types, how text is read.
+
+It is made before a charge, and no row is read. What is public of it has a hash, which ledger and
+certificate keep; files are private.
+"""
+
+import json
+import os
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from dpframe.declaration.facts import Declaration
+from dpframe.errors import DeclarationError
+from dpframe.ledger.log import SourceFacts
+from dpframe.sources.match import known_of
+
+LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
+"""File systems of pyarrow that are disks of this machine."""
+
+
+class FileId(NamedTuple):
+    """A file, however it is named.
+
+    Parameters
+    ----------
+    place
+        Device and inode on a disk; kind of the store and key elsewhere.
+    path
+        How it is named.
+    """
+
+    place: Hashable
+    path: str
+
+
+def identify_file(path: str, filesystem: Any = None) -> FileId:
+    """Tell where a file is, whatever links and file systems lead there.
+
+    Parameters
+    ----------
+    path
+        The file.
+    filesystem
+        A file system of pyarrow; `None`: the disks of this machine.
+    """
+    inner, inside = filesystem, path
+    while inner is not None and inner.type_name == "subtree":
+        inner, inside = inner.base_fs, inner.base_path + inside
+    if inner is not None and inner.type_name not in LOCAL:
+        return FileId((inner.type_name, inside), path)
+    status = os.stat(inside)
+    if status.st_ino:  # not known on all systems
+        return FileId((status.st_dev, status.st_ino), path)
+    return FileId(os.path.realpath(inside), path)
+
+
+def check_read_once(files: Iterable[FileId], parameter: str = "path") -> tuple[FileId, ...]:
+    """Refuse to read a file twice: its rows would count twice, for the price of one.
+
+    Raises
+    ------
+    DeclarationError
+        If two names lead to one file.
+    """
+    seen: dict[Hashable, FileId] = {}
+    for file in files:
+        first = seen.setdefault(file.place, file)
+        if first is not file:
+            rule = f"must name each file once: {file.path} is the same file as {first.path}"
+            way = "its rows would count twice. Leave one out, or remove the link."
+            raise DeclarationError(f"{parameter} {rule}, and {way}", parameter=parameter)
+    return tuple(seen.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """What is known of a source before any of its rows is read.
+
+    Parameters
+    ----------
+    door
+        What reads it.
+    types
+        The public types of its columns by label; `None` where one cell may have decided on it.
+    files
+        The files that it reads; `None`: rows in memory, or nobody can tell.
+    opaque
+        Whether nobody can tell what it reads.
+    text
+        How cells of text are read; `None`: it holds values.
+    """
+
+    door: str
+    types: Mapping[Hashable, str | None] = field(default_factory=lambda: MappingProxyType({}))
+    files: tuple[FileId, ...] | None = None
+    opaque: bool = False
+    text: str | None = None
+
+    def source(self, declaration: Declaration) -> SourceFacts:
+        """Say what a ledger keeps of it: a hash of what is public, and the kinds of some columns.
+
+        Where nothing says what the column of parts holds, parts are numbers.
+        """
+        ledger = declaration.ledger
+        part = None if ledger is None else ledger.part
+        kind = None if part is None else self._kind(part, declaration)
+        if declaration.part is not None:
+            kind = kind or "numbers"
+        unit = declaration.unit_columns
+        named = tuple((repr(label), kind) for label, kind in self.types.items())
+        return SourceFacts(
+            manifest=_hash(self.door, named, tuple(map(repr, unit)), part, self.text),
+            door=self.door if self.opaque else None,
+            unit=tuple(self._kind(label, declaration) for label in unit),
+            part=kind,
+        )
+
+    def _kind(self, label: Hashable, declaration: Declaration) -> str | None:
+        """Say of which kinds the values of a column are, as far as that is public."""
+        known = known_of(self.types.get(label), declaration.column(label))
+        if known.kinds is None:
+            return None
+        return " and ".join(sorted(known.kinds))
+
+
+@lru_cache(256)
+def _hash(*facts: Hashable) -> str:
+    """Hash what is public of a source; the same facts are those of every release."""
+    return sha256(json.dumps(facts).encode()).hexdigest()
