@@ -164,7 +164,7 @@ def main():
         except (pa.ArrowException, TypeError, OverflowError):
             return None  # Spark has no such type
 
-    dpt.check_engine(SparkEngine(), frames)
+    dpt.check_engine(SparkEngine(), frames, lambda frame: frame.filter("unit > 3"))
     print("The engine of Spark adds up what that of pandas does.")
 
 

@@ -146,10 +146,11 @@ def changes_rows(schema: object) -> str:
     """Name what makes `validate` of a schema return other rows; empty if nothing does."""
     known = _dataframe_schema(schema)
     parts = [*known.columns.values(), *_levels(known)]
-    for name in ("coerce", "default", "parsers", "drop_invalid_rows", "add_missing_columns"):
-        for part in (known, *parts):
-            if getattr(part, name, None) not in (None, False, [], {}):
-                return name
+    for name in ("coerce", "parsers", "drop_invalid_rows", "add_missing_columns"):
+        if any(getattr(part, name, None) for part in (known, *parts)):
+            return name
+    if any(getattr(part, "default", None) is not None for part in parts):
+        return "default"
     return "strict" if known.strict == "filter" else ""
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.engines.labels import LabelCounts
-from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, quote
+from dpframe.errors import DPFrameError, QueryError, ReleaseError, UnknownColumnError, quote
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.sources.manifest import Manifest
 
@@ -124,6 +124,22 @@ class Engine(Protocol):
         UnknownColumnError, QueryError
             If a column that the task names is missing from the frame, or there more than once.
         """
+
+
+def totals_by(engine: Engine, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+    """Add up terms by an engine, and refuse totals that are not of the form that is asked for.
+
+    Raises
+    ------
+    ReleaseError
+        If they are not int64 of shape (terms, cells) each: others would overflow, or be no sums.
+    """
+    totals = engine.totals(frame, tasks)
+    shapes = [(len(task.terms), task.cells.size) for task in tasks]
+    found = [(getattr(one, "dtype", None), getattr(one, "shape", None)) for one in totals]
+    if found != [(np.dtype("int64"), shape) for shape in shapes]:
+        raise ReleaseError("the totals of the engine are not int64 of the shape that was asked for")
+    return totals
 
 
 def check_gathered(rows: int) -> None:

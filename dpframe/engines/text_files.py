@@ -16,7 +16,20 @@ from dpframe.sources.dialect import Dialect
 from dpframe.sources.manifest import FileId, check_read_once, identify_file
 from dpframe.sources.text import TYPES, Tally, TextReader, open_text, type_of
 
-_PARQUET = (".parquet", ".pq")
+_NO_TEXT = {
+    ".parquet",
+    ".pq",
+    ".feather",
+    ".arrow",
+    ".ipc",
+    ".orc",
+    ".xlsx",
+    ".xls",
+    ".gz",
+    ".zip",
+    "",
+}
+"""Suffixes of files that are not lines of text; a folder has none."""
 
 
 class TextFiles:
@@ -61,8 +74,9 @@ class TextFiles:
         for path, present in check_readable(self.headers, self).items():
             for label in self.types:
                 if label not in present:
-                    way = f"with {self.dialect.separator!r} between them"
-                    text = f"{path} has no column {label!r}: its first line must be names, {way}."
+                    mark = self.dialect.separator
+                    rule = f"its first line must be names, with {mark!r} between them"
+                    text = f"{path} has no column {label!r}: {rule}."
                     raise UnknownColumnError(text, label=label)
                 if present.count(label) > 1:
                     raise repeated_column(str(path), label)
@@ -85,12 +99,12 @@ class TextFiles:
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
         """Read some columns; of none, the first, so that rows are counted."""
         labels = labels or list(self.types)[:1]
-        wanted = pa.schema([self.schema.field(label) for label in labels])
+        schema = pa.schema([self.schema.field(label) for label in labels])
         if self._loaded is None:
             batches = self._read(labels)
         else:
             batches = iter(self._loaded.select(labels).to_batches())
-        yield from fitted_tables(batches, wanted, rows)
+        yield from fitted_tables(batches, schema, rows)
 
     def _read(self, labels: Sequence[str]) -> Iterator[Any]:
         self.tally = Tally()
@@ -134,10 +148,10 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
     DeclarationError
         If there are no such files, or it is not said what their columns hold.
     """
-    given = source if isinstance(source, list | tuple) else [source]
-    if not given or not all(isinstance(path, str | os.PathLike) for path in given):
+    sources = source if isinstance(source, list | tuple) else [source]
+    if not sources or not all(isinstance(path, str | os.PathLike) for path in sources):
         raise DeclarationError.about("source", "must be a path or a list of paths", source)
-    paths = [Path(path) for path in given]
+    paths = [Path(path) for path in sources]
     if types is None:
         raise _no_types(paths)
     for path in paths:
@@ -148,7 +162,7 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
 
 def _no_types(paths: Sequence[Path]) -> DeclarationError:
     """Say that types are missing, or that others open such files."""
-    if any(path.suffix.lower() in _PARQUET or path.is_dir() for path in paths):
+    if any(path.suffix.lower() in _NO_TEXT or path.is_dir() for path in paths):
         way = "dpf.scan_parquet(path) opens Parquet files, pyarrow.dataset.dataset(path) others."
         text = f"source must hold rows, not name them, unless they are in text files. {way}"
         return DeclarationError(text, parameter="source")

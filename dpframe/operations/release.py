@@ -22,6 +22,7 @@ from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
+from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.errors import QueryError
 from dpframe.ledger.log import Entry
@@ -89,7 +90,7 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
 
     def measure(self, frame: Frame) -> np.ndarray:
         """Count the rows of all groups by bin."""
-        (totals,) = self.engine.totals(frame, [self.plan.task])
+        (totals,) = totals_by(self.engine, frame, [self.plan.task])
         rows: np.ndarray = totals[0].reshape(self.plan.groups.size, len(self.plan.bins.axis))
         return rows
 

@@ -18,6 +18,7 @@ from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
+from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
@@ -202,7 +203,7 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
         measured = self.plan.measurements
         needs = [sorted(one.design.needs) for one in measured]
         tasks = [one.table.task(wanted) for one, wanted in zip(measured, needs, strict=True)]
-        answers = zip(measured, needs, self.engine.totals(frame, tasks), strict=True)
+        answers = zip(measured, needs, totals_by(self.engine, frame, tasks), strict=True)
         return [
             one.design.encode(dict(zip(wanted, totals, strict=True)))
             for one, wanted, totals in answers

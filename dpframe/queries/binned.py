@@ -345,7 +345,9 @@ def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | N
     if bounds is None:
         return
     try:
-        covered = bounds[0] in bins[0] and bounds[1] in bins[-1]
+        first, last = bins[0], bins[-1]
+        below = first.left < bounds[0] or bounds[0] in first
+        covered = below and (bounds[1] < last.right or bounds[1] in last)
     except TypeError:
         covered = False
     if not covered:

@@ -81,14 +81,14 @@ def read_cells(kind: str, cells: Any, dialect: Dialect) -> Any:
     What the rule reads as Arrow does is cast at once. Other cells go through the rule, alike ones
     together.
     """
-    asked = KINDS[kind]
-    arrow = asked.type
-    if _is_made_of(cells, asked.letters(dialect)):
+    reading = KINDS[kind]
+    arrow = reading.type
+    if _is_made_of(cells, reading.letters(dialect)):
         try:
             return cells.cast(pa.string()).cast(arrow)
         except pa.ArrowInvalid:  # such as a number beyond 64 bits
             pass
-    pattern = f"^(?:{asked.plain(dialect)})$".encode(dialect.encoding)
+    pattern = f"^(?:{reading.plain(dialect)})$".encode(dialect.encoding)
     others = compute.invert(compute.match_substring_regex(cells, pattern)).fill_null(False)
     plain = compute.replace_with_mask(cells, others, pa.scalar(None, cells.type))
     try:
@@ -99,7 +99,7 @@ def read_cells(kind: str, cells: Any, dialect: Dialect) -> Any:
         return values
     distinct = cells.filter(others).dictionary_encode()
     texts = map(dialect.decode, distinct.dictionary.to_pylist())
-    read = [None if text is None else asked.rule(text, dialect) for text in texts]
+    read = [None if text is None else reading.rule(text, dialect) for text in texts]
     return compute.replace_with_mask(values, others, pa.array(read, arrow).take(distinct.indices))
 
 
@@ -107,9 +107,9 @@ def _is_made_of(cells: Any, letters: bytes) -> bool:
     """Tell whether there are no other bytes in any of some cells."""
     _, offsets, data = cells.buffers()
     bounds = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1]
-    known = np.zeros(256, bool)
-    known[list(letters)] = True
-    return bool(known[np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]].all())
+    is_letter = np.zeros(256, bool)
+    is_letter[list(letters)] = True
+    return bool(is_letter[np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]].all())
 
 
 def _undo_marks(kind: str, cells: Any, dialect: Dialect) -> Any:
@@ -162,8 +162,8 @@ def _integer(text: str, dialect: Dialect) -> int | None:
         return None
     if exact.adjusted() > _MOST_DIGITS:
         return None
-    whole = int(exact)
-    return whole if whole == exact and whole in _INT64 else None
+    integer = int(exact)
+    return integer if integer == exact and integer in _INT64 else None
 
 
 def _float(text: str, dialect: Dialect) -> float | None:

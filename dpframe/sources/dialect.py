@@ -139,20 +139,20 @@ class Dialect:
 _PLAIN = Dialect()
 
 
-def _texts(name: str, given: object) -> tuple[str, ...]:
+def _texts(name: str, value: object) -> tuple[str, ...]:
     """Return one text or several as a tuple."""
-    texts = [given] if isinstance(given, str) else given
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        raise DeclarationError.about(name, "must be a text or a list of texts", given)
+        raise DeclarationError.about(name, "must be a text or a list of texts", value)
     return tuple(texts)
 
 
 def _encoding(name: object) -> str:
     """Find an encoding in which no comma or line end is part of another character."""
-    found = ""
+    encoding = ""
     try:
-        found = codecs.lookup(name).name  # type: ignore[arg-type]  # as it is given
-        plain = all(one.decode(found) == one.decode("ascii") for one in _ASCII_SAMPLES)
+        encoding = codecs.lookup(name).name  # type: ignore[arg-type]  # as it is given
+        plain = all(sample.decode(encoding) == sample.decode("ascii") for sample in _ASCII_SAMPLES)
     except (LookupError, TypeError, ValueError):
         plain = False
     if not plain:
@@ -160,11 +160,11 @@ def _encoding(name: object) -> str:
         rule = f"must be an encoding that has ASCII as it is, and no shifts, {such}"
         way = "Convert the files, to UTF-8 for instance."
         raise DeclarationError.about("encoding", rule, name, way)
-    return UTF8 if found.startswith(UTF8) else found
+    return UTF8 if encoding.startswith(UTF8) else encoding
 
 
-def _is_mark(given: object, others: str) -> bool:
-    return isinstance(given, str) and len(given) == 1 and given not in others
+def _is_mark(value: object, excluded: str) -> bool:
+    return isinstance(value, str) and len(value) == 1 and value not in excluded
 
 
 def _is_date_form(form: str) -> bool:

@@ -60,18 +60,18 @@ def type_from_arrow(kind: Any) -> str | None:
     >>> type_from_arrow(pa.int8()), type_from_arrow(pa.large_string()), type_from_arrow(pa.null())
     ('int64', 'string', None)
     """
-    known = pa.types
-    if known.is_timestamp(kind):
+    types = pa.types
+    if types.is_timestamp(kind):
         return "datetime" if kind.tz is None else "datetime-utc"
     if kind == pa.uint64() or kind == pa.float16():  # which are wider than int64, or rounded twice
         return None
     named = {
-        "bool": (known.is_boolean,),
-        INTEGER: (known.is_integer,),
-        FLOAT: (known.is_floating,),
-        "date": (known.is_date,),
-        STRING: (known.is_string, known.is_large_string, known.is_string_view),
-        ID: (known.is_binary, known.is_large_binary, known.is_binary_view),
+        "bool": (types.is_boolean,),
+        INTEGER: (types.is_integer,),
+        FLOAT: (types.is_floating,),
+        "date": (types.is_date,),
+        STRING: (types.is_string, types.is_large_string, types.is_string_view),
+        ID: (types.is_binary, types.is_large_binary, types.is_binary_view),
     }
     return next((name for name, tests in named.items() if any(test(kind) for test in tests)), None)
 
@@ -158,18 +158,18 @@ class TextReader:
 
         They stand in the header once.
         """
-        wanted = types or {self.labels[0]: ID}
-        places = [self.labels.index(label) for label in wanted]
+        columns_read = types or {self.labels[0]: ID}
+        places = [self.labels.index(label) for label in columns_read]
         for block in self._lines.blocks(len(self.labels)):
             for batch in self._cut(block, places).to_batches():
                 columns = [
                     cells if kind == ID else read_cells(kind, cells, self._dialect)
-                    for kind, cells in zip(wanted.values(), batch.columns, strict=True)
+                    for kind, cells in zip(columns_read.values(), batch.columns, strict=True)
                 ]
-                for label, cells, column in zip(wanted, batch.columns, columns, strict=True):
+                for label, cells, column in zip(columns_read, batch.columns, columns, strict=True):
                     odd = column.null_count - cells.null_count
                     tally.cells[label] = tally.cells.get(label, 0) + odd
-                yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+                yield pa.RecordBatch.from_arrays(columns, names=list(columns_read))
         tally.lines += self._lines.left_out
 
     def _cut(self, rows: bytes, places: list[int]) -> Any:
@@ -177,7 +177,7 @@ class TextReader:
         from pyarrow import csv as pa_csv  # slow to import, and not always needed
 
         names = [str(place) for place in range(len(self.labels))]
-        wanted = [names[place] for place in places]
+        chosen = [names[place] for place in places]
         if rows.startswith(_BYTE_ORDER_MARK):  # of a cell: pyarrow takes one for the file's
             rows = _BYTE_ORDER_MARK + rows
         return pa_csv.read_csv(
@@ -187,8 +187,8 @@ class TextReader:
                 delimiter=self._dialect.separator, newlines_in_values=self._dialect.newlines
             ),
             convert_options=pa_csv.ConvertOptions(
-                include_columns=wanted,
-                column_types=dict.fromkeys(wanted, pa.binary()),
+                include_columns=chosen,
+                column_types=dict.fromkeys(chosen, pa.binary()),
                 null_values=self._dialect.missing_cells,
                 strings_can_be_null=True,
             ),

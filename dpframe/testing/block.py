@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -197,13 +198,15 @@ def _warn_outside_of_tests() -> None:
 
 
 def _is_in_test() -> bool:
-    """Whether a known runner of tests is what runs this code."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if str(frame.f_globals.get("__name__")).partition(".")[0] in _RUNNERS:
-            return True
-    return "PYTEST_CURRENT_TEST" in os.environ  # in another thread than the runner's
+    """Whether a known runner of tests is what runs this code, in this thread or the main one."""
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    for start in (sys._getframe(1), main):
+        frame = start
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).partition(".")[0] in _RUNNERS:
+                return True
+            frame = frame.f_back
+    return False
 
 
 @atexit.register

@@ -2,7 +2,11 @@
 
 import contextlib
 import datetime
+import io
+import logging
 import math
+import os
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -44,7 +48,11 @@ _SHOWN = 5  # faults
 _ALWAYS = ("numbers", "texts")  # kinds of frames that every engine can read
 
 
-def check_engine(engine: Engine, frames: Callable[[pd.DataFrame], Frame | None]) -> None:
+def check_engine(
+    engine: Engine,
+    frames: Callable[[pd.DataFrame], Frame | None],
+    derived: Callable[[Frame], Frame] | None = None,
+) -> None:
     """Compare an engine with the one of pandas, on frames made for it.
 
     Totals are compared to the last bit: all kinds of cells and terms, conditions, replacements of
@@ -63,6 +71,9 @@ def check_engine(engine: Engine, frames: Callable[[pd.DataFrame], Frame | None])
         Makes a frame of the engine, of several partitions or files if there can be some, from one
         of pandas: rows in any order, all columns, values as they are. `None` where such frames
         cannot hold the dtypes; those of numbers and texts must be held.
+    derived
+        Makes a frame of another one as users do, by a filter for instance: `is_derived` must tell,
+        or rows are released outside of the budget. `None`: no frame is made of another.
 
     Raises
     ------
@@ -74,7 +85,7 @@ def check_engine(engine: Engine, frames: Callable[[pd.DataFrame], Frame | None])
     >>> from dpframe.engines import engine_for
     >>> check_engine(engine_for(pd.DataFrame()), lambda frame: frame)
     """
-    check = _Check(engine, frames)
+    check = _Check(engine, frames, derived)
     for name, frame in _odd_frames().items():
         check.compare(name, frame)
     check.compare_choices()
@@ -92,8 +103,13 @@ class _Failure(Exception):  # noqa: N818
 class _Check:
     """Compares an engine with that of pandas, and notes what differs."""
 
-    def __init__(self, engine: Engine, frames: Callable[[pd.DataFrame], Frame | None]) -> None:
-        self.engine, self.frames = engine, frames
+    def __init__(
+        self,
+        engine: Engine,
+        frames: Callable[[pd.DataFrame], Frame | None],
+        derived: Callable[[Frame], Frame] | None,
+    ) -> None:
+        self.engine, self.frames, self.derived = engine, frames, derived
         self.faults: list[str] = []
         self._name = ""
 
@@ -137,7 +153,8 @@ class _Check:
     def _ask(self, method: str, *arguments: Any, refusals: tuple[type[Exception], ...] = ()) -> Any:
         """Call a method of the engine; note where it fails, but for refusals that are right."""
         try:
-            return getattr(self.engine, method)(*arguments)
+            with self._watched(method):
+                return getattr(self.engine, method)(*arguments)
         except STOPS:
             raise
         except refusals:
@@ -145,6 +162,34 @@ class _Check:
         except BaseException as error:
             self._note(f"{method} raised {type(error).__name__}: {error}")
             raise _Failure from error
+
+    @contextlib.contextmanager
+    def _watched(self, method: str) -> Iterator[None]:
+        """Note what is printed, logged, warned of or left in the working folder meanwhile."""
+        printed, logged, before = io.StringIO(), io.StringIO(), {*os.listdir()}
+        handler = logging.StreamHandler(logged)
+        with warnings.catch_warnings(record=True) as warned, contextlib.ExitStack() as stack:
+            warnings.simplefilter("always")
+            stack.enter_context(contextlib.redirect_stdout(printed))
+            stack.enter_context(contextlib.redirect_stderr(printed))
+            logging.getLogger().addHandler(handler)
+            stack.callback(logging.getLogger().removeHandler, handler)
+            try:
+                yield
+            finally:  # what is refused may be shown before
+                seen = {
+                    "prints": printed.getvalue(),
+                    "logs": logged.getvalue(),
+                    "warns": warned,
+                    "leaves files": {*os.listdir()} - before,
+                }
+                for verb in filter(seen.get, seen):
+                    self._note(f"{method} {verb}: it may show private values")
+
+    def _compare_origin(self, made: Frame) -> None:
+        """Check that frames that are made of a declared one are told from others."""
+        if self.derived is not None and not self._ask("is_derived", self.derived(made)):
+            self._note("is_derived must be True of a frame that is made of a marked one")
 
     def _compare_facts(self, frame: pd.DataFrame, made: Frame) -> None:
         """Compare what is public."""
@@ -158,6 +203,7 @@ class _Check:
         if not isinstance(self._ask("attrs", made), Mapping):
             self._note("attrs must be a mapping")
         self._ask("mark", made)
+        self._compare_origin(made)
         self._ask("check", made, list(frame))
         types = self._types(made)
         for label in frame:
@@ -356,6 +402,8 @@ def _odd_frames() -> dict[str, pd.DataFrame]:
         "dates": ([datetime.date(2024, 2, 1), None], object, real, "float64", text, "string"),
         "categories": (text[:4], "category", [1, 2, None], "category", [1, 2, "A"], "category"),
         "objects": (odd, object, odd[3:], object, odd[1:-1], object),
+        # a mean that fills holes is a number, where no infinity is beside them
+        "holes": (number[:3], "int64", [0.5, None, 2.5, 1.0], "float64", [1, None], "float64"),
     }
     frames = {}
     for name, (keys, of_keys, values, of_values, units, of_units) in made.items():

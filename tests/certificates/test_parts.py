@@ -70,7 +70,9 @@ MADE = {
     ),
     "keys of the call": lambda: one_frame(dpf.count("zone", keys=["A"])),
     "keys of a schema": lambda: one_frame(dpf.count("red")),
-    "keys of times": lambda: one_frame(dpf.count("zone", keys=DAYS)),
+    "keys of times": lambda: dpf.release(
+        pd.DataFrame({"t": DAYS}), dpf.count("t", keys=DAYS), epsilon=1
+    ),
     "keys of intervals": lambda: one_frame(dpf.count("fare", keys=pd.interval_range(0, 3))),
     "an odd label": lambda: dpf.release(
         pd.DataFrame({("a", 1): [1.0]}), dpf.sum([("a", 1)], bounds=(0, 1)), epsilon=1

@@ -40,6 +40,11 @@ def test_no_row_that_may_be_left_out_in_one_cell_costs_more_than_is_charged():
     check_array("one cell")
 
 
+@pytest.mark.full
+def test_no_staircase_costs_more_than_is_charged():
+    check_array("stairs")
+
+
 @pytest.mark.parametrize("name", ["pairs", pytest.param("triples", marks=pytest.mark.full)])
 def test_an_array_covers_all_that_no_rule_forbids(name):
     sets, fixed = ARRAYS[name]

@@ -193,7 +193,7 @@ except (KeyboardInterrupt, dpf.errors.ReleaseError) as error:
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         begun = time.monotonic()
-        said = process.stdout.readline()
+        said = next(line for line in process.stdout if line.strip())  # DuckDB ends its line
         seconds = time.monotonic() - begun
         process.kill()
     assert said in ("KeyboardInterrupt\n", "ReleaseError\n")

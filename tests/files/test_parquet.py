@@ -34,7 +34,7 @@ def test_what_was_changed_is_not_written(released, tmp_path):
 
 @pytest.mark.parametrize("keys", [[Fraction(1, 3), "A"], ["A", 1], [(1, 2), (3, 4)]])
 def test_keys_that_do_not_read_back_are_not_written(tmp_path, keys):
-    trips = pd.DataFrame({"zone": ["A", "B"]})
+    trips = pd.DataFrame({"zone": ["A", "B"]}, dtype=object)
     released = dpf.release(trips, dpf.count("zone", keys=keys), epsilon=1)
     with pytest.raises(CertificateError, match="does not read back from Parquet"):
         released.dp.write_parquet(tmp_path / "one.parquet")

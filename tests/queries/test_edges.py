@@ -106,3 +106,10 @@ def test_an_axis_of_given_intervals_is_left_as_it_is():
     bins = pd.IntervalIndex.from_breaks([0.0, 1.0, 2.0], name="x")
     assert places(BinAxis("x", bins), [0.0, 1.0, 2.0]) == [2, 0, 1]
     assert dpf.histogram("x", bins).bins.equals(bins)
+
+
+def test_ranges_may_have_bins_beyond_the_bounds():
+    frame = pd.DataFrame({"x": [2.0, 3.0, 6.0]})
+    query = dpf.ranges("x", [-3, 0, 2, 6, 8], bounds=(2, 6))
+    released = dpf.release(frame, query, epsilon=1e6, privacy_unit=dpf.EACH_ROW)
+    assert released["count"].round().tolist() == [0, 1, 2, 0]

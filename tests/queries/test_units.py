@@ -84,7 +84,7 @@ def test_the_noise_hides_the_groups_that_a_unit_can_be_in(facts, groups):
 
 def test_correlated_noise_is_of_use():
     frame = trips(max_rows=9, max_groups=5)
-    keys = list(range(10))
+    keys = list("ABCDEFGHIJ")
     asked = {"mu": 0.3, "compare": True}
     table = frame.dp.preview(dpf.units("zone", keys=keys), **asked)
     assert table.index[0] == "correlated"

@@ -37,7 +37,10 @@ _TRUE = {
     "two": (True, True, False, False),
     "others": (False, False, True, True),
 }
-_FEW = 3  # of the values above, with placements that matter less
+_ANY_X = (-9.0, -3.0, -2.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.25, 2.5, 5.0, 6.0, 9.0, math.nan)
+_ANY_Y = (-1.0, 0.0, 1.0, 1.5, 2.0, 2.5, 4.0, math.nan)
+_ANYWHERE = 0.3  # how often a random unit is in any cells
+_FEW = 2  # of the values above, with placements that matter less
 
 
 def others():
@@ -116,6 +119,20 @@ def adversaries(case):
         units += [_unit(case, cells, *mixed) for cells in (places[0], few[0])]
     weighty = itertools.product(few, _VALUES[:_FEW])  # beyond the largest weight
     return [*units, *(_unit(case, *chosen, weight=7.0) for chosen in weighty)]
+
+
+def random_unit(case, dice):
+    """Any unit: in one cell, in some in turn, or in any, with rows of one kind or of several."""
+    rows = 1 if case["unit"] == "row" else dice.randint(1, _BEYOND)
+    groups = dice.randint(1, len(_GROUPS))
+    cells = [cell % groups for cell in range(rows)]
+    if dice.random() < _ANYWHERE:
+        cells = dice.choices(range(len(_GROUPS)), k=rows)
+    kinds = [
+        (dice.choice(_ANY_X), dice.choice(_ANY_Y), dice.choice([*_TRUE]))
+        for _ in range(dice.choice((1, 2, rows)))
+    ]
+    return _unit(case, cells, *kinds, weight=dice.choice((0.0, 1.3, 3.0)))
 
 
 def beyond(case):

@@ -115,6 +115,7 @@ RULES = (
     _refused(_UNFIT, law="staircase", where=("exclusive", "overlapping")),
     _refused(_UNFIT, law="staircase", kind="units", tables=_but("tables", "joined", "three")),
     _refused(_UNFIT, law="staircase", kind=("count", "histogram", "units"), unit="row"),
+    _refused(_UNFIT, law="staircase", kind="count", tables="joined"),
     _refused(_UNFIT, law="correlated", kind=("histogram", *OVER_CELLS)),
     _refused(_UNFIT, law="box", kind="ranges"),
 )
@@ -162,10 +163,16 @@ ONE_CELL = {"unit": "row", "relation": "replace", "by": "nothing", "part": "no"}
 _LEAVING_OUT = ("kind", "missing", "where", "weights", "bounds", "tables")
 _SETS_OF_ONE_CELL = [*sets_of_features(_LEAVING_OUT), ("kind", "missing", "where")]
 
+_ABOUT_STAIRS = ("caps", "kind", "by", "relation", "tables", "amount")
+_SETS_OF_STAIRS = [*sets_of_features(_ABOUT_STAIRS), ("caps", "kind", "tables")]
+STAIRS = {"law": "staircase"}
+"""Stairs are no convex cost: which cells a unit is in counts, beside how many rows it has."""
+
 ARRAYS = {
     "pairs": (sets_of_features(), {}),
     "triples": (sets_of_features(triples=True, fours=True), {}),
     "one cell": (_SETS_OF_ONE_CELL, ONE_CELL),
+    "stairs": (_SETS_OF_STAIRS, STAIRS),
 }
 """What is covered: sets of features, and features that have the same value in all cases."""
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 
-def worst_cost(plan, units, pairs):
-    """Return the largest cost of some pairs of frames, in the law's own count.
+def costs_of(plan, units, pairs):
+    """Return what pairs of frames cost, in the law's own count: one array for each measurement.
 
     Parameters
     ----------
@@ -20,15 +20,16 @@ def worst_cost(plan, units, pairs):
     pairs
         Positions of frames, one array for each side.
     """
+    return [
+        _costs(plan.how.law.name, noise, _moved([unit[at] for unit in units], pairs))
+        for at, noise in enumerate(plan.noises)
+    ]
+
+
+def _moved(units, pairs):
+    """How far the integers of every block are apart, by pair."""
     one, other = pairs
-    total = np.zeros(len(one))
-    for at, noise in enumerate(plan.noises):
-        moved = [
-            _apart(np.stack([unit[at][block] for unit in units]), one, other)
-            for block in range(len(noise.scales))
-        ]
-        total += _costs(plan.how.law.name, noise, moved)
-    return float(total.max(initial=0.0))
+    return [_apart(np.stack(block), one, other) for block in zip(*units, strict=True)]
 
 
 def _apart(integers, one, other):

@@ -1,6 +1,8 @@
 """The check of an engine passes for those that there are, and fails for those that are wrong."""
 
 import itertools
+import logging
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -12,7 +14,7 @@ import dpframe.testing as dpt
 from dpframe.engines import Engine, engine_for, label_counts, labels_of, scans, sources, totals_of
 from dpframe.engines.batches import fitted_tables, plain_type
 from dpframe.engines.scans import ScanEngine
-from dpframe.errors import UnknownColumnError
+from dpframe.errors import ReleaseError, UnknownColumnError
 from dpframe.privacy import noise
 from dpframe.sources.manifest import Manifest
 from dpframe.testing import engines
@@ -74,6 +76,39 @@ class MissingAsZero(PartsEngine):
         return [whole.assign(**floats.fillna(0))]
 
 
+class MissingAsMean(PartsEngine):
+    """Fills what is missing with the mean, which is no number where infinities are."""
+
+    def read(self, frame):
+        (whole,) = super().read(frame)
+        floats = whole.select_dtypes("float64")
+        return [whole.assign(**floats.fillna(floats.mean()))]
+
+
+class Prints(PartsEngine):
+    def totals(self, frame, tasks):
+        print(self.read(frame)[0].head(1))
+        return super().totals(frame, tasks)
+
+
+class Logs(PartsEngine):
+    def labels(self, frame, task):
+        logging.getLogger("rows").warning("%s", self.read(frame)[0].head(1))
+        return super().labels(frame, task)
+
+
+class Warns(PartsEngine):
+    def totals(self, frame, tasks):
+        warnings.warn(str(self.read(frame)[0].head(1)), stacklevel=1)
+        return super().totals(frame, tasks)
+
+
+class Writes(PartsEngine):
+    def totals(self, frame, tasks):
+        self.read(frame)[0].to_pickle("rows.pickle")
+        return super().totals(frame, tasks)
+
+
 class FirstRows(PartsEngine):
     """Keeps what comes first, or the same of each unit."""
 
@@ -132,6 +167,42 @@ class Fails(PartsEngine):
 
 def in_parts(frame):
     return Parts(cut(frame))
+
+
+@pytest.mark.parametrize(
+    ("engine", "fault"),
+    [
+        (MissingAsMean, "holes: "),
+        (Prints, "totals prints"),
+        (Logs, "labels logs"),
+        (Warns, "totals warns"),
+        (Writes, "totals leaves files"),
+    ],
+)
+def test_what_shows_rows_or_makes_them_up_is_found(engine, fault, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    made = engines._odd_frames()
+    monkeypatch.setattr(engines, "_odd_frames", lambda: {"holes": made["holes"]})
+    with pytest.raises(dpt.PrivacyTestError, match=fault):
+        dpt.check_engine(engine(), in_parts)
+
+
+def test_frames_that_are_made_of_declared_ones_must_be_told():
+    with pytest.raises(dpt.PrivacyTestError, match="is_derived must be True"):
+        dpt.check_engine(PartsEngine(), in_parts, lambda made: Parts(made.parts[:1]))
+    frame = engine_for(pd.DataFrame())
+    dpt.check_engine(frame, lambda rows: rows, lambda made: made[made["unit"] > 3])
+
+
+@pytest.mark.parametrize("kind", ["int32", "bool", "float64"])
+def test_totals_of_another_form_are_never_released(kind, monkeypatch):
+    class Narrow(PartsEngine):
+        def totals(self, frame, tasks):
+            return [found.astype(kind) for found in super().totals(frame, tasks)]
+
+    monkeypatch.setattr("dpframe.engines.ENGINES", [Narrow()])
+    with pytest.raises(ReleaseError, match="are not int64 of the shape"):
+        dpf.release(in_parts(pd.DataFrame({"x": range(40)})), dpf.count(), epsilon=1)
 
 
 def test_an_engine_with_no_more_than_it_must_have_passes():
