@@ -438,7 +438,7 @@ CONDITIONS = [
         }.items()
     ),
     *(
-        mistake(f"df.dp.{call}", QueryError, "no row can match", word, parameter=parameter)
+        mistake(f"df.dp.{call}", QueryError, "Nothing was charged", word, parameter=parameter)
         for call, word, parameter in [
             ("""diagnose(dpf.count(where="year == '2020'"))""", "without quotes", "where"),
             ('count(where="day == 2024", epsilon=1)', "in full", "where"),

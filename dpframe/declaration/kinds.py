@@ -6,6 +6,7 @@ values are public here; no row is looked at.
 
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ NUMBER, TEXT, DATE, TIME = "numbers", "texts", "dates", "times"
 ZONED = "times with an offset"
 DURATION = "durations"
 BYTES, MONTHS = "bytes", "intervals in months and days"
+OTHER = "other values"
 LOCAL = frozenset([DATE, TIME])  # a date is its midnight, but where keys are compared
 POINTS = LOCAL | {ZONED}
 Kinds: TypeAlias = frozenset[str]
@@ -71,22 +73,25 @@ def can_hold(name: str, numbers: np.ndarray) -> bool:
 
     Examples
     --------
-    >>> [can_hold("uint8", np.array([number])) for number in (47, 47.5, 300)]
-    [True, False, False]
+    >>> [can_hold("uint8", np.array([number])) for number in (47, 47.5, 300, 10**30)]
+    [True, False, False, False]
     """
     if name.startswith("decimal"):
         return True
     dtype = np.dtype(name)
-    with np.errstate(all="ignore"):
-        held = numbers.astype(dtype) == numbers
-    if dtype.kind in "iu":  # a float beyond its range becomes any integer
-        limits = np.iinfo(dtype)
-        held &= (numbers >= limits.min) & (numbers <= limits.max)
-    return bool(held.all())
+    try:
+        with np.errstate(all="ignore"):
+            held = numbers.astype(dtype) == numbers
+            if dtype.kind in "iu":  # a float beyond its range becomes any integer
+                limits = np.iinfo(dtype)
+                held &= (numbers >= limits.min) & (numbers <= limits.max)
+    except (OverflowError, TypeError, ValueError):  # objects: a long integer, a complex number
+        return False
+    return bool(np.all(held))
 
 
-def kind_of_value(value: object) -> str | None:
-    """Say of which kind a value is; `None`: of none that is known here."""
+def kind_of_value(value: object) -> str:
+    """Say of which kind a value is."""
     match value:
         case str():
             kind = TEXT
@@ -100,10 +105,10 @@ def kind_of_value(value: object) -> str | None:
             kind = DURATION
         case np.datetime64():
             kind = TIME
-        case int() | float() | np.integer() | np.floating() | np.bool_():
+        case Number() | np.bool_():
             kind = NUMBER
         case _:
-            return None
+            kind = OTHER
     return kind
 
 

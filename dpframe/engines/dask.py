@@ -29,6 +29,7 @@ import dask.threaded
 import numpy as np
 import pandas as pd
 from dask.base import get_scheduler
+from dask.dataframe.dask_expr._concat import Concat
 from dask.dataframe.utils import has_known_categories
 from dask.delayed import Delayed, delayed
 from dask.highlevelgraph import HighLevelGraph
@@ -144,7 +145,8 @@ class DaskEngine:
             if isinstance(column.dtype, pd.CategoricalDtype) and not has_known_categories(column):
                 types[label] = None
         listed = [check_read_once(map(identify_file, paths)) for paths in _listed_files(frame)]
-        return Manifest("dask", types, tuple(chain(*listed)) if listed else None, opaque=True)
+        files = tuple(dict.fromkeys(chain(*listed))) or None
+        return Manifest("dask", types, files, opaque=True)
 
     def mark(self, frame: Frame) -> None:
         """Note the name of the expression that the collection stands for."""
@@ -189,11 +191,19 @@ class DaskEngine:
 
 
 def _listed_files(frame: Frame) -> Iterator[list[str]]:
-    """Give each list of files on this machine that Dask reads as Parquet."""
+    """Give each list of files on this machine whose rows Dask puts together."""
     for node in frame.expr.walk():
-        paths = node.operand("path") if "path" in node._parameters else None
-        if isinstance(paths, list) and all(os.path.isfile(path) for path in paths):
-            yield paths
+        yield from _paths_of(node)
+        if isinstance(node, Concat) and node.axis == 0:
+            parts = ([chain(*_paths_of(inner)) for inner in part.walk()] for part in node._frames)
+            yield [path for part in parts for path in dict.fromkeys(chain(*part))]
+
+
+def _paths_of(node: Any) -> Iterator[list[str]]:
+    """Give the list of paths that a node reads as Parquet, if it does."""
+    paths = node.operand("path") if "path" in node._parameters else None
+    if isinstance(paths, list) and all(os.path.isfile(path) for path in paths):
+        yield paths
 
 
 def _expressions(frame: Frame) -> list[str]:

@@ -302,37 +302,48 @@ class _Table(_Stream):
 
 
 class _LazyFrame(_Stream):
-    """A lazy frame of Polars, which lists the files of its plan where they are few."""
+    """A lazy frame of Polars, whose plan lists files, of which two at once are shown."""
 
     def refresh(self) -> None:
         """Look at the schema, and at the files."""
         super().refresh()
-        listed = _scanned_files(check_readable(self._plan, self._given))
-        if listed is None:
-            return
+        listed, whole = _scanned_files(check_readable(self._plan, self._given))
         for files in listed:
             check_read_once(files, "source")
-        self.files = tuple(chain(*listed))
-        self.opaque = False
+        self.files = tuple(chain(*listed)) if whole else None
+        self.opaque = not whole
 
     def _plan(self) -> str:
         plan: str = self._given.explain(optimized=False)
         return plan
 
 
-def _scanned_files(plan: str) -> list[list[FileId]] | None:
-    """Read the files that a plan of Polars names; `None` where it does not name all.
+def _scanned_files(plan: str) -> tuple[list[list[FileId]], bool]:
+    """Read the files that a plan of Polars names, and tell whether it names all.
 
-    A file may be joined with itself; what is put together may have it once.
+    Each node begins a line. A file may be joined with itself; what is put together may have it
+    once. What is no file is not looked at: a text with lines of its own may look like a node.
     """
-    scans = re.findall(r"^ *\w+ SCAN \[(.*)\]$", plan, re.MULTILINE)
-    try:
-        named = [list(map(identify_file, scan.split(", "))) for scan in scans]
-    except OSError:  # a long list is cut, and a store has no inodes
-        return None
-    if not scans or len(scans) != plan.count("SCAN"):
-        return None
-    return named if "JOIN" in plan else [list(chain(*named))]
+    begun = re.findall(r"^ *\w+ SCAN\b.*", plan, re.MULTILINE)
+    shown = [_CUT.sub("]", node) for node in begun]
+    listed = [_named_files(node.partition("SCAN ")[2]) for node in shown]
+    named = [files for files in listed if files is not None]
+    whole = shown == begun and len(named) == len(begun) > 0
+    joins = re.search(r"^ *[A-Z ]*\bJOIN\b.*:$", plan, re.MULTILINE)
+    return (named if joins else [list(chain(*named))]), whole
+
+
+_CUT = re.compile(r", \.\.\. \d+ other sources?\]$")
+"""How Polars ends a list of three files or more, of which it shows the first."""
+
+
+def _named_files(listed: str) -> list[FileId] | None:
+    """Read the one or two files that Polars shows; a comma may be in a name."""
+    inner = listed.removeprefix("[").removesuffix("]")
+    cut = inner.split(", ")
+    ways = [[inner], *([", ".join(cut[:n]), ", ".join(cut[n:])] for n in range(1, len(cut)))]
+    found = [paths for paths in ways if all(map(os.path.isfile, paths))]
+    return [*map(identify_file, found[0])] if len(found) == 1 else None
 
 
 def _columns_of(table: Any, labels: Sequence[str]) -> Iterable[Any]:

@@ -13,6 +13,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError
 from dpframe.ledger.log import SourceFacts
@@ -120,11 +121,15 @@ class Manifest:
         )
 
     def _kind(self, label: Hashable, declaration: Declaration) -> str | None:
-        """Say of which kinds the values of a column are, as far as that is public."""
+        """Say of which kinds the values of a column are, as far as that is public.
+
+        Bytes and texts are one kind: a plan reads ids as bytes that a frame holds as texts.
+        """
         known = known_of(self.types.get(label), declaration.column(label))
-        if known.kinds is None:
+        if known.kinds is None or kinds.OTHER in known.kinds:
             return None
-        return " and ".join(sorted(known.kinds))
+        held = {kinds.TEXT if kind == kinds.BYTES else kind for kind in known.kinds}
+        return " and ".join(sorted(held))
 
 
 @lru_cache(256)

@@ -28,6 +28,7 @@ Types: TypeAlias = Callable[[Hashable], str | None]
 _NUMBERS = frozenset([kinds.NUMBER])
 _ORDERED = kinds.POINTS | {kinds.NUMBER, kinds.DURATION}  # values with an order and a difference
 _UNTOLD = ("null", "object", "extension")  # types of columns that may hold texts, or numbers
+_GUESSED = ("period", "interval")  # what pandas makes of cells, where none is odd
 _INFERRED = {
     "string": kinds.TEXT,
     "integer": kinds.NUMBER,
@@ -48,6 +49,7 @@ _EXAMPLES = {
     kinds.DURATION: "durations, such as pd.Timedelta('1h')",
     kinds.BYTES: "bytes, such as b'1' (a column of type id holds them)",
     kinds.MONTHS: "other keys (cast such intervals to seconds)",
+    kinds.OTHER: "values that it can hold",
 }
 """How values of a kind are written."""
 
@@ -154,22 +156,22 @@ def known_of(type_name: str | None, facts: Column) -> Known:
         return Known(_NUMBERS, "is declared to hold integers", "int64")
     if facts.keys is not None:
         held = _kinds_of_keys(facts.keys)
-        if None not in held:
-            return Known(_known(held), f"has {_listed(held)} as declared keys")
+        if kinds.OTHER not in held:
+            return Known(held, f"has {_listed(held)} as declared keys")
     if facts.bounds is not None:
-        held = {kinds.kind_of_value(end) for end in facts.bounds}
+        held = frozenset(map(kinds.kind_of_value, facts.bounds))
         return Known(_with_midnights(held), f"is declared with bounds that are {_listed(held)}")
     return Known(None)
 
 
 def _of_type(name: str) -> Known:
-    """Say what a type says of values; of types of no known kind, nothing but their name."""
+    """Say what a type says of values."""
     if name == kinds.FOLDERS:
         both = frozenset([kinds.NUMBER, kinds.TEXT])
         return Known(both, "holds names of folders, integers or texts", name)
-    kind = kinds.kind_of_type(name)
-    if kind is None:
-        return Known(None, f"holds other values ({name})", name)
+    kind = kinds.kind_of_type(name) or kinds.OTHER
+    if name.startswith(_GUESSED):
+        return Known(None, f"holds {kind} ({name})", name)
     return Known(frozenset([kind]), f"holds {kind} ({name})", name)
 
 
@@ -222,7 +224,9 @@ def _check_part(known: Known, claim: Claim) -> None:
 
 def _refuse(known: Known, claim: Claim, words: str) -> NoReturn:
     """Refuse a claim; keys are not shown, since they may have been taken from cells."""
-    said = f"{claim.label!r} {known.words}, but {words}: no row can match."
+    of_rows = claim.parameter in ("where", "condition")  # `x != 1` is true of all texts
+    end = "it is the same for every value" if of_rows else "no row can match"
+    said = f"{claim.label!r} {known.words}, but {words}: {end}."
     text = " ".join([said, *_way_out(known.kinds or frozenset(), claim), "Nothing was charged."])
     raise QueryError(text, parameter=claim.parameter, label=claim.label)
 
@@ -318,7 +322,7 @@ def _of_axis(axis: Axis) -> Iterator[Claim]:
 def _of_keys(label: Hashable, keys: pd.Index) -> Iterator[Claim]:
     held = _kinds_of_keys(keys)
     some = "its keys are {}" if len(held) == 1 else "some of its keys are {}"
-    for kind in sorted(_known(held)):
+    for kind in sorted(held):
         yield Claim(label, "keys", frozenset([kind]), some, kind, keys)
 
 
@@ -339,22 +343,23 @@ def _of_node(node: where.Node, parameter: str) -> Iterator[Claim]:
         case where.InPart(label, text, number):
             yield _of_part(label, text, number)
         case where.Membership(operand, items):
-            yield from _of_values(operand, map(where.Constant, items), parameter)
-        case where.Compare(_, left, right):
-            yield from _of_values(left, [right], parameter)
-            yield from _of_values(right, [left], parameter)
+            yield from _of_values(operand, map(where.Constant, items), parameter, equal=True)
+        case where.Compare(operator, left, right):
+            equal = operator == "=="
+            yield from _of_values(left, [right], parameter, equal=equal)
+            yield from _of_values(right, [left], parameter, equal=equal)
         case _:
             assert_never(node)
 
 
 def _of_values(
-    value: where.Value, others: Iterable[where.Value], parameter: str
+    value: where.Value, others: Iterable[where.Value], parameter: str, *, equal: bool
 ) -> Iterator[Claim]:
     """Say what a comparison asks of a column that is the other, or computed with."""
     match value:
         case where.Name(label):
             for other in others:
-                yield _of_comparison(label, other, parameter)
+                yield _of_comparison(label, other, parameter, equal=equal)
         case where.Arithmetic() | where.Negative():
             for label in where.names_in(value):
                 yield Claim(label, parameter, _NUMBERS, "a condition computes with it")
@@ -364,11 +369,11 @@ def _of_values(
             assert_never(value)
 
 
-def _of_comparison(label: str, other: where.Value, parameter: str) -> Claim:
+def _of_comparison(label: str, other: where.Value, parameter: str, *, equal: bool) -> Claim:
     """Ask for values that can be in a relation to another value."""
     match other:
         case where.Constant(value):
-            return _of_constant(label, value, parameter)
+            return _of_constant(label, value, parameter, equal=equal)
         case where.Name(column):
             words = "a condition compares it with {!r}"
             return Claim(label, parameter, frozenset(), words, column, other=column)
@@ -378,11 +383,15 @@ def _of_comparison(label: str, other: where.Value, parameter: str) -> Claim:
             assert_never(other)
 
 
-def _of_constant(label: str, constant: float | str, parameter: str) -> Claim:
-    """Ask for values that a constant equals; a text in ISO form is a point in time as well."""
+def _of_constant(label: str, constant: float | str, parameter: str, *, equal: bool) -> Claim:
+    """Ask for values that a constant equals; a text in ISO form is a point in time as well.
+
+    An order with a number that the column cannot hold has a meaning.
+    """
     if not isinstance(constant, str):
         words = "a condition compares it with the number {:g}"
-        return Claim(label, parameter, _NUMBERS, words, constant)
+        values = [constant] if equal else None
+        return Claim(label, parameter, _NUMBERS, words, constant, values)
     matched = {kinds.TEXT}
     moment = kinds.moment_of(constant)
     if moment is not None:  # without an offset it is compared with clocks on the wall
@@ -402,18 +411,18 @@ def _of_part(label: str, text: str, number: float | None) -> Claim:
 # Kinds -----------------------------------------------------------------------------------------
 
 
-def _kinds_of_keys(keys: pd.Index) -> set[str | None]:
+def _kinds_of_keys(keys: pd.Index) -> kinds.Kinds:
     """Say of which kinds keys are; keys of a typed index claim no look at each of them."""
     if isinstance(keys, pd.CategoricalIndex):
         keys = keys.categories
     kind = kinds.kind_of_type(public_type(keys.dtype) or str(keys.dtype))
     kind = kind or _INFERRED.get(pd.api.types.infer_dtype(keys, skipna=False))
     if kind is not None:
-        return {kind}
+        return frozenset([kind])
     examples = {type(key): key for key in keys}
     if any(issubclass(cls, datetime) for cls in examples):  # with an offset, or without
-        return {*map(kinds.kind_of_value, keys)}
-    return {*map(kinds.kind_of_value, examples.values())}
+        return frozenset(map(kinds.kind_of_value, keys))
+    return frozenset(map(kinds.kind_of_value, examples.values()))
 
 
 def _numbers_of(values: Sequence[Any] | pd.Index) -> np.ndarray:
@@ -423,15 +432,11 @@ def _numbers_of(values: Sequence[Any] | pd.Index) -> np.ndarray:
     return np.asarray([value for value in values if kinds.kind_of_value(value) == kinds.NUMBER])
 
 
-def _known(held: Iterable[str | None]) -> kinds.Kinds:
-    return frozenset(kind for kind in held if kind is not None)
-
-
-def _with_midnights(held: Iterable[str | None]) -> kinds.Kinds:
+def _with_midnights(held: Iterable[str]) -> kinds.Kinds:
     """Add times to dates, and dates to times: a date is its midnight."""
-    known = _known(held)
+    known = frozenset(held)
     return known if known.isdisjoint(kinds.LOCAL) else known | kinds.LOCAL
 
 
-def _listed(held: Iterable[str | None]) -> str:
-    return " and ".join(sorted(_known(held)))
+def _listed(held: Iterable[str]) -> str:
+    return " and ".join(sorted(held))

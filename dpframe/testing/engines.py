@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 import pandas as pd
 
-from dpframe.declaration.kinds import kind_of_type, kind_of_value
+from dpframe.declaration.kinds import OTHER, kind_of_type, kind_of_value
 from dpframe.engines import Engine, Frame, label_counts, totals_of
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import STOPS, PrivacyTestError, QueryError
@@ -209,7 +209,7 @@ class _Check:
         for label in frame:
             kind = kind_of_type(types.get(label) or "")
             kinds = {kind_of_value(value) for value in frame[label].dropna().tolist()}
-            if kind is not None and not kinds & {kind, None}:
+            if kind is not None and not kinds & {kind, OTHER}:
                 wrong = "keys that cells equal would be refused"
                 self._note(f"the manifest says that {label!r} holds {kind}: {wrong}")
         absent = Task(Cells((KeyAxis("absent", pd.RangeIndex(2)),)), (Term("rows"),))

@@ -31,6 +31,8 @@ def folder(tmp_path, monkeypatch):
         getattr(ROWS, f"to_{ending}")(f"t.{ending}")
     os.symlink("t.parquet", "soft.parquet")
     os.link("t.parquet", "hard.parquet")
+    (tmp_path / "JOIN").mkdir()
+    ROWS.to_parquet("JOIN/x, y.parquet")
     (tmp_path / "lake").mkdir()
     ROWS.to_parquet("lake/t.parquet")
     os.symlink(".", "lake/latest")
@@ -66,6 +68,14 @@ TWICE = {
         folder, ds.dataset(["t.parquet"], filesystem=subtree(folder))
     ),
     "polars list": in_polars(lambda pl: pl.scan_parquet(["t.parquet", "t.parquet"])),
+    "polars union of a name with a comma": in_polars(
+        lambda pl: pl.concat([pl.scan_parquet("JOIN/x, y.parquet")] * 2)
+    ),
+    "polars union beside a long list": in_polars(
+        lambda pl: pl.concat(
+            map(pl.scan_parquet, (["t.parquet", "lake/t.parquet", "hard.parquet"], "t.parquet"))
+        )
+    ),
     "polars union": in_polars(
         lambda pl: pl.concat([pl.scan_parquet("t.parquet"), pl.scan_parquet("./soft.parquet")])
     ),
@@ -83,19 +93,24 @@ def test_dask_lists_the_files_that_it_is_given(folder):
     frame = dd.read_parquet(["t.parquet", "soft.parquet"])
     with raises(DeclarationError, "each file once"):
         frame.dp.count(epsilon=1, **EACH)
-    assert dd.read_parquet(["t.parquet"]).dp.count(epsilon=1e9, **EACH)["count"].tolist() == [3]
+    one = dd.read_parquet(["t.parquet"])
+    assert one.dp.count(epsilon=1e9, **EACH)["count"].tolist() == [3]
+    both = dd.concat([one, one])
+    with raises(DeclarationError, "each file once"):
+        both.dp.count(epsilon=1, **EACH)
 
 
 def test_what_is_no_second_reading_is_read(folder):
     pl = pytest.importorskip("polars")
     file = pl.scan_parquet("t.parquet")
     rows = {
+        "a comma in a name": dpf.scan(pl.scan_parquet("JOIN/x, y.parquet")),
         "links to other files": dpf.scan_parquet(["t.parquet", "lake/t.parquet"]),
         "a join with itself": dpf.scan(file.join(file.unique(), on="g")),
         "dataset": dpf.scan(ds.dataset(["t.parquet", "lake/t.parquet"])),
     }
     counts = [scan.dp.count(epsilon=1e9, **EACH)["count"].item() for scan in rows.values()]
-    assert counts == [6, 3, 6]
+    assert counts == [3, 6, 3, 6]
 
 
 PATHS = {
@@ -224,3 +239,14 @@ def test_ledger_and_certificate_have_the_hash_of_what_is_public():
     assert len(set(released[:4])) == 1
     assert released[4] != released[0]
     assert re.fullmatch("[0-9a-f]{64}", released[0])
+
+
+def test_ids_as_bytes_and_as_texts_are_one_kind_of_unit(tmp_path):
+    rows = pd.DataFrame({"id": pd.array(["1", "2"], dtype="string")})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    ledger = dpf.Ledger(budget=dpf.Budget(epsilon=2))
+    scan = dpf.scan(tmp_path / "rows.csv", types={"id": "id"})
+    for frame in (scan, rows):
+        frame.dp.declare(privacy_unit="id", max_rows=1, ledger=ledger)
+        frame.dp.count(epsilon=1)
+    assert len(ledger.entries) == 2

@@ -305,10 +305,16 @@ def test_no_cell_changes_a_public_type_or_matches_what_is_refused(kind):
         assert not (refused and matched), key
 
 
-@pytest.mark.parametrize("keys", [[Decimal(1)], [("A", 1)], [1j], [pd.Interval(0, 1)]], ids=repr)
-def test_keys_of_no_known_kind_are_not_refused(keys):
+ODD = [Decimal("1.5"), ("A", 1), 1j, pd.Interval(0, 1), datetime.time(1), frozenset("A")]
+
+
+@pytest.mark.parametrize("key", [*ODD, pd.Period("2020-01")], ids=repr)
+def test_keys_of_other_kinds_are_refused_where_the_type_is_public(key):
     frame = a_frame(pd.array(["A", "B"], dtype="string"))
-    assert len(frame.dp.count("zone", keys=keys, epsilon=1, privacy_unit=dpf.EACH_ROW)) == len(keys)
+    with raises(QueryError, "no row can match", parameter="keys", label="zone"):
+        frame.dp.count("zone", keys=[key], epsilon=1, privacy_unit=dpf.EACH_ROW)
+    frame = a_frame(objects(["A", "B"]))
+    assert len(frame.dp.count("zone", keys=[key], epsilon=1, privacy_unit=dpf.EACH_ROW)) == 1
 
 
 def test_what_folders_say_is_read_value_by_value(tmp_path):
@@ -351,6 +357,8 @@ ROWS = pa.table(
         "time": pa.array([START, END] * 4, pa.timestamp("us")),
         "day": pa.array([DAY, DAY] * 4, pa.date32()),
         "small": pa.array([1, 2] * 4, pa.int8()),
+        "clock": pa.array([datetime.time(10), None] * 4, pa.time64("us")),
+        "list": pa.array([[1], [2, 3]] * 4),
     }
 )
 BAD = {
@@ -377,6 +385,15 @@ BAD = {
     "arithmetic with times": (lambda dp: dp.count(where="time + 1 > 3", epsilon=1), "where"),
     "two columns": (lambda dp: dp.count(where="text == x", epsilon=1), "where"),
     "half an integer": (lambda dp: dp.count("i", keys=[1, 1.5], epsilon=1), "keys"),
+    "beyond int64": (lambda dp: dp.count("i", keys=[10**30], epsilon=1), "keys"),
+    "equal to half": (lambda dp: dp.count(where="i == 1.5", epsilon=1), "where"),
+    "equal to too much": (lambda dp: dp.count(where="small == 300", epsilon=1), "where"),
+    "among too much": (lambda dp: dp.rate("small in [1, 300]", epsilon=1), "condition"),
+    "unlike a number": (lambda dp: dp.count(where="x > 0 or text != 1", epsilon=1), "where"),
+    "keys of a time of day": (lambda dp: dp.count("clock", keys=["10:00"], epsilon=1), "keys"),
+    "a time of day": (lambda dp: dp.count(where="clock == '10:00'", epsilon=1), "where"),
+    "sum of lists": (lambda dp: dp.sum("list", epsilon=1), "columns"),
+    "weighted by lists": (lambda dp: dp.sum("x", weights="list", epsilon=1), "weights"),
 }
 GOOD = {
     "mean": lambda dp: dp.mean("x", epsilon=1),
@@ -391,6 +408,9 @@ GOOD = {
     "truths": lambda dp: dp.count("truth", keys=[False, True], epsilon=1),
     "0 and 1 of truths": lambda dp: dp.count("truth", keys=[0, 1], epsilon=1),
     "integers": lambda dp: dp.count("i", keys=range(9), epsilon=1),
+    "an order with halves": lambda dp: dp.count(where="i > 1.5 and small < 300", epsilon=1),
+    "decimals of integers": lambda dp: dp.count("i", keys=[Decimal(1)], epsilon=1),
+    "times of day": lambda dp: dp.count("clock", keys=[datetime.time(10)], epsilon=1),
     "floats of integers": lambda dp: dp.count("i", keys=[0.0, 1.0], epsilon=1),
     "histogram": lambda dp: dp.histogram("x", [0, 5, 10], epsilon=1),
     "quantile": lambda dp: dp.quantile("x", epsilon=1),
@@ -424,7 +444,7 @@ DOORS = {
 @pytest.fixture(params=DOORS)
 def typed(request, tmp_path):
     frame = DOORS[request.param](tmp_path)
-    bounds = {label: (0, 10) for label in ("text", "amount", "answer", "x", "i", "small")}
+    bounds = {label: (0, 10) for label in ("text", "amount", "answer", "x", "i", "small", "list")}
     budget = dpf.Budget(epsilon=100, delta=1e-3, discovery=1e-4)
     keys = {"text": ["a", "b"]}
     frame.dp.declare(privacy_unit=dpf.EACH_ROW, keys=keys, bounds=bounds, budget=budget)
@@ -433,7 +453,9 @@ def typed(request, tmp_path):
 
 def test_every_argument_is_looked_at_before_the_charge(typed):
     for name, (call, parameter) in BAD.items():
-        with raises(QueryError, "no row can match", parameter=parameter) as said:
+        of_rows = parameter in ("where", "condition")
+        words = "the same for every value" if of_rows else "no row can match"
+        with raises(QueryError, words, parameter=parameter) as said:
             call(typed.dp)
         assert len(str(said.value).split()) <= 50, name
     assert not typed.dp.ledger.entries
@@ -461,7 +483,7 @@ def test_what_is_declared_speaks_where_no_type_is_public():
     facts = {"bounds": {"i": (0, 10)}, "keys": {"zone": ["A", "B"]}}
     frame.dp.declare(privacy_unit=dpf.EACH_ROW, budget=dpf.Budget(epsilon=10), **facts)
     for where in ("i == 'a'", "zone == 7", "zone", "zone < i"):
-        with raises(QueryError, "no row can match", parameter="where"):
+        with raises(QueryError, "the same for every value", parameter="where"):
             frame.dp.count(where=where, epsilon=1)
     assert not frame.dp.ledger.entries
     for where in ("i == 1", "zone == 'C'", "free == 7 or free == 'A'", "free", "free == i"):
