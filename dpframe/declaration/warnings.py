@@ -6,6 +6,8 @@ from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
+
 from dpframe.declaration.facts import Declaration, kept_warnings
 from dpframe.errors import DPFrameWarning
 from dpframe.privacy.amounts import Budget, Spend, exact
@@ -51,7 +53,16 @@ def warn_of_ids(frame: object, columns: Sequence[Hashable]) -> None:
         why = f"the column {column!r} of the privacy unit is of dtype object: readers may have made"
         more = "numbers of some ids and texts of others, and lost zeros such as those of 007."
         way = f'read ids as text, dtype={{{column!r}: "string"}}. 7 and "7" are taken for one unit.'
-        _warn(frame, {f"ids in {column!r}": f"{why} {more} To be sure, {way}"})
+        _warn(frame, {_about_ids(column): f"{why} {more} To be sure, {way}"})
+
+
+def trust_ids(frame: pd.DataFrame) -> None:
+    """Warn of no ids of a frame that stands for one whose reader knows what they are."""
+    kept_warnings(frame).update(map(_about_ids, frame))
+
+
+def _about_ids(column: Hashable) -> str:
+    return f"ids in {column!r}"
 
 
 def warn_of_release(frame: object, declaration: Declaration, spend: Spend) -> None:

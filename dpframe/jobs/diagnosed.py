@@ -8,7 +8,13 @@ import pandas as pd
 
 from dpframe import errors
 from dpframe.jobs.job import Job
-from dpframe.jobs.run_job import check_columns, declare_plan, ledger_now, place_error
+from dpframe.jobs.run_job import (
+    check_columns,
+    declare_plan,
+    frame_without_rows,
+    ledger_now,
+    place_error,
+)
 from dpframe.ledger.ledger import copy_in_memory
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.release import in_part
@@ -22,8 +28,8 @@ def diagnose_job(job: Job) -> Mapping[str, pd.DataFrame]:
     stored = job.data.stored_types()
     check_columns(job, stored)
     ledger = copy_in_memory(ledger_now(job, here=False))
-    empty = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
-    declared = declare_plan(job, empty, ledger, stored.types).in_part(job.options["part"])
+    without_rows = frame_without_rows(stored)
+    declared = declare_plan(job, without_rows, ledger, stored.types).in_part(job.options["part"])
     asked: Any = in_part(declared, job.queries)
     frame = job.data.frame(job.data.columns_for(stored.labels, declared, asked.values()))
     declare_plan(job, frame, ledger, stored.types)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from dpframe import errors
 from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
+from dpframe.declaration.warnings import trust_ids
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.column_types import kind_from_plan
@@ -98,7 +99,7 @@ def preview_job(
         remove_leftovers(folder)
     stored = job.data.stored_types() if with_data else Stored(_named_columns(job), job.data.types)
     check_columns(job, stored)
-    frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
+    frame = frame_without_rows(stored)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = ledger_now(job, here=with_data)
@@ -127,6 +128,13 @@ def preview_job(
         stored.scan.check_room(needed, [query.condition for query in asked.values()])
     notes += [] if run is None else [_begins_again(run)]
     return Tried(table, fits, ledger, (*_said(caught), *notes), size, stored.types, needed)
+
+
+def frame_without_rows(stored: Stored) -> pd.DataFrame:
+    """Make a frame that stands for the rows of a plan; what its cells are, `Stored` knows."""
+    frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
+    trust_ids(frame)
+    return frame
 
 
 def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:

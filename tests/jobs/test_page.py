@@ -35,7 +35,9 @@ def test_the_plan_of_the_page_can_be_previewed_and_released(folder):
     words = shlex.split(first)
     assert words[:3] == ["dpframe", "preview", "trips.toml"]
     assert main(words[1:]) == 0
-    made, *_ = blocks("sh")[1].splitlines()
+    (looked,) = blocks("sh")[1].splitlines()
+    assert main([*shlex.split(looked)[1:], "--private"]) == 0  # as it is no terminal here
+    made, *_ = blocks("sh")[2].splitlines()
     assert main(shlex.split(made)[1:]) == 0
     assert main(["release", "trips.toml", "--set", "month=2024-01"]) == 0
 
@@ -45,7 +47,7 @@ def test_the_plan_of_the_page_can_be_previewed_and_released(folder):
 def test_the_commands_of_the_page_run_as_they_are_written(folder):
     script = "\n".join(
         ["set -e", f'dpframe() {{ "{sys.executable}" -m dpframe "$@"; }}', *blocks("sh")]
-    )
+    ).replace("dpframe diagnose", "dpframe diagnose --private")  # as it is no terminal here
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(

@@ -43,7 +43,7 @@ def test_a_schema_in_yaml_is_read(tmp_path):
     in_yaml(tmp_path / "trips.yaml")
     tried = preview_job(read_plan(plan, given()), rows=10)
     assert tried.fits
-    assert tried.needed == {"zone": "string", "fare": "float64", "driver": "string"}
+    assert tried.needed == {"zone": "string", "fare": "float64", "driver": "id"}
 
 
 @pytest.mark.parametrize(
