@@ -250,3 +250,13 @@ def test_ids_as_bytes_and_as_texts_are_one_kind_of_unit(tmp_path):
         frame.dp.declare(privacy_unit="id", max_rows=1, ledger=ledger)
         frame.dp.count(epsilon=1)
     assert len(ledger.entries) == 2
+
+
+@pytest.mark.parametrize("cell", ["a", pd.Timestamp("2024"), pd.Period("2024"), pd.Timedelta(1)])
+def test_no_certificate_tells_a_type_that_pandas_guessed(cell):
+    def manifest(cells):
+        released = pd.DataFrame({"g": cells}).dp.count(epsilon=1, **EACH)
+        return released.attrs["dpframe"]["releases"][0]["manifest"]
+
+    assert manifest([cell, cell]) == manifest([cell, 1])
+    assert manifest(pd.array([1, 2], "Int64")) != manifest([cell, 1])
