@@ -188,9 +188,10 @@ def mixed():
 
 def times(frame):
     day = pd.Timestamp("2020-03-01")
-    # in columns of objects: keys that a column of times cannot match are refused
-    zones = {"zone": objects([day] * N), "day": objects([day.tz_localize("UTC")] * N)}
-    return frame.assign(fare=day - day, who=day.to_period("D"), **zones)
+    # in columns of objects: what a column of times cannot match is refused
+    cells = {"zone": day, "day": day.tz_localize("UTC"), "fare": day - day}
+    columns = {name: objects([cell] * N) for name, cell in cells.items()}
+    return frame.assign(who=day.to_period("D"), **columns)
 
 
 FRAMES = {

@@ -7,6 +7,7 @@ from fractions import Fraction
 from dpframe.checker.cell import ONE_CELL, Moved, Moves, PlaceKernel
 from dpframe.checker.noise import NEVER, BlockNoise
 from dpframe.errors import PlanCheckError
+from dpframe.forks import cached_property
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.laws import LAPLACE, LAWS
 
@@ -79,7 +80,7 @@ class Found:
     sampled: bool = False
     lone: tuple[LoneLabels, Fraction] | None = None
 
-    @property
+    @cached_property
     def cost(self) -> Fraction:
         """What the unit costs: mu squared of Gaussian noise, epsilon of other."""
         total = Fraction(0)
@@ -91,7 +92,7 @@ class Found:
             total += cells.times * Moved(a, b, cells.moves, cells.kernel).cost(noise)
         return total
 
-    @property
+    @cached_property
     def loss(self) -> PrivacyLoss:
         """What the unit loses."""
         delta = Fraction(0) if self.lone is None else self.lone[1]

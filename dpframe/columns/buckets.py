@@ -50,7 +50,7 @@ def unit_buckets(columns: Sequence[pd.Series], count: int) -> np.ndarray:
     >>> unit_buckets([pd.Series([7, 8, 7])], 100)
     array([ 4, 20,  4])
     >>> unit_buckets([pd.Series([7.0, None, "7", "seven"], dtype=object)], 100)
-    array([ 4,  0,  4, 27])
+    array([ 4,  0,  4, 24])
     """
     buckets = np.empty(len(columns[0]), np.int64)
     for start in range(0, len(buckets), _BLOCK):

@@ -156,7 +156,8 @@ def _begins_again(run: ChargedRun) -> str:
         f"It may begin again {left} more {_TIMES[left > 1]}" if left else "This is the last time"
     )
     return (
-        f"a run of this name was charged at {run.entry.released_at} and ended before its noise: "
+        f"a run of this name was charged at {run.entry.released_at} and ended, or stood still, "
+        "before its noise: "
         f"it begins again, and is charged nothing. {after}."
     )
 
@@ -428,7 +429,9 @@ def not_made(job: Job) -> str:
 
 def _to_make(job: Job) -> str:
     """Say how the ledger of a plan is made."""
-    place = shlex.quote(str(job.ledger))
+    place = str(job.ledger)
+    # the shell fills in a variable between these marks
+    place = f'"{place}"' if "${" in place else shlex.quote(place)
     amounts = _amounts(job.budget)
     if job.part is not None:
         amounts = f"{amounts} --part {shlex.quote(job.part)}"

@@ -104,8 +104,8 @@ _DISK = ("53100", "58")
 _LATER = "Try again when the server answers."
 _REFUSED = ("authentication", "does not exist", "pg_hba.conf", "permission", "not permitted")
 _WAY = (
-    "Releases need USAGE on the schema dpframe, SELECT and INSERT on the table, and for plans "
-    "UPDATE on the table of its leases, too: ask whoever keeps the database."
+    "Releases need USAGE on the schema dpframe, SELECT and INSERT on the table, and plans "
+    "UPDATE on its leases."
 )
 
 

@@ -133,6 +133,8 @@ def allowed(row: str, run: RunState, epoch: int) -> RowRefusal | None:  # noqa: 
                 return RowRefusal.NO_NOISE
             if run.lost:
                 return RowRefusal.LOST
+            if run.written and row == "lost":
+                return RowRefusal.WRITTEN
             return RowRefusal.DRAWN if run.drawn else None
         case "written":
             if not run.drawn:

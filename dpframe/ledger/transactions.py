@@ -41,7 +41,9 @@ def _refuse_again(entry: Entry, seen: Chain, held: Lease | None) -> None:
         raise RunPausedError(f"a run of name={quote(entry.name)} is at work {held}: try again.")
 
 
-def _refused(why_not: RowRefusal, entry: Entry) -> errors.DPFrameError:
+def _refused(  # noqa: PLR0911  # a case a line
+    why_not: RowRefusal, entry: Entry
+) -> errors.DPFrameError:
     """Say why a row about a run was not appended."""
     name = f"name={quote(entry.name)}"
     match why_not:
@@ -60,8 +62,10 @@ def _refused(why_not: RowRefusal, entry: Entry) -> errors.DPFrameError:
         case RowRefusal.DRAWN:
             rule = f"what {name} drew is kept: run it again as it is, which writes the files."
             return LedgerError(f"{rule} There is nothing to give up.", parameter="name")
-        case RowRefusal.NOT_DRAWN | RowRefusal.WRITTEN:
-            return LedgerError(f"the files of {name} were noted before, or are of no draw.")
+        case RowRefusal.WRITTEN:
+            return LedgerError(f"the files of {name} were written: there is nothing to give up.")
+        case RowRefusal.NOT_DRAWN:
+            return LedgerError(f"the files of {name} are of no draw.")
         case _:
             assert_never(why_not)
 

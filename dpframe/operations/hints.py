@@ -12,7 +12,6 @@ from dpframe.arguments import visible
 from dpframe.columns import values
 from dpframe.columns.values import COMPLEX, contain_errors
 from dpframe.engines.steps import RowTrace, Step, Trace
-from dpframe.engines.units import unit_codes
 from dpframe.queries.tasks import Axis, BinAxis
 from dpframe.queries.where import Condition
 from dpframe.steps.matching import constants_compared, may_match
@@ -156,7 +155,7 @@ def bounds_hint(
 
 
 def ids_hint(found: Trace, unit: Sequence[Hashable]) -> str:
-    """Say so where ids are numbers in some rows and texts in others."""
+    """Say so where ids are numbers in some rows and texts in others: their texts are compared."""
     for label in unit:
         column = found.column(label)
         if values.split_categories(column) is not None or column.dtype != object:
@@ -164,10 +163,6 @@ def ids_hint(found: Trace, unit: Sequence[Hashable]) -> str:
         texts = sum(text is not None for text in values.texts(column))
         numbers = int((~np.isnan(values.numbers(column))).sum())
         if texts and numbers:
-            (one, other), _ = unit_codes([pd.Series([7, "7"], dtype=object)])
-            same = "one unit" if one == other else "two units"
-            return (
-                f"{label} is a number in {numbers:,} rows and a text in {texts:,}: 7 and '7' are "
-                f"{same}. Read ids as texts"
-            )
+            held = f"{label} is a number in {numbers:,} rows and a text in {texts:,}"
+            return f"{held}: 7 and '7' are one unit, '07' is another. Read ids as texts"
     return ""

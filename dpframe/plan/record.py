@@ -113,7 +113,7 @@ def cost(plan: AnyPlan, declaration: Declaration) -> Cost:
 def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
     loss, spend = plan.loss, plan.spend
     if not loss.mu_squared:
-        return {"mu": mu_of_pure(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
+        return {"mu": _mu_of(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
     budget = None if declaration.ledger is None else declaration.ledger.budget
     delta = spend.delta if spend.delta is not None or budget is None else below(budget.noise_delta)
     if not delta:
@@ -122,6 +122,11 @@ def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
     # above it
     asked = float(spend.amount) if spend.kind == "epsilon" else gaussian_epsilon(delta, loss.mu)
     return {"mu": loss.mu, "epsilon": asked, "delta": delta}
+
+
+@lru_cache(maxsize=64)
+def _mu_of(epsilon: Fraction) -> float:
+    return mu_of_pure(epsilon)
 
 
 def outlook(plan: AnyPlan, declaration: Declaration) -> dict[str, Any]:

@@ -21,6 +21,9 @@ from dpframe.sources.match import known_of
 LOCAL = ("local", "py::fsspec+file", "py::fsspec+local", "py::fsspec+('file', 'local')")
 """File systems of pyarrow that are disks of this machine."""
 
+_IN_MEMORY = ("pandas", "dask")
+_GUESSED = ("datetime64", "timedelta64", "period", "interval")  # of Python objects, by pandas
+
 
 class FileId(NamedTuple):
     """A file, however it is named.
@@ -111,13 +114,22 @@ class Manifest:
         if declaration.part is not None:
             kind = kind or "numbers"
         unit = declaration.unit_columns
-        named = tuple((repr(label), kind) for label, kind in self.types.items())
+        named = tuple((repr(label), self._certain(kind)) for label, kind in self.types.items())
         return SourceFacts(
             manifest=_hash(self.door, named, tuple(map(repr, unit)), part, self.text),
             door=self.door if self.opaque else None,
             unit=tuple(self._kind(label, declaration) for label in unit),
             part=kind,
         )
+
+    def _certain(self, kind: str | None) -> str | None:
+        """Return a type, unless pandas may have guessed it: then one cell may have changed it.
+
+        A release may be refused for such a type, and tells it then; what is published does not.
+        """
+        if self.door not in _IN_MEMORY or kind is None:
+            return kind
+        return None if kind == "str" or kind.startswith(_GUESSED) else kind
 
     def _kind(self, label: Hashable, declaration: Declaration) -> str | None:
         """Say of which kinds the values of a column are, as far as that is public."""

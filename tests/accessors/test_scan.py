@@ -188,5 +188,5 @@ def test_a_relative_path_stays_what_it_was(tmp_path, monkeypatch):
 def test_a_file_that_is_named_twice_is_refused(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"x": [1]}).to_parquet(path)
-    with pytest.raises(DeclarationError, match="names a file twice"):
+    with pytest.raises(DeclarationError, match="must name each file once"):
         dpf.scan_parquet([path, path])

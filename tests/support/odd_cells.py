@@ -173,10 +173,14 @@ EDGES = [-np.inf, 0, 2, 5, np.inf]
 VALUED = {
     "sum": dpf.sum("x", "k", where=WHERE),
     "mean": dpf.mean("x", "h"),
-    "rate": dpf.rate(WHERE, "h"),
+    "rate": dpf.rate(WHERE, "h", missing=False),
     "histogram": dpf.histogram("x", EDGES, "h"),
 }
-KEYED = {"count": dpf.count("k"), "rate": dpf.rate(WHERE, "k"), "units": dpf.units(["k", "h"])}
+KEYED = {
+    "count": dpf.count("k"),
+    "rate": dpf.rate(WHERE, "k", missing=False),
+    "units": dpf.units(["k", "h"]),
+}
 CALLS = {
     "values": lambda dp: dp.release(VALUED, **SPEND),
     "keys": lambda dp: dp.release(KEYED, **SPEND),

@@ -18,6 +18,11 @@ from dpframe.columns.values import public_type
 ZONES, DAYS = ["A", "B", "C"], [0, 1]
 NOON = pd.Timestamp("2024-03-01 12:00")
 YEAR = pd.Timedelta(days=365)
+GUESSED = {"zone": "str", "when": "datetime64"} | dict.fromkeys(
+    ("day", "fare", "size", "flag", "paid"), "none"
+)
+"""How types begin that pandas may guess for a column."""
+
 BOUNDS = {"fare": (-5, 10), "size": (0, 4), "when": (NOON, NOON + pd.Timedelta(days=2))}
 NAN, INF = float("nan"), float("inf")
 RELATIONS = ["add_remove", "replace"]
@@ -219,8 +224,8 @@ def in_memory(rows, *, inferred):
 def _infer(name, column):
     """Let pandas find a dtype, but where it would change values before any library sees them.
 
-    Texts and times are not guessed for days, whose keys are numbers. Such keys would be refused,
-    and the refusal tells the dtype: a known limit of guessed dtypes, in `docs/known-limits.md`.
+    Texts and times are not guessed where others are asked for: that would be refused, and the
+    refusal tells the dtype: a known limit of guessed dtypes, in `docs/known-limits.md`.
     """
     if any(type(cell) in (HostileInt, HostileText) for cell in column):
         return column
@@ -228,7 +233,8 @@ def _infer(name, column):
         found = column.infer_objects()
     except Exception:  # of a hostile value
         return column
-    if name == "day" and public_type(found.dtype) is not None:
+    told = public_type(found.dtype)
+    if told is not None and not told.startswith(GUESSED.get(name, "")):
         return column
     large = any(type(cell) is int and abs(cell) > 2**53 for cell in column)
     return column if found.dtype.kind == "c" or (found.dtype.kind == "f" and large) else found
