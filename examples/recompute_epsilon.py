@@ -84,11 +84,18 @@ def epsilon_of(mu, delta):
 
 
 def most_rows(release):
-    """Tell whether the rows of every unit named obey the caps of the certificate."""
+    """Tell whether the rows of the units named obey the caps; of stairs, only those in a cell."""
     caps = release["privacy_unit"]["caps"]
-    each = caps["max_rows_per_group"] or caps["max_rows"]
-    rows = [row for part in release["witness"] for cells in part["cells"] for row in cells["rows"]]
-    return each is None or max(rows, default=0) <= each
+    total, group = caps["max_rows"], caps["max_rows_per_group"]
+    each = min((cap for cap in (total, group) if cap is not None), default=mp.inf)
+    units = 2 if release["neighboring"] == "replace" else 1
+    for part in release["witness"]:
+        rows = sum(cells["times"] * sum(cells["rows"]) for cells in part["cells"])
+        most = max((row for cells in part["cells"] for row in cells["rows"]), default=0)
+        counted = total is not None and part["law"] != "staircase"
+        if most > each or (counted and rows > units * total):
+            return False
+    return True
 
 
 def recompute(release):

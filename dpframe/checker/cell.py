@@ -124,6 +124,11 @@ class Cell:
         """Blocks that some row adds to."""
         return [block for block, ends in self._ends.items() if ends != (0, 0)]
 
+    @property
+    def replaced(self) -> list[int]:
+        """Blocks that move where a row stays in the cell, and holds something else."""
+        return [block for block, (low, high) in self._ends.items() if low != high]
+
     def farthest(self, block: int, a: int, b: int) -> tuple[int, int, int]:
         """Return how far a block moves at most, by itself, and what rows add to it then."""
         low, high = self._ends[block]

@@ -157,7 +157,8 @@ def _worst_stairs(
     measured: Measured, cell: Cell, filling: FilledCaps, *, always: bool
 ) -> tuple[FilledCells, list[WitnessCells]]:
     """Find how many stairs the worst unit crosses."""
-    moving = cell.moving
+    still = always and measured.neighboring == "replace" and filling.cells == 1
+    moving = cell.replaced if still else cell.moving
     if len(moving) > 1:
         raise PlanCheckError.of("two integers with staircase noise move in one cell")
     if not moving:

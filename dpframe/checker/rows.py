@@ -4,7 +4,6 @@ A row is of a class: what its conditions and weights are. Given the class, group
 read the same columns of values are free of each other. Components share no column at all.
 """
 
-import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,31 +92,33 @@ class RowVectors:
 
 
 def odd_values(column: OddColumn) -> list[object]:
-    """Return values of a column of which one does what any other value would do.
+    r"""Return values of a column of which one does what any other value would do.
 
-    They are the ends, the constants, what lies between and beyond them, another text, and none.
-    Between two constants, values are added up that are next to either.
+    They are the ends, the constants, the floats next to each on both sides, another text, and none.
+    Nothing lies between other values that a comparison with constants could tell from these: texts
+    that are next to a constant in order are handed over as constants. Values are added up at the
+    ends and next to constants.
 
     Examples
     --------
     >>> odd_values(OddColumn((), (2.0,)))
-    [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, None]
+    [1.9999999999999998, 2.0, 2.0000000000000004, None]
     >>> odd_values(OddColumn((0.0, 5.0), (2.0,)))
     [0.0, 5.0, 1.9999999999999998, 2.0, 2.0000000000000004, None]
+    >>> odd_values(OddColumn((), ("m",)))
+    ['m', '\x00', None]
     """
     texts = sorted({one for one in column.constants if isinstance(one, str)})
     numbers = sorted({one for one in column.constants if not isinstance(one, str)})
     found = [*column.ends]
-    if column.ends:
-        sides = ((-math.inf, one, math.inf) for one in numbers)
-        found += [math.nextafter(side[1], to) for side in sides for to in side]
-    elif numbers or not texts:
-        marks = sorted({*numbers, 0.0, 1.0})
-        between = [(low + high) / 2 for low, high in itertools.pairwise(marks)]
-        found += sorted([marks[0] - 1, *marks, *between, marks[-1] + 1])
+    if not (found or texts or numbers):
+        numbers = [0.0]
+    sides = ((-math.inf, one, math.inf) for one in numbers)
+    found += [math.nextafter(side[1], to) for side in sides for to in side]
     if texts:
         found += [*texts, _ELSE]
-    return [*dict.fromkeys(found), None]
+    # instants are equal whose clocks differ
+    return [*{repr(one): one for one in found}.values(), None]
 
 
 def combinations(

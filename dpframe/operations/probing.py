@@ -1,7 +1,9 @@
 """What the check of a charge is handed: the functions that turn rows into integers, and facts."""
 
+import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import NamedTuple, assert_never
 
@@ -11,6 +13,7 @@ import pandas as pd
 from dpframe.checker.measured import Measured, OddColumn, OddRows, ProbedTotal, RowPlaces
 from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import PlanCheckError
 from dpframe.plan.measurement import Measurement
@@ -23,6 +26,9 @@ from dpframe.strategies.base import Need
 _PROBE = "\0probe"
 _INNER = range(1, 8)
 """Eighths of a width at which squares and products are tried, too."""
+_SUCCESSOR = "\0"
+"""Makes of a text the one that is next to it in order."""
+_DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _BEYOND = 10.0
 """How far beyond all numbers a column is tried that is compared with another one."""
 
@@ -45,6 +51,7 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
     compared = [
         [] if term.where is None else [*_comparisons(term.where.root)] for term in task.terms
     ]
+    timed = {label for label, grid, _ in _grids(task) if grid.ticks and grid.ticks.points}
     cells, few = task.cells, task.most is not None
     everywhere = cells.chosen is None and all(
         axis.hidden or (isinstance(axis, KeyAxis) and axis.rest) for axis in task.groups.axes
@@ -58,7 +65,10 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
     content = task.terms, task.valued, task.most
     return Measured(
         noise,
-        tuple(_total(term, own, few=few) for term, own in zip(task.terms, compared, strict=True)),
+        tuple(
+            _total(term, own, timed, few=few)
+            for term, own in zip(task.terms, compared, strict=True)
+        ),
         _columns(task, [one for own in compared for one in own]),
         partial(_probe, task),
         partial(_encode, measurement, needs),
@@ -133,6 +143,11 @@ class _Comparison(NamedTuple):
     constants: Sequence[float | str]
     plain: bool
 
+    @property
+    def of_text(self) -> bool:
+        """Whether a constant is a text, which may be a point in time."""
+        return any(isinstance(constant, str) for constant in self.constants)
+
 
 def _comparisons(node: where.Node) -> Iterator[_Comparison]:
     match node:
@@ -148,10 +163,14 @@ def _comparisons(node: where.Node) -> Iterator[_Comparison]:
         case where.Membership(operand, items):
             plain = isinstance(operand, where.Name)
             yield _Comparison([*where.names_in(operand)], items, plain=plain)
-        case where.Compare(_, left, right):
+        case where.Compare(operator, left, right):
             labels = [*where.names_in(left), *where.names_in(right)]
             plain = {type(left), type(right)} == {where.Name, where.Constant}
-            yield _Comparison(labels, [*_constants(left), *_constants(right)], plain=plain)
+            constants = [*_constants(left), *_constants(right)]
+            texts = [one for one in constants if isinstance(one, str)]
+            if texts and operator != "==":
+                constants += ["", *(text + _SUCCESSOR for text in texts)]
+            yield _Comparison(labels, constants, plain=plain)
         case _:
             assert_never(node)
 
@@ -172,12 +191,17 @@ def _constants(value: where.Value) -> Iterator[float | str]:
             assert_never(value)
 
 
-def _total(term: Term, compared: Sequence[_Comparison], *, few: bool) -> ProbedTotal:
+def _total(
+    term: Term, compared: Sequence[_Comparison], timed: set[Hashable], *, few: bool
+) -> ProbedTotal:
     given: list[Hashable] = [] if term.where is None else [*term.where.columns]
     given += [] if term.weights is None else [term.weights.column]
     grids = ((term.column, term.grid), (term.other, term.other_grid))
     values = tuple(label for label, grid in grids if grid is not None)
-    known = term.kind not in ("square", "part") and all(one.plain for one in compared)
+    # clocks decide on conditions, and instants on values: a day apart, in any time zone
+    clocks = any(timed.intersection(one.labels) and one.of_text for one in compared)
+    plain = not clocks and all(one.plain for one in compared)
+    known = plain and term.kind not in ("square", "part")
     return ProbedTotal(
         values, tuple(given), term.kind == "units", few and term.kind == "sum", known
     )
@@ -205,32 +229,57 @@ def _columns(task: Task, compared: Sequence[_Comparison]) -> dict[Hashable, OddC
         inner = [grid.lower + width * k // 8 for k in _INNER] if multiplied else []
         values = [_value(grid, place) for place in (*inner, grid.lower, grid.upper)]
         ends.setdefault(label, []).extend(values)
+    gridded = set(ends)
     known = {place for values in ends.values() for place in values if isinstance(place, float)}
     known |= {number for one in compared for number in one.constants if isinstance(number, float)}
     # what one column is decides on what another is compared with
     pool = sorted({*known, min(known, default=0.0) - _BEYOND, max(known, default=0.0) + _BEYOND})
+    between = [low / 2 + high / 2 for low, high in itertools.pairwise(sorted({*pool, 0.0, 1.0}))]
     for one in compared:
         for label in one.labels:
-            ends.setdefault(label, []).extend(_moments(one.constants))
+            ends.setdefault(label, [])
             constants.setdefault(label, []).extend(one.constants)
+    for label, own in constants.items():
+        ends[label] += _moments(own)
     for label in {label for one in compared if not one.plain for label in one.labels}:
         constants[label] += pool
+        if label not in gridded:
+            ends[label] += between
     return {
-        label: OddColumn(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(constants.get(label, ()))))
+        label: OddColumn(tuple(own), tuple(dict.fromkeys(constants.get(label, ()))))
         for label, own in ends.items()
     }
 
 
 def _moments(constants: Sequence[float | str]) -> list[object]:
-    """Return the points in time that texts may be, with those just before and after."""
-    found: list[object] = []
-    for constant in constants:
-        if isinstance(constant, str):
-            moment = pd.to_datetime(constant, errors="coerce", format="ISO8601")
-            if not pd.isna(moment):
-                step = pd.Timedelta(1, "s")
-                found += [moment - step, moment, moment + step]
-    return found
+    """Return points in time of which one meets the conditions that any other would meet.
+
+    They are what texts may be, and what is next to it. A value with a time zone is an instant, and
+    what a clock shows less than a day from it: where both are compared, all pairs are tried.
+    """
+    read = [moment_of(one) for one in dict.fromkeys(constants) if isinstance(one, str)]
+    marks = [mark for moment in read if moment is not None for mark in _next_to(moment)]
+    local = [mark for mark in marks if mark.tzinfo is None]
+    instants = [mark for mark in marks if mark.tzinfo is not None]
+    if not local or not instants:
+        return [pd.Timestamp(mark) for mark in marks]
+    clocks = [mark.replace(tzinfo=None) for mark in instants]
+    pairs = [*itertools.product(local, clocks), *((mark, mark) for mark in local)]
+    zoned = [
+        instant.replace(tzinfo=UTC).astimezone(timezone(clock - instant))
+        for clock, instant in pairs
+        if abs(clock - instant) < _DAY
+    ]
+    return [pd.Timestamp(mark) for mark in (*marks, *zoned)]
+
+
+def _next_to(moment: datetime) -> Iterator[datetime]:
+    """Yield a point in time and those next to it, of those that there are; instants as of UTC."""
+    zone = None if moment.tzinfo is None else UTC
+    first, last = (end.replace(tzinfo=zone) for end in (datetime.min, datetime.max))
+    for step in (-1, 0, 1):
+        since = moment - first + step * _MICROSECOND
+        yield first + min(max(since, timedelta()), last - first)
 
 
 def _value(grid: Grid, place: int) -> object:

@@ -84,6 +84,27 @@ def test_a_script_without_dpframe_finds_what_is_promised(name, relation, script)
         assert not any("MORE" in line for line in script.compare(release))
 
 
+@pytest.mark.parametrize(
+    ("caps", "cells", "relation", "within"),
+    [
+        ((5, 2), (3, 2), "add_remove", False),
+        ((5, 2), (2, 2), "add_remove", True),
+        ((5, None), (3, 2), "add_remove", False),
+        ((3, 9), (1, 3), "add_remove", True),
+        ((3, 9), (1, 4), "replace", False),
+        ((5, 2), (5, 2), "replace", True),
+        ((5, 2), (6, 2), "replace", False),
+        ((None, 2), (9, 2), "add_remove", True),
+    ],
+)
+def test_the_script_counts_rows_over_all_cells(caps, cells, relation, within, script):
+    times, rows = cells
+    part = {"law": "laplace", "cells": [{"times": times, "rows": [rows, 0]}]}
+    known = dict(zip(("max_rows", "max_rows_per_group"), caps, strict=True))
+    release = {"privacy_unit": {"caps": known}, "neighboring": relation, "witness": [part]}
+    assert script.most_rows(release) == within
+
+
 def test_the_script_needs_nothing_of_dpframe():
     text = SCRIPT.read_text("utf-8")
     assert "import dpframe" not in text and "from dpframe" not in text

@@ -21,14 +21,12 @@ COLUMNS = {"x": OddColumn(X), "y": OddColumn(Y), "z": OddColumn((), (0.0,))}
 
 def added(x, y, z):
     met = z is not None and z > 0
-    return (x or 0), (y or 0), int(met), (y or 0) * met
+    x, y = int(x or 0), int(y or 0)
+    return x, y, int(met), y * met
 
 
 def probe(rows, number):
-    values = [
-        [None if values[k] is None else int(values[k]) for k in at]
-        for values, at in (rows[column] for column in "xyz")
-    ]
+    values = [[values[k] for k in at] for values, at in (rows[column] for column in "xyz")]
     return np.ones(number, bool), np.array([added(*row) for row in zip(*values, strict=True)]).T
 
 

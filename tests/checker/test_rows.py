@@ -68,6 +68,79 @@ def test_conditions_are_seen_in_what_rows_add(where, most, sampled):
     assert max(int(one.max()) for one in vectors) == most << 28
 
 
+BESIDE = {
+    "a later text": (["x > 'm'"], "z"),
+    "an earlier text": (["x < 'm'"], "a"),
+    "a text on the left": (["'m' < x"], "z"),
+    "between texts": (["x > 'a' and x < 'c'"], "b"),
+    "not that text": (["x >= 'm' and x != 'm'"], "z"),
+    "no float beside it": (["x > 1e17"], 1e300),
+    "an even float": (["x > 9007199254740992"], 1e300),
+    "below": (["x < -1e17"], -1e300),
+    "a sum that overflows": (["1e308 < x < 1.7e308"], 1.5e308),
+    "below infinity": (["5 < x < 1e999"], 6.0),
+    "infinity": (["x >= 1e999"], float("inf")),
+    "within a second": (["'2020-01-01' < x < '2020-01-01T00:00:00.5'"], "2020-01-01T00:00:00.25"),
+    "a day of a week": (["x == '2020-W01-3'"], "2020-01-01"),
+    "a comma": (["x > '2020-01-01T00:00:00,5'"], "2021-01-01"),
+    "the first moment": (["x == '0001-01-01'"], "0001-01-01"),
+    "before the first": (["x > '0001-01-01T00:00+05:00'"], "2021-01-01T00:00Z"),
+    "the last moment": (["x >= '9999-12-31T23:59:59.999999'"], "9999-12-31T23:59:59.999999"),
+    "a clock and UTC": (
+        ["x == '2020-01-01'", "x == '2020-01-01T01:00+01:00'"],
+        "2020-01-01T00:00Z",
+    ),
+    "a clock elsewhere": (
+        ["x == '2020-01-01'", "x == '2020-01-01T05:00Z'"],
+        "2020-01-01T00:00-05:00",
+    ),
+    "clocks of two": (
+        ["x == '2020-01-01'", "x == '2020-01-01T05:00Z'", "x < '2020-01-02T00:00Z'"],
+        "2020-01-01T00:00-05:00",
+    ),
+    "a clock after an instant": (
+        ["x > '2020-01-01'", "x > '2020-01-01T00:00Z'"],
+        "2021-01-01T00:00Z",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_no_row_that_conditions_tell_apart_costs_more_than_the_witness(name):
+    """A row that meets all conditions and has the largest value moves all that is measured."""
+    conditions, value = BESIDE[name]
+    value = pd.Timestamp(value) if isinstance(value, str) and value[0] in "0129" else value
+    frame = pd.DataFrame({"x": pd.Series([value], dtype=object), "y": [2.0]})
+    frame.dp.declare(privacy_unit=dpf.EACH_ROW, bounds={"y": (-2, 2)})
+    counts = {f"n{at}": dpf.count(where=where) for at, where in enumerate(conditions)}
+    query = dpf.aggregate(s=dpf.sum("y"), **counts)
+    plan = plan_operation(frame, declaration_of(frame), query, Spend.of(epsilon=1), "laplace").plan
+    measured = [
+        measured_of(one, noise, "add_remove")
+        for one, noise in zip(plan.measurements, plan.noises, strict=True)
+    ]
+    found = check.witness_of(measured)
+    assert not any(part.sampled for part in found.found)
+    places = {"x": ([value], np.zeros(1, int)), "y": ([2.0], np.zeros(1, int))}
+    cost = 0
+    for one in measured:
+        rows = {label: places[label] for label in one.columns}
+        _, totals = one.probe(rows, 1)
+        moved = one.encode([np.array([int(total)]) for total in totals[:, 0]])
+        cost += one.noise.cost(moved, [np.zeros_like(own) for own in moved])
+    assert cost > 0.9
+    assert sum(part.cost for part in found.found) >= cost
+
+
+def test_a_condition_on_times_that_are_added_up_is_sampled():
+    bounds = {"t": (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-02-01"))}
+    late = "t > '2024-01-05'"
+    for wanted, sampled in ((dpf.mean("t", where=late), True), (dpf.count(where=late), False)):
+        query = dpf.aggregate(n=dpf.count(), late=wanted)
+        found = planned(query, {"bounds": bounds}, epsilon=1).witness().found
+        assert any(part.sampled for part in found) == sampled
+
+
 def test_rows_of_other_units_and_out_of_the_part_are_refused(monkeypatch):
     ledger = dpf.Ledger(budget=dpf.Budget(epsilon=3), part="g")
     operation = planned(dpf.count(), {"ledger": ledger, "budget": None}, epsilon=1)

@@ -4,8 +4,10 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import dpframe as dpf
 from dpframe.checker.units import FilledCaps, worst_cells, worst_stairs
 from dpframe.errors import PlanCheckError
 from dpframe.privacy.neighbors import Caps
@@ -95,3 +97,16 @@ def test_a_row_that_is_always_there_is_replaced():
 def test_units_without_a_cap_are_refused():
     with pytest.raises(PlanCheckError, match="no cap bounds the rows"):
         FilledCaps.of(Caps(groups=2), 3)
+
+
+@pytest.mark.parametrize("query", [dpf.rate("x > 1", missing=False), dpf.mean("x")])
+def test_a_public_number_of_rows_has_no_staircase(query):
+    """Where every row counts, its number stays the same as one is replaced: it needs no noise."""
+    frame = pd.DataFrame({"x": [1.0]})
+    facts = {"bounds": {"x": (0, 1)}, "missing": {"x": 0}, "privacy_unit": dpf.EACH_ROW}
+    frame.dp.declare(**facts, neighboring="replace")
+    found = dpf.release(frame, query, epsilon=1, mechanism="staircase")
+    (release,) = dpf.verify(found).to_dict()["releases"]
+    (part,) = release["witness"]
+    assert list(part["scales"]) == ["0"]
+    assert release["privacy_loss"]["epsilon"] == 1
