@@ -155,10 +155,24 @@ def changes_rows(schema: object) -> str:
 
 
 def kinds_of_cells(schema: object) -> dict[Hashable, str]:
-    """Say what a schema says of cells, by label; a column without a dtype holds texts."""
+    """Say what a schema says of cells, by label.
+
+    Raises
+    ------
+    DeclarationError
+        If a column has no dtype, or is named by a regex.
+    """
     kinds: dict[Hashable, str] = {}
+    regexes = [label for label, one in _dataframe_schema(schema).columns.items() if _is_regex(one)]
+    for label in regexes:
+        rule = f"must name each column that is read: {label!r} is a regex"
+        raise DeclarationError(f"types {rule}. Write a column for each.", parameter="types")
     for label, column in columns_of(schema).items():
         dtype = dtype_of(column)
+        if column.dtype is None:
+            rule = f"must say what {label!r} holds, which has no dtype in the schema"
+            way = "Write it there, such as Column(int, ...)."
+            raise DeclarationError(f"types {rule}. {way}", parameter="types", label=label)
         categories = getattr(dtype, "categories", None)
         kinds[label] = cells_of_dtype(dtype if categories is None else categories.dtype)
     return kinds
@@ -169,12 +183,23 @@ def validate(schema: object, frame: pd.DataFrame) -> None:
     _dataframe_schema(schema).validate(frame, lazy=True)
 
 
-def _dataframe_schema(schema: object) -> Any:
+def is_schema(given: object) -> bool:
+    """Tell whether an object is a schema of pandera, or a class of one."""
+    return _made_of(given) is not None
+
+
+def _made_of(schema: object) -> Any:
+    """Return the schema that a class of one makes, or itself; `None`: it is no schema."""
     made: Any = schema
     if isinstance(schema, type) and hasattr(schema, "to_schema"):
         made = schema.to_schema()
     modules = {kind.__module__.partition(".")[0] for kind in type(made).__mro__}
-    if "pandera" in modules and hasattr(made, "columns"):
+    return made if "pandera" in modules and hasattr(made, "columns") else None
+
+
+def _dataframe_schema(schema: object) -> Any:
+    made = _made_of(schema)
+    if made is not None:
         return made
     rule = "schema must be a pandera DataFrameModel class or DataFrameSchema"
     way = "Without one, use bounds=, keys=, missing=."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dpframe.columns.arrow import pa
-from dpframe.declaration.from_pandera import kinds_of_cells
+from dpframe.declaration.from_pandera import is_schema, kinds_of_cells
 from dpframe.engines.batches import fitted_tables
 from dpframe.engines.sources import check_readable, repeated_column
 from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
@@ -171,9 +171,17 @@ def _no_types(paths: Sequence[Path]) -> DeclarationError:
     return DeclarationError(f"{rule}: {such}, or a pandera schema.", parameter="types")
 
 
+def _of_schema(schema: Any) -> Mapping[Any, Any]:
+    """Say what a pandera schema says of cells."""
+    if not is_schema(schema):
+        rule = "must be a dict of types by label, or a pandera schema"
+        raise DeclarationError.about("types", rule, schema, 'Such as types={"fare": "float64"}.')
+    return kinds_of_cells(schema)
+
+
 def _checked(types: Any) -> Mapping[str, str]:
     """Check what columns hold."""
-    kinds: Mapping[Any, Any] = types if isinstance(types, Mapping) else kinds_of_cells(types)
+    kinds: Mapping[Any, Any] = types if isinstance(types, Mapping) else _of_schema(types)
     if not kinds:
         raise DeclarationError.about("types", "must name a column", types)
     for label, kind in kinds.items():

@@ -74,7 +74,9 @@ def check_read_once(files: Iterable[FileId], parameter: str = "path") -> tuple[F
     for file in files:
         first = seen.setdefault(file.place, file)
         if first is not file:
-            rule = f"must name each file once: {file.path} is the same file as {first.path}"
+            same = f"{file.path} is the same file as {first.path}"
+            how = f"{file.path} is listed twice" if file.path == first.path else same
+            rule = f"must name each file once: {how}"
             way = "its rows would count twice. Leave one out, or remove the link."
             raise DeclarationError(f"{parameter} {rule}, and {way}", parameter=parameter)
     return tuple(seen.values())

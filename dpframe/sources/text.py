@@ -1,5 +1,6 @@
 """The one reader of text files: lines, cut into cells, each read as its column's public kind."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -22,6 +23,7 @@ ID = "id"
 TYPES = (*KINDS, ID)
 """What columns of text files may hold."""
 
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOCK = 2 * LONGEST_LINE  # bytes that are cut into cells by one thread
 
@@ -134,6 +136,8 @@ class TextReader:
         if not header:
             empty = f"{self._name} is empty: it has no header."
             raise DeclarationError(empty, parameter="source")
+        if header.startswith(_WIDE_MARKS):
+            raise self._refusal("is in UTF-16, which is not read by lines: convert it to UTF-8.")
         text = dialect.decode(header)
         if text is None:
             such = 'say what it is, for instance encoding = "cp1252"'

@@ -86,7 +86,13 @@ TWICE = {
 def test_a_file_that_is_read_twice_is_refused(way, folder):
     with raises(DeclarationError, "each file once") as said:
         TWICE[way](folder)
-    assert len(re.findall(r"\w+\.(?:parquet|feather|orc)", str(said.value))) == 2
+    names = len(re.findall(r"\w+\.(?:parquet|feather|orc)", str(said.value)))
+    assert names == 2 - ("is listed twice" in str(said.value))
+
+
+def test_one_path_twice_is_no_other_file(folder):
+    with raises(DeclarationError, "t.parquet is listed twice"):
+        TWICE["list"](folder)
 
 
 def test_dask_lists_the_files_that_it_is_given(folder):

@@ -64,6 +64,31 @@ def test_a_schema_of_pandera_says_what_columns_hold(path):
     assert scan.dp.count("zone", epsilon=1e9)["count"].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("types", "word"),
+    [
+        ("float64", "must be a dict"),
+        (["x"], "must be a dict"),
+        ({}, "must name a column"),
+        (
+            pandera.DataFrameSchema({"fare": pandera.Column(checks=pandera.Check.isin([1, 2]))}),
+            "no dtype",
+        ),
+        (pandera.DataFrameSchema({"fa.*": pandera.Column(int, regex=True)}), "is a regex"),
+    ],
+    ids=["text", "list", "empty", "no dtype", "regex"],
+)
+def test_what_does_not_say_what_columns_hold_is_refused(path, types, word):
+    with raises(DeclarationError, word, parameter="types"):
+        dpf.scan(path, types=types)
+
+
+def test_files_in_utf_16_are_to_be_converted(path):
+    path.write_bytes(ROWS.encode("utf-16"))
+    with raises(DeclarationError, "convert it to UTF-8", parameter="source"):
+        dpf.scan(path, types=TYPES)
+
+
 def test_compressed_files_are_read(path):
     packed, archive = path.with_suffix(".csv.gz"), path.with_suffix(".csv.zip")
     packed.write_bytes(gzip.compress(ROWS.encode()) + gzip.compress(b"4,C,7\n"))
