@@ -178,6 +178,12 @@ def kinds_of_cells(schema: object) -> dict[Hashable, str]:
     return kinds
 
 
+def optional_columns(schema: object) -> frozenset[Hashable]:
+    """Name the columns that a frame may lack."""
+    named = columns_of(schema).items()
+    return frozenset(label for label, one in named if not getattr(one, "required", True))
+
+
 def validate(schema: object, frame: pd.DataFrame) -> None:
     """Run the schema on a frame as pandera would; its errors show private values to the curator."""
     _dataframe_schema(schema).validate(frame, lazy=True)

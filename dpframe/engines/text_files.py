@@ -3,11 +3,12 @@
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 from dpframe.columns.arrow import pa
-from dpframe.declaration.from_pandera import is_schema, kinds_of_cells
+from dpframe.declaration.from_pandera import is_schema, kinds_of_cells, optional_columns
 from dpframe.engines.batches import fitted_tables
 from dpframe.engines.sources import check_readable, repeated_column
 from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
@@ -157,7 +158,13 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
     for path in paths:
         if not path.is_file():
             raise DeclarationError.about("source", "must name a file that exists", str(path))
-    return TextFiles(paths, _checked(types), dialect)
+    files = TextFiles(paths, _checked(types), dialect)
+    optional = frozenset() if isinstance(types, Mapping) else optional_columns(types)
+    if optional.isdisjoint(files.types):
+        return files
+    present = {*chain(*check_readable(files.headers, files).values())}
+    kept = {label: kind for label, kind in files.types.items() if label not in optional - present}
+    return TextFiles(paths, kept, dialect)
 
 
 def _no_types(paths: Sequence[Path]) -> DeclarationError:

@@ -83,6 +83,12 @@ def test_what_does_not_say_what_columns_hold_is_refused(path, types, word):
         dpf.scan(path, types=types)
 
 
+def test_columns_that_a_schema_does_not_require_may_be_absent(path):
+    other = pandera.Column(str, required=False)
+    columns = {"fare": pandera.Column(float), "zone": other, "absent": other}
+    assert dpf.scan(path, types=pandera.DataFrameSchema(columns)).columns == ["fare", "zone"]
+
+
 def test_files_in_utf_16_are_to_be_converted(path):
     path.write_bytes(ROWS.encode("utf-16"))
     with raises(DeclarationError, "convert it to UTF-8", parameter="source"):
