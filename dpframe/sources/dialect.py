@@ -169,8 +169,10 @@ def _is_mark(value: object, excluded: str) -> bool:
 
 def _is_date_form(form: str) -> bool:
     """Tell whether a form of `strptime` says the year, and reads what it writes."""
+    written = _SAMPLE_DAY.strftime(form)
+    if written == _SAMPLE_DAY.replace(year=_SAMPLE_DAY.year + 1).strftime(form):
+        return False  # says no year: newer Pythons warn of reading it
     try:
-        read = datetime.strptime(_SAMPLE_DAY.strftime(form), form)
+        return datetime.strptime(written, form).year == _SAMPLE_DAY.year
     except ValueError:
         return False
-    return read.year == _SAMPLE_DAY.year

@@ -73,7 +73,11 @@ MADE = {
     "keys of times": lambda: dpf.release(
         pd.DataFrame({"t": DAYS}), dpf.count("t", keys=DAYS), epsilon=1
     ),
-    "keys of intervals": lambda: one_frame(dpf.count("fare", keys=pd.interval_range(0, 3))),
+    "keys of intervals": lambda: dpf.release(
+        pd.DataFrame({"age": pd.interval_range(0, 3)}),
+        dpf.count("age", keys=pd.interval_range(0, 3)),
+        epsilon=1,
+    ),
     "an odd label": lambda: dpf.release(
         pd.DataFrame({("a", 1): [1.0]}), dpf.sum([("a", 1)], bounds=(0, 1)), epsilon=1
     ),
