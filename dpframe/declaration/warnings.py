@@ -2,11 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from pathlib import Path
-
-import pandas as pd
 
 from dpframe.declaration.facts import Declaration, kept_warnings
 from dpframe.errors import DPFrameWarning
@@ -39,30 +36,6 @@ def warn_of_budget(frame: object, budget: object) -> None:
     if isinstance(budget, Budget):
         whole = Spend.of(epsilon=budget.epsilon, delta=budget.delta)
         _warn(frame, _of_amounts(whole, "budget: "))
-
-
-def warn_of_ids(frame: object, columns: Sequence[Hashable]) -> None:
-    """Warn of ids that may be numbers in some rows and texts in others, by their dtype alone.
-
-    Raises
-    ------
-    DPFrameWarning
-        If Python's filters turn it into an error.
-    """
-    for column in columns:
-        why = f"the column {column!r} of the privacy unit is of dtype object: readers may have made"
-        more = "numbers of some ids and texts of others, and lost zeros such as those of 007."
-        way = f'read ids as text, dtype={{{column!r}: "string"}}. 7 and "7" are taken for one unit.'
-        _warn(frame, {_about_ids(column): f"{why} {more} To be sure, {way}"})
-
-
-def trust_ids(frame: pd.DataFrame) -> None:
-    """Warn of no ids of a frame that stands for one whose reader knows what they are."""
-    kept_warnings(frame).update(map(_about_ids, frame))
-
-
-def _about_ids(column: Hashable) -> str:
-    return f"ids in {column!r}"
 
 
 def warn_of_release(frame: object, declaration: Declaration, spend: Spend) -> None:

@@ -13,7 +13,6 @@ import pandas as pd
 
 from dpframe import errors
 from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
-from dpframe.declaration.warnings import trust_ids
 from dpframe.engines import Frame
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.column_types import kind_from_plan
@@ -132,9 +131,7 @@ def preview_job(
 
 def frame_without_rows(stored: Stored) -> pd.DataFrame:
     """Make a frame that stands for the rows of a plan; what its cells are, `Stored` knows."""
-    frame = pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
-    trust_ids(frame)
-    return frame
+    return pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
 
 
 def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
 from typing import Annotated, ParamSpec, TypedDict, TypeVar, Unpack
 
@@ -12,7 +12,7 @@ from dpframe.arguments import check_text, is_label, no_ledger
 from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
-from dpframe.declaration.warnings import warn_of_budget, warn_of_ids
+from dpframe.declaration.warnings import warn_of_budget
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError
@@ -171,7 +171,6 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     protected = Protected.of(unit_columns, declaration.neighboring, options["unit"])
     _check_ledger(budget, ledger)
     warn_of_budget(frame, budget if ledger is None else ledger.budget)
-    warn_of_ids(frame, _of_objects(frame, unit_columns))
     if ledger is not None:  # before the lock, as its file may be busy
         _check_part(engine, frame, ledger, declaration)
         ledger.protect(protected)
@@ -188,14 +187,6 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
         keep_declaration(frame, replace(declaration, ledger=charged))
 
     _DECLARING.hold(keep)
-
-
-def _of_objects(frame: Frame, columns: Sequence[Hashable]) -> list[Hashable]:
-    """List those columns of a frame of pandas that are objects, where texts alone are not."""
-    if not isinstance(frame, pd.DataFrame) or str(pd.Series(["text"]).dtype) == "object":
-        return []
-    dtypes: dict[Hashable, object] = dict(zip(frame.columns, frame.dtypes, strict=True))
-    return [column for column in columns if str(dtypes[column]) == "object"]
 
 
 def _check_schema(schema: object, options: DeclareOptions) -> None:
