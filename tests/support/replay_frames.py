@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 ANY = {  # of frames in memory: whatever Python has
-    "who": [-1, "new", 2.5, 2**63, -(2**62), ("a", 1), b"x", NOON, np.float64(0.1), "10"],
+    "who": [-1, "new", 2.5, 2**63, -(2**62), ("a", 1), b"x", NOON, np.float64(0.1), "010"],
     "zone": [None, NAN, "Z", "", "\ud800", "A\0", b"A", 1, ("A",), "a" * 300, HostileText("A")],
     "day": [None, NAN, 7, 1.0, True, "1", 10**30, 0.5, INF, pd.NaT, HostileInt(1)],
     "fare": [NAN, INF, -INF, None, 1.7e308, 5e-324, "3.5", 10**400, 1j, pd.NA, [1], -0.0, True],
