@@ -96,8 +96,8 @@ def _below(edge: float, right: float) -> float:
     if not math.isfinite(edge):
         return edge
     for digits in range(_DIGITS, _MOST_DIGITS):
-        step = Decimal(1).scaleb(-digits)
-        lower = _add(edge, -step)
+        step = Decimal(1).scaleb(-digits, _EXACT)
+        lower = _add(edge, step.copy_negate())
         narrow = not math.isfinite(right) or float(step) * _PART <= right - edge
         if lower < edge and narrow and _add(lower, step) == edge:
             return lower
@@ -108,7 +108,7 @@ def _above(lower: float, right: float) -> float:
     """Return the edge, with fewer digits, that such a number stands for; itself if for none."""
     if not math.isfinite(lower):
         return lower
-    steps = (Decimal(1).scaleb(-digits) for digits in range(_DIGITS, _MOST_DIGITS))
+    steps = (Decimal(1).scaleb(-digits, _EXACT) for digits in range(_DIGITS, _MOST_DIGITS))
     for edge in (*(_add(lower, step) for step in steps), math.nextafter(lower, math.inf)):
         shorter = len(repr(edge)) < len(repr(lower))
         if shorter and edge < right and _below(edge, right) == lower:

@@ -169,13 +169,18 @@ threading.Timer(3, lambda: print("reads", flush=True)).start()
 }
 
 
+LONGEST = 60  # seconds, of a source that nothing stops
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("kind", SLOW)
 def test_ctrl_c_stops_a_slow_source(kind):
     pytest.importorskip(kind)
     script = f"""
-import os, threading, time
+import os, signal, threading, time
 import dpframe as dpf
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+threading.Timer({LONGEST}, os._exit, [1]).start()
 {SLOW[kind]}
 frame = dpf.scan(source)
 try:
@@ -189,11 +194,11 @@ except (KeyboardInterrupt, dpf.errors.ReleaseError) as error:
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout.readline() == "reads\n"
+        assert "reads\n" in process.stdout  # DuckDB ends a line before
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         begun = time.monotonic()
-        said = next(line for line in process.stdout if line.strip())  # DuckDB ends its line
+        said = next((line for line in process.stdout if line.strip()), "")  # DuckDB ends its line
         seconds = time.monotonic() - begun
         process.kill()
     assert said in ("KeyboardInterrupt\n", "ReleaseError\n")

@@ -267,20 +267,6 @@ def parquet_files(frame, folder):
     return dpf.scan_parquet(folder, batch_rows=20)
 
 
-def csv_files(frame, folder):
-    """Write what is missing as a text that no cell is; of other types than these there is none."""
-    if not {kind.kind for kind in frame.dtypes} <= {*"ifbO"}:
-        return None
-    for number, part in enumerate(cut(frame)):
-        part.to_csv(folder / f"{number}.csv", index=False, na_rep="NULL")
-    schema = pa.Table.from_pandas(frame, preserve_index=False).schema
-    options = csv.ConvertOptions(
-        column_types=schema, null_values=["NULL"], strings_can_be_null=True
-    )
-    form = ds.CsvFileFormat(default_fragment_scan_options=ds.CsvFragmentScanOptions(options))
-    return ds.dataset(folder, schema, form)
-
-
 def in_polars(frame, _):
     return pytest.importorskip("polars").from_arrow(in_a_table(frame))
 
@@ -300,7 +286,6 @@ def in_a_table(frame, _=None):
 SOURCES = {
     "table": in_a_table,
     "function": lambda frame, _: in_a_table(frame).to_reader,
-    "csv": csv_files,
     "polars": in_polars,
     "lazy": lambda frame, _: in_polars(frame, _).lazy(),
     "duckdb": in_duckdb,
@@ -325,13 +310,8 @@ def is_odd(frame):
     return "k" in frame and frame["k"].dtype in (object, "category")
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        pytest.param(form, marks=pytest.mark.full if form == "csv" else pytest.mark.audit)
-        for form in SOURCES
-    ],
-)
+@pytest.mark.audit
+@pytest.mark.parametrize("form", SOURCES)  # text files hold no empty texts: see tests/sources
 def test_the_engine_of_scans_passes_with_every_source(form, folder, monkeypatch):
     if form == "function":
         monkeypatch.setattr(scans, "_BUCKET_ROWS", 25)  # more rows are split by unit
