@@ -161,6 +161,7 @@ source = pl.LazyFrame({"zone": ["A"]}).map_batches(
     "duckdb": """
 import duckdb
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")
 source = connection.sql(
     "SELECT 'A' AS zone FROM range(400000) t(i), range(400000) u(j) WHERE hash(i * j) = 5"
 )
@@ -194,7 +195,7 @@ except (KeyboardInterrupt, dpf.errors.ReleaseError) as error:
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert "reads\n" in process.stdout  # DuckDB ends a line before
+        assert any("reads" in line for line in process.stdout)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         begun = time.monotonic()

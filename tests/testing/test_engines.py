@@ -20,8 +20,6 @@ from dpframe.sources.manifest import Manifest
 from dpframe.testing import engines
 
 pa = pytest.importorskip("pyarrow")
-csv = pytest.importorskip("pyarrow.csv")
-ds = pytest.importorskip("pyarrow.dataset")
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("dpframe.dask")
