@@ -17,7 +17,7 @@ _DIGITS = 3  # decimals of the difference, as in pandas.cut; more for narrow bin
 _MOST_DIGITS = 20
 _PART = 10  # the difference is at most one part in so many of the first bin
 _EXACT = Context(prec=400, traps=[])  # sums of any two floats, whatever a program has set
-_TICK = pd.Timedelta(1, "us")
+_TICK = pd.Timedelta(1, "us").as_unit("us")  # in nanoseconds, pandas 2 knows few years
 _LEAST = -(2**63)
 _FAR = 2**53  # whole numbers up to here are floats
 
