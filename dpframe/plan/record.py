@@ -4,20 +4,28 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple, TypeAlias, TypedDict, assert_never, cast
+from typing import Any, NamedTuple, TypeAlias, TypedDict, assert_never
 
+import numpy as np
 import pandas as pd
 
-from dpframe.certificates import column_parts, mechanism_parts, parts
+from dpframe.certificates import mechanism_parts, parts
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
-from dpframe.certificates.column_parts import packed_loadings
+from dpframe.certificates.column_parts import (
+    ColumnPart,
+    FeaturePart,
+    NoisePart,
+    ValuesPart,
+    WeightsPart,
+    quantile_part,
+    values_part,
+)
 from dpframe.certificates.digest import NOTHING
-from dpframe.certificates.json_records import pack
+from dpframe.certificates.json_records import Packed, pack
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.certificates.witness_parts import WitnessPart
-from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CertificateError
 from dpframe.ledger.ledger import Ledger
@@ -33,16 +41,16 @@ from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss, below, float_above
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.noise_sum import Value
 from dpframe.privacy.pots import Pots
 from dpframe.privacy.selection import GEOMETRIC, SELECT
 from dpframe.privacy.threshold import ROUND_PARTS
 from dpframe.provenance import is_found
-from dpframe.queries.grid import Ticks
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
-from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
+from dpframe.statistics.form import ROWS
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
 
 try:  # once, at import: nothing may fail between charge and release
@@ -76,7 +84,7 @@ AnyPlan: TypeAlias = Plan | DiscoveryPlan | SelectionPlan
 """A plan of any kind: what is asked, how it is hidden, what it costs and what it reads."""
 
 
-Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
+Describe: TypeAlias = Callable[[Estimate], ColumnPart]
 """From what was estimated to what is said about a column."""
 
 
@@ -287,13 +295,13 @@ def _is_joint(plan: AnyPlan) -> bool:
 
 def noise_of_column(
     column: OutputColumn, prediction: Prediction, planned: TablePlan
-) -> column_parts.NoisePart | None:
+) -> NoisePart | None:
     """Describe the noise of a column that is a measured block."""
     block = prediction.block
     if block is None:
         return None
     members = planned.measurement.members(planned.table.cells.size)[block]
-    return column_parts.NoisePart(planned.measurement.scales[block], column.step, members)
+    return NoisePart(planned.measurement.scales[block], column.step, members)
 
 
 def _grouping(
@@ -342,65 +350,52 @@ def _text(where: Condition | None) -> str | None:
 
 def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> Describe:
     """Describe one released column and its noise."""
-    shared: dict[str, Any] = {
-        "kind": column.kind,
-        "name": str(column.name),
-        "where": _text(column.where),
-        "rounded": None,
-        "weights": _weights(column),
+    is_total = column.form.is_total
+    error = prediction.std_error * column.step
+    make = partial(
+        ColumnPart,
+        kind=column.kind,
+        name=str(column.name),
+        columns=_values(column),
+        condition=_text(column.condition),
+        where=_text(column.where),
+        rounded=None,
+        weights=_weights(column),
+        integer=column.integer,
+        noise=noise_of_column(column, prediction, planned),
+        std_error=error if is_total and not prediction.per_row else None,
+    )
+    return lambda estimate: make(features=_features(column, estimate))
+
+
+def _values(column: OutputColumn) -> tuple[ValuesPart, ...]:
+    """Describe the private columns that a column is about."""
+    return tuple(values_part(label, bounds, grid.bounds) for label, grid, bounds in column.values)
+
+
+def _features(column: OutputColumn, estimate: Estimate) -> dict[str, FeaturePart]:
+    """Say what a column was read off, and what the noise of the blocks does to that."""
+    totals = estimate.totals
+    if totals is None:
+        loadings = _by_block(estimate.loadings, column.unit)
+        return {feature: FeaturePart(None, loadings) for feature in column.form.family}
+    return {
+        feature: FeaturePart(pack(total), _by_block(totals.loadings[feature]))
+        for feature, total in totals.values.items()
     }
-    if column.other_bounds is not None and column.bounds is not None:
-        shared["pair"] = (str(column.column), str(column.other))
-        shared["bounds"] = tuple(_bounds(None, own) for own in (column.bounds, column.other_bounds))
-    elif column.grid is not None and column.bounds is not None:  # a label may be None
-        shared["column"] = str(column.column)
-        shared["bounds"] = _bounds(column.ticks, column.bounds)
-    if column.kind in ("count", "sum"):
-        shared["integer"] = column.integer
-        shared["noise"] = noise_of_column(column, prediction, planned)
-        shared["std_error"] = None if prediction.per_row else prediction.std_error * column.step
-    if column.kind == "mean":
-        shared["moments"] = None
-    if column.kind == "rate":
-        shared["condition"] = _text(column.condition)
-    part = column_parts.PARTS[column.kind]
-
-    def describe(estimate: Estimate) -> column_parts.ReleasedColumn:
-        own: dict[str, Any] = {"loadings": packed_loadings(estimate.loadings, column.unit)}
-        if estimate.ratio is not None:
-            own["ratio"] = column_parts.ratio_part(estimate.ratio, column.step)
-        if estimate.moments is not None:
-            own["moments"] = column_parts.moments_part(estimate.moments, column.step)
-        if estimate.joint is not None and column.other_grid is not None:
-            steps = column.step, column.other_grid.step
-            own["joint"] = column_parts.joint_part(estimate.joint, steps)
-        return part(**{**shared, **own})
-
-    return describe
 
 
-def _weights(column: OutputColumn) -> column_parts.WeightsPart | None:
+def _by_block(loadings: Mapping[int, Value], step: float = 1.0) -> dict[str, float | Packed]:
+    """Write what the noise of the blocks does to something counted in steps, in its units."""
+    return {str(block): pack(np.multiply(own, step)) for block, own in loadings.items()}
+
+
+def _weights(column: OutputColumn) -> WeightsPart | None:
     """Say what rows count for."""
     own = column.weights
     if own is None:
         return None
-    return column_parts.WeightsPart(str(own.column), own.bounds, own.grid.step)
-
-
-def _bounds(
-    ticks: Ticks | None, bounds: Bounds
-) -> column_parts.WrittenBounds | column_parts.TimesPart:
-    """Write bounds; of times, say what the numbers of a column stand for."""
-    if ticks is None:
-        return cast(column_parts.WrittenBounds, bounds)
-    lower, upper = cast(tuple[Moment, Moment], bounds)
-    return column_parts.TimesPart(
-        written=(str(lower), str(upper)),
-        counted="from the lower bound, in seconds" if ticks.points else "in seconds",
-        origin=ticks.origin,
-        bounds=(microseconds(lower), microseconds(upper)),
-        zone=None if ticks.zone is None else str(ticks.zone),
-    )
+    return WeightsPart(str(own.column), own.bounds, own.grid.step)
 
 
 def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, charged: Charged) -> Release:
@@ -460,26 +455,28 @@ def _set(plan: DiscoveryPlan) -> mechanism_parts.SetPart:
     )
 
 
-def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
+def _column_of_units(plan: DiscoveryPlan) -> ColumnPart:
     """Describe the noisy numbers of units."""
     deviation = plan.threshold.law.standard_deviation(plan.threshold.scale)
-    return column_parts.CountPart(
+    return ColumnPart(
         kind="count",
         name="units",
+        columns=(),
+        condition=None,
         where=None,
         rounded=None,
         weights=None,
         integer=True,
-        noise=column_parts.NoisePart(plan.threshold.scale, 1.0, 1),
+        noise=NoisePart(plan.threshold.scale, 1.0, 1),
         std_error=deviation,
-        loadings={_BLOCK: deviation},
+        features={ROWS: FeaturePart(None, {_BLOCK: deviation})},
     )
 
 
 def record_of_selection(plan: SelectionPlan, declaration: Declaration, charged: Charged) -> Release:
     """Write what is promised about quantiles to be selected, all but the ledger."""
     query, column = plan.query, plan.column
-    bounds = _bounds(None, column.bounds or (0, 1))
+    (values,) = _values(column)
     about = plan, declaration, plan.caps, charged
     return _release(
         *about,
@@ -496,11 +493,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, charged: 
             left_out=rules_of_groups(plan.unit, plan.task.cells.axes),
             options=_NO_OPTIONS,
         ),
-        columns=(
-            column_parts.QuantilePart(
-                "quantile", str(column.name), None, None, None, str(column.column), bounds
-            ),
-        ),
+        columns=(quantile_part(str(column.name), values),),
         mechanism=_selection(plan),
         covariance=_SELECTED,
     )

@@ -15,7 +15,6 @@ from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
 from dpframe.certificates.certificate import Certificate, check_before
-from dpframe.certificates.column_parts import AssociationPart, ValuePart
 from dpframe.certificates.companion_columns import PERCENT, followers
 from dpframe.certificates.mechanism_parts import ThresholdPart, TreePart
 from dpframe.certificates.steps import ADDED_OR_RENAMED
@@ -128,7 +127,7 @@ def _of_column(
     label = released.columns[place]
     name = scale.with_unit(text(label))
     caption = caption_of(certificate, [place], sampling=len(bars) > 1)
-    effect = isinstance(certificate.releases[0].columns[place], AssociationPart)
+    effect = certificate.releases[0].columns[place].form.of_pair
     return Drawn(label, name, _drawable(numbers, released.index), scale, caption, effect)
 
 
@@ -242,7 +241,7 @@ def caption_of(certificate: Certificate, places: list[int], *, sampling: bool = 
     """Say what intervals are about, and what they leave out."""
     releases = certificate.releases
     columns = [one.columns[place] for one in releases for place in places]
-    clipped = any(isinstance(column, ValuePart | AssociationPart) for column in columns)
+    clipped = any(column.columns for column in columns)
     capped = any(one.privacy_unit.columns for one in releases)
     left_out = [
         *["sampling"] * (not sampling),

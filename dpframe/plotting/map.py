@@ -8,7 +8,6 @@ import pandas as pd
 
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, check_before
-from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
@@ -98,7 +97,7 @@ def plot_map(
     panels = _panels(ax, len(places), spots * [1, stretch])
     known = np.concatenate(values)
     known = known[~np.isnan(known)]
-    total = isinstance(release.columns[raw], TotalPart)
+    total = release.columns[raw].form.is_total
     norm = _norm(drawn, known, linear=not total)
     for axes, heat in zip(panels, values, strict=True):
         nodes = _draw(axes, spots, heat, lines, norm)

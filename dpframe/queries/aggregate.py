@@ -69,14 +69,14 @@ class Aggregate(Query):
             for name, part in self.queries.items()
             for asked in part.outputs
         ]
-        means = {(one.column, one.where) for one in asked if one.statistic == "mean"}
+        means = {(one.column, one.where) for one in asked if one.form.is_mean and one.of_column}
         # sums stay whole numbers; means alone are read off the integers of the variance
-        summed = {one.column for one in asked if one.statistic == "sum"}
-        fine = {one.column for one in asked if one.statistic in ("var", "std")} - summed
+        summed = {one.column for one in asked if one.is_sum}
+        fine = {one.column for one in asked if one.form.is_fine} - summed
         return tuple(
             replace(
                 one,
-                averaged=one.statistic == "sum" and (one.column, one.where) in means,
+                averaged=one.is_sum and (one.column, one.where) in means,
                 fine=one.column in fine and not one.of_pair,
             )
             for one in asked

@@ -8,18 +8,18 @@ from dpframe.arguments import check_flag, is_label
 from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
 from dpframe.queries import reading
-from dpframe.queries.query import By, GivenBounds, Keys, OutputSpec, Query, Statistic
+from dpframe.queries.query import By, GivenBounds, Keys, OutputSpec, Query
 from dpframe.queries.reading import ColumnOptions
 from dpframe.queries.sums_and_means import SampledOptions
 from dpframe.queries.where import Condition
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 
 @dataclass(frozen=True, eq=False)
 class _OfPair(Query):
     """One statistic of two bounded columns."""
 
-    _statistic: ClassVar[Statistic]
-    _called: ClassVar[str]
+    _statistic: ClassVar[StatisticName]
 
     x: Hashable = None
     y: Hashable = None
@@ -39,11 +39,8 @@ class _OfPair(Query):
     @property
     def what(self) -> str:
         """What is computed."""
-        return self._words + ", with what its sampling error takes" * self.sampling
-
-    @property
-    def _words(self) -> str:
-        return f"{self._called} of {self.x} and {self.y}"
+        words = STATISTICS[self._statistic].words((self.x, self.y))
+        return words + ", with what its sampling error takes" * self.sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,6 @@ class Covariance(_OfPair):
     """The covariance of two columns per group, over the rows where both have a value."""
 
     _statistic = "cov"
-    _called = "covariance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +55,6 @@ class Correlation(_OfPair):
     """The correlation of two columns per group, as `Covariance`."""
 
     _statistic = "corr"
-    _called = "correlation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +62,6 @@ class Slope(_OfPair):
     """The slope of the second column on the first one per group, as `Covariance`."""
 
     _statistic = "slope"
-    _called = "slope"
-
-    @property
-    def _words(self) -> str:
-        return f"slope of {self.y} on {self.x}"
 
 
 def _of_pair(

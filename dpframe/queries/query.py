@@ -14,13 +14,11 @@ from dpframe.errors import QueryError
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
+from dpframe.statistics.form import Statistic
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
 Objective: TypeAlias = Literal["total", "worst"]
-Statistic: TypeAlias = Literal[
-    "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
-]
-"""What an output says about its rows: their number, something of their values, or a share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +52,7 @@ class OutputSpec:
     """
 
     name: Hashable
-    statistic: Statistic
+    statistic: StatisticName
     column: Hashable = None
     where: Condition | None = None
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
@@ -67,14 +65,24 @@ class OutputSpec:
     fine: bool = False
 
     @property
+    def form(self) -> type[Statistic]:
+        """What it says about its rows."""
+        return STATISTICS[self.statistic]
+
+    @property
     def of_pair(self) -> bool:
         """Whether it is about the values of two columns together."""
-        return self.statistic in ("cov", "corr", "slope")
+        return self.form.of_pair
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is a sum of values."""
+        return self.form.is_total and self.of_column
 
     @property
     def of_column(self) -> bool:
         """Whether it is about the values of a column."""
-        return self.statistic not in ("count", "rate")
+        return self.form.of_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,9 +273,7 @@ class Query(ABC):
         conditions = [(self.condition, "where")]
         for asked in self.outputs:
             if asked.of_column:
-                named.append(
-                    (asked.column, "column" if asked.statistic == "quantile" else "columns")
-                )
+                named.append((asked.column, "columns" if asked.form.family else "column"))
             if asked.of_pair:
                 named.append((asked.other, "columns"))
             if asked.weights is not None:

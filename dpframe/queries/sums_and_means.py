@@ -20,12 +20,11 @@ from dpframe.queries.query import (
     OutputSpec,
     Query,
     QueryOptions,
-    Statistic,
-    list_labels,
     weighted_words,
 )
 from dpframe.queries.reading import ColumnOptions, WeightOptions
 from dpframe.queries.where import Condition
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 
 class AccuracyOptions(TypedDict, total=False):
@@ -74,8 +73,7 @@ class SumOptions(ColumnOptions, WeightOptions, AccuracyOptions, total=False):
 class _OfColumns(Query):
     """One statistic of several bounded columns."""
 
-    _statistic: ClassVar[Statistic]
-    _called: ClassVar[str]
+    _statistic: ClassVar[StatisticName]
 
     columns: tuple[Hashable, ...] = ()
     bounds: GivenBounds = None
@@ -91,7 +89,7 @@ class _OfColumns(Query):
     @property
     def what(self) -> str:
         """What is computed."""
-        return f"{self._called} of {list_labels(self.columns)}"
+        return STATISTICS[self._statistic].words(self.columns)
 
     def _bounds(self, label: Hashable) -> Mapping[Hashable, object]:
         """Bounds of a column that were given in the call, if they were."""
@@ -108,7 +106,6 @@ class Sum(_OfColumns):
     weights: Hashable = field(default=None, kw_only=True)
 
     _statistic = "sum"
-    _called = "sum"
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
@@ -129,7 +126,6 @@ class Mean(_OfColumns):
     weights: Hashable = field(default=None, kw_only=True)
 
     _statistic = "mean"
-    _called = "mean"
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
@@ -150,7 +146,6 @@ class Variance(_OfColumns):
     """Variances of several columns per group, over the rows where the column is present."""
 
     _statistic = "var"
-    _called = "variance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +153,6 @@ class Deviation(_OfColumns):
     """Standard deviations of several columns per group, as `Variance`."""
 
     _statistic = "std"
-    _called = "standard deviation"
 
 
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite

@@ -18,7 +18,6 @@ import pandas as pd
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import TEST, Release
-from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
 from dpframe.certificates.words import has_noise
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
@@ -465,7 +464,7 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     releases = [table.release for table in tables]
     units = {one.privacy_unit.columns for one in releases}
     sources = {grouping.source for one in releases for grouping in one.query.by}
-    bounded = any(isinstance(part, ValuePart) for one in releases for part in one.columns)
+    bounded = any(len(part.columns) == 1 for one in releases for part in one.columns)
     selects = {isinstance(one.mechanism, SelectionPart) for one in releases}
     others = (
         "All releases about these people are charged to this ledger, and there is no other copy."

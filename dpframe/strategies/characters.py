@@ -43,8 +43,6 @@ from dpframe.strategies.linear import (
     ROUNDED,
     AnyReading,
     Block,
-    Dispersion,
-    Pair,
     Quotient,
     Reading,
     corners,
@@ -480,7 +478,7 @@ def _sums_read(readings: Sequence[AnyReading]) -> list[Reading] | None:
         match reading:
             case Reading():
                 sums.append(reading)
-            case Quotient() | Dispersion() | Pair():
+            case Quotient():
                 return None
             case _:
                 assert_never(reading)

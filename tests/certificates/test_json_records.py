@@ -166,7 +166,7 @@ LONG = {
         lambda r: r["releases"][0].update(covariance="\ud800" * 10**6)
     ),
     "numbers in base64": lambda: long(
-        lambda r: r["releases"][0]["columns"][0]["loadings"].update(
+        lambda r: r["releases"][0]["columns"][0]["features"]["rows"]["loadings"].update(
             {"0": {"float64": "AAAA" * 10**6 + "="}}
         )
     ),

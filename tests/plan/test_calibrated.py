@@ -20,7 +20,7 @@ HOW = MECHANISMS["box"]
 ALLOWED = Fraction(1, 3)
 OTHER = {
     "sources": columns((-5, 99), (0, 7)),
-    "outputs": (Output("value", 1),),
+    "outputs": (Output("sum", 1),),
     "domain": row_of(5),
     "reach": replace(WORK.reach, rows=2),
     "neighboring": "replace",
@@ -70,7 +70,7 @@ PARTS = {
 }
 WHOLE = {
     Source: Source(0, 1, optional=False),
-    Output: Output("value", 1),
+    Output: Output("sum", 1),
     Domain: row_of(4),
     Dimension: Dimension(4, ordered=False),
     Reach: Reach(1, 1, 0, 4),
@@ -98,7 +98,9 @@ def test_known_rows_are_equal_to_themselves_alone():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_kept_is_what_would_be_made(name):
     how = MECHANISMS[name]
-    units = workload((EVERYONE,), (Output("rows", 0),), cells=9, caps=Caps(4, 3, 2), has_units=True)
+    units = workload(
+        (EVERYONE,), (Output("count", 0),), cells=9, caps=Caps(4, 3, 2), has_units=True
+    )
     for works in ((WORK,), (counting(3),), (units,), (WORK, units)):
         for _ in range(2):
             kept, fresh = (
@@ -137,7 +139,7 @@ def test_equal_tables_share_a_design_that_each_would_have_alone(name, neighborin
         return workload(columns(*bounds), **how) if bounds else count_of(**how)
 
     def count_of(**how):
-        return workload((EVERYONE,), (Output("rows", 0),), **how)
+        return workload((EVERYONE,), (Output("count", 0),), **how)
 
     works = [table(2), table(3), table(3), table(40), table(4, (0, 9)), table(5, (0, 9))]
     works += [table(6, (0, 1), (0, 7)), table(9, (0, 1), (0, 7)), table(9, caps=Caps(4, 3, 2))]
