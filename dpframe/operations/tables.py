@@ -23,7 +23,7 @@ from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
-from dpframe.operations.probing import check_rows, measured_of
+from dpframe.operations.probing import check_rows, recognized
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
@@ -194,20 +194,16 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
         measurements, relation = self.plan.measurements, self.declaration.neighboring
-        check_rows(self.declaration, (one.table.task(()) for one in measurements))
+        check_rows(self.declaration, [one.task for one in measurements])
         pairs = zip(measurements, self.plan.noises, strict=True)
-        return witness_of([measured_of(one, noise, relation) for one, noise in pairs])
+        return witness_of([recognized(one, noise, relation) for one, noise in pairs])
 
     def measure(self, frame: Frame) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
         measured = self.plan.measurements
-        needs = [sorted(one.design.needs) for one in measured]
-        tasks = [one.table.task(wanted) for one, wanted in zip(measured, needs, strict=True)]
-        answers = zip(measured, needs, totals_by(self.engine, frame, tasks), strict=True)
-        return [
-            one.design.encode(dict(zip(wanted, totals, strict=True)))
-            for one, wanted, totals in answers
-        ]
+        tasks = [one.task for one in measured]
+        answers = totals_by(self.engine, frame, tasks)
+        return [one.encode(totals) for one, totals in zip(measured, answers, strict=True)]
 
     def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
