@@ -116,7 +116,8 @@ class Witness:
     @cached_property
     def loss(self) -> PrivacyLoss:
         """What the release loses at most."""
-        return sum((one.loss for one in self.found), PrivacyLoss())
+        parts = zip(*(one.loss.parts for one in self.found), strict=True)
+        return PrivacyLoss(*(sum(filter(None, part), Fraction(0)) for part in parts))
 
 
 def compare(witness: Witness, charged: PrivacyLoss) -> None:
