@@ -1,55 +1,30 @@
 """The certificate of a planned release, before its values are known."""
 
-import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
-from fractions import Fraction
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple, TypeAlias, TypedDict, assert_never, cast
+from typing import Any, TypeAlias, assert_never, cast
 
 import pandas as pd
 
 from dpframe.certificates import column_parts, mechanism_parts, parts
-from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import packed_loadings
-from dpframe.certificates.digest import NOTHING
 from dpframe.certificates.json_records import pack
 from dpframe.certificates.verify import ATTRIBUTE, verify
-from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CertificateError
-from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.log import Entry
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.discovery import DiscoveryPlan
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan
-from dpframe.plan.rules import rules_of, rules_of_groups
-from dpframe.plan.selection import SelectionPlan
+from dpframe.plan.rules import rules_of
 from dpframe.plan.tables import name_of
-from dpframe.privacy import seam
-from dpframe.privacy.amounts import PrivacyLoss, below, float_above
-from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
-from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.pots import Pots
-from dpframe.privacy.selection import GEOMETRIC, SELECT
-from dpframe.privacy.threshold import ROUND_PARTS
 from dpframe.provenance import is_found
 from dpframe.queries.grid import Ticks
-from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
-
-try:  # once, at import: nothing may fail between charge and release
-    VERSION = version("dpframe")
-    LIBRARY = f"dpframe {VERSION}"
-except PackageNotFoundError:  # a source tree that is not installed
-    VERSION, LIBRARY = "0+unknown", "dpframe"
 
 _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
@@ -62,106 +37,23 @@ _STRUCTURED = (
     "how. In a cell, two columns have as covariance the sum over measured blocks of the products "
     "of their loadings."
 )
-_PUBLISHED = "Rows are independent, given that they were published."
-_NO_NUMBERS = "There are no numbers: the labels alone were published."
-_SELECTED = (
-    "No noise was added: values were selected, independently in different groups, and one after "
-    "the other in a group."
-)
-_BLOCK = "0"
-_NO_OPTIONS = parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None)
-
-
-AnyPlan: TypeAlias = Plan | DiscoveryPlan | SelectionPlan
-"""A plan of any kind: what is asked, how it is hidden, what it costs and what it reads."""
+NO_OPTIONS = parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None)
 
 
 Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
 """From what was estimated to what is said about a column."""
 
 
-class Charged(NamedTuple):
-    """What a ledger is charged with, and the worst units that this was compared with."""
-
-    entry: Entry
-    witness: tuple[WitnessPart, ...]
-
-
-class Cost(TypedDict):
-    """What a release costs; epsilon and delta are `None` if unknown."""
-
-    mu: float
-    epsilon: float | None
-    delta: float | None
-
-
-def cost(plan: AnyPlan, declaration: Declaration) -> Cost:
-    """Return what a whole release costs: mu, epsilon and delta, the latter two `None` if unknown.
-
-    Gaussian noise of mu is (epsilon, delta)-DP for every delta > 0; the one spent with, or the
-    budget's, is shown. An extra delta is included; one that was given in the call is for noise and
-    threshold together.
-    """
-    noise, extra = _cost_of_noise(plan, declaration), plan.loss.delta
-    together = plan.loss.mu_squared and plan.spend.delta is not None
-    if not extra or noise["delta"] is None or together:
-        return noise
-    total = Fraction(noise["delta"]) + extra
-    return {**noise, "delta": min(float_above(total), math.nextafter(1, 0))}
-
-
-def _cost_of_noise(plan: AnyPlan, declaration: Declaration) -> Cost:
-    loss, spend = plan.loss, plan.spend
-    if not loss.mu_squared:
-        return {"mu": _mu_of(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
-    budget = None if declaration.ledger is None else declaration.ledger.budget
-    delta = spend.delta if spend.delta is not None or budget is None else below(budget.noise_delta)
-    if not delta:
-        return {"mu": loss.mu, "epsilon": None, "delta": None}
-    # what was asked for as an epsilon is what was honored: the way back from mu may end an ulp
-    # above it
-    asked = float(spend.amount) if spend.kind == "epsilon" else gaussian_epsilon(delta, loss.mu)
-    return {"mu": loss.mu, "epsilon": asked, "delta": delta}
-
-
-@lru_cache(maxsize=64)
-def _mu_of(epsilon: Fraction) -> float:
-    return mu_of_pure(epsilon)
-
-
-def outlook(plan: AnyPlan, declaration: Declaration) -> dict[str, Any]:
-    """Return what a whole release costs, whether it fits, and what a budget has left after it."""
-    fits = {"fits": declaration.allows(plan.loss)}
-    return {**cost(plan, declaration), **fits, **left_after(plan, declaration)}
-
-
-def left_after(plan: AnyPlan, declaration: Declaration) -> dict[str, float]:
-    """Return what a budget, if there is one, has left of both kinds of noise after a release."""
-    if declaration.ledger is None:
-        return {}
-    status = declaration.ledger.last_status()
-    after = replace(status, pots=_pots_after(status.pots, plan.loss))
-    return {"remaining_epsilon": after.remaining_epsilon, "remaining_mu": after.remaining_mu}
-
-
-@lru_cache(maxsize=64)  # what is left takes as long to find as a plan
-def _pots_after(pots: Pots, loss: PrivacyLoss) -> Pots:
-    return pots.plus(loss)
-
-
 def record_of(
-    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, charged: Charged
+    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, facts: dict[str, Any]
 ) -> tuple[Release, tuple[Describe, ...]]:
     """Write what is promised about one table, all but ledger and columns, and how to say these.
 
-    It answers what NIST SP 800-226 asks of a claim: the unit and the neighboring relation, the
-    parameters of the guarantee, the mechanism and its noise, what is public, and what was spent
-    before.
+    The facts are those of all tables that are released together.
     """
     structured = planned.measurement.is_over_cells
-    about = plan, declaration, planned.table.caps, charged
-    release = _release(
-        *about,
+    release = Release(
+        **facts,
         query=_query(name, planned, declaration),
         columns=(),
         mechanism=mechanism_of(plan, planned),
@@ -169,39 +61,6 @@ def record_of(
     )
     pairs = zip(planned.outputs, planned.predictions(), strict=True)
     return release, tuple(_column(column, prediction, planned) for column, prediction in pairs)
-
-
-def _release(
-    plan: AnyPlan, declaration: Declaration, caps: Caps, charged: Charged, **own: Any
-) -> Release:
-    """Say which release it is, whose data are protected and at what cost; add what is its own."""
-    entry, unit = charged.entry, tuple(map(str, declaration.unit_columns))
-    limits = parts.CapsPart(caps.rows, caps.groups, caps.rows_per_group)
-    return Release(
-        library=LIBRARY,
-        release_id=entry.release_id,
-        released_at=entry.released_at,
-        testing=seam.seen() is not None,
-        privacy_unit=parts.UnitPart(unit, limits),
-        neighboring=declaration.neighboring,
-        privacy_loss=parts.LossPart(
-            **cost(plan, declaration),
-            rho=plan.spend.rho_of(plan.loss),
-            extra_delta=float(plan.loss.delta),
-            joint=_is_joint(plan),
-        ),
-        manifest=None if entry.source is None else entry.source.manifest,
-        witness=charged.witness,
-        ledger=None,
-        rows=None,
-        steps=(),
-        **own,
-    )
-
-
-def certificate_for(release: Release) -> Certificate:
-    """Return the certificate of a table of one release, to be sealed."""
-    return Certificate(FORMAT, (release,), (), None, NOTHING, UNSEALED)
 
 
 def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> parts.QueryPart:
@@ -213,12 +72,12 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
         words=table.asked.words,
         by=tuple(
             # sizes of units are named in the call
-            _grouping(axis, table.asked, declaration, called=table.sizes is not None)
+            grouping_of(axis, table.asked, declaration, called=table.sizes is not None)
             for axis in table.cells.axes
         ),
         cells=table.cells.size,
         outputs=len(planned.outputs),
-        where=_text(table.rows_counted),
+        where=text_of(table.rows_counted),
         left_out=rules_of(table),
         options=_options(table.workload),
     )
@@ -274,17 +133,6 @@ def _layers(
     return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
 
 
-def _is_joint(plan: AnyPlan) -> bool:
-    """Whether a plan is for several tables, which share its cost."""
-    match plan:
-        case Plan():
-            return len(plan.tables) > 1
-        case DiscoveryPlan() | SelectionPlan():
-            return False
-        case _:
-            assert_never(plan)
-
-
 def noise_of_column(
     column: OutputColumn, prediction: Prediction, planned: TablePlan
 ) -> column_parts.NoisePart | None:
@@ -296,7 +144,7 @@ def noise_of_column(
     return column_parts.NoisePart(planned.measurement.scales[block], column.step, members)
 
 
-def _grouping(
+def grouping_of(
     axis: Axis, query: Query, declaration: Declaration, *, called: bool
 ) -> parts.GroupingPart:
     """Describe a level: where its keys were given, and which is that of all other rows."""
@@ -336,7 +184,8 @@ def _were_found(keys: object) -> bool:
     return bool(mechanism_parts.kinds_of_groups(release.mechanism))
 
 
-def _text(where: Condition | None) -> str | None:
+def text_of(where: Condition | None) -> str | None:
+    """Write a condition, if there is one."""
     return None if where is None else where.text
 
 
@@ -345,16 +194,18 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
     shared: dict[str, Any] = {
         "kind": column.kind,
         "name": str(column.name),
-        "where": _text(column.where),
+        "where": text_of(column.where),
         "rounded": None,
         "weights": _weights(column),
     }
     if column.other_bounds is not None and column.bounds is not None:
         shared["pair"] = (str(column.column), str(column.other))
-        shared["bounds"] = tuple(_bounds(None, own) for own in (column.bounds, column.other_bounds))
+        shared["bounds"] = tuple(
+            bounds_part(None, own) for own in (column.bounds, column.other_bounds)
+        )
     elif column.grid is not None and column.bounds is not None:  # a label may be None
         shared["column"] = str(column.column)
-        shared["bounds"] = _bounds(column.ticks, column.bounds)
+        shared["bounds"] = bounds_part(column.ticks, column.bounds)
     if column.kind in ("count", "sum"):
         shared["integer"] = column.integer
         shared["noise"] = noise_of_column(column, prediction, planned)
@@ -362,7 +213,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
     if column.kind == "mean":
         shared["moments"] = None
     if column.kind == "rate":
-        shared["condition"] = _text(column.condition)
+        shared["condition"] = text_of(column.condition)
     part = column_parts.PARTS[column.kind]
 
     def describe(estimate: Estimate) -> column_parts.ReleasedColumn:
@@ -387,7 +238,7 @@ def _weights(column: OutputColumn) -> column_parts.WeightsPart | None:
     return column_parts.WeightsPart(str(own.column), own.bounds, own.grid.step)
 
 
-def _bounds(
+def bounds_part(
     ticks: Ticks | None, bounds: Bounds
 ) -> column_parts.WrittenBounds | column_parts.TimesPart:
     """Write bounds; of times, say what the numbers of a column stand for."""
@@ -401,134 +252,3 @@ def _bounds(
         bounds=(microseconds(lower), microseconds(upper)),
         zone=None if ticks.zone is None else str(ticks.zone),
     )
-
-
-def record_of_discovery(plan: DiscoveryPlan, declaration: Declaration, charged: Charged) -> Release:
-    """Write what is promised about labels to be found, all but their number and ledger."""
-    axes, counts = plan.wanted.axes, plan.wanted.counts
-    about = plan, declaration, plan.caps, charged
-    return _release(
-        *about,
-        query=parts.QueryPart(
-            name=None,
-            words=plan.words,
-            by=tuple(
-                parts.GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes
-            ),
-            cells=0,
-            outputs=1,
-            where=_text(plan.wanted.where),
-            left_out=rules_of_groups(plan.task.unit, axes),
-            options=_NO_OPTIONS,
-        ),
-        columns=(_column_of_units(plan),) if counts else (),
-        mechanism=_threshold(plan) if counts else _set(plan),
-        covariance=_PUBLISHED if counts else _NO_NUMBERS,
-    )
-
-
-def _threshold(plan: DiscoveryPlan) -> mechanism_parts.ThresholdPart:
-    """Describe noise and threshold of numbers of units."""
-    threshold, axes = plan.threshold, plan.wanted.axes
-    return mechanism_parts.ThresholdPart(
-        "threshold",
-        plan.mechanism,
-        plan.how.title,
-        plan.how.law.name,
-        scales={_BLOCK: threshold.scale},
-        threshold=threshold.least,
-        max_labels=threshold.labels,
-        dtypes=tuple(axis.kind for axis in axes),
-        max_length=axes[0].longest,
-    )
-
-
-def _set(plan: DiscoveryPlan) -> mechanism_parts.SetPart:
-    """Describe the rounds in which a set was found."""
-    axes = plan.wanted.axes
-    return mechanism_parts.SetPart(
-        "set",
-        plan.mechanism,
-        plan.how.title,
-        plan.how.law.name,
-        scales=tuple(one.scale for one in plan.threshold.rounds),
-        thresholds=tuple(one.least for one in plan.threshold.rounds),
-        parts=tuple(map(float, ROUND_PARTS)),
-        weights=plan.threshold.weights,
-        dtypes=tuple(axis.kind for axis in axes),
-        max_length=axes[0].longest,
-    )
-
-
-def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
-    """Describe the noisy numbers of units."""
-    deviation = plan.threshold.law.standard_deviation(plan.threshold.scale)
-    return column_parts.CountPart(
-        kind="count",
-        name="units",
-        where=None,
-        rounded=None,
-        weights=None,
-        integer=True,
-        noise=column_parts.NoisePart(plan.threshold.scale, 1.0, 1),
-        std_error=deviation,
-        loadings={_BLOCK: deviation},
-    )
-
-
-def record_of_selection(plan: SelectionPlan, declaration: Declaration, charged: Charged) -> Release:
-    """Write what is promised about quantiles to be selected, all but the ledger."""
-    query, column = plan.query, plan.column
-    bounds = _bounds(None, column.bounds or (0, 1))
-    about = plan, declaration, plan.caps, charged
-    return _release(
-        *about,
-        query=parts.QueryPart(
-            name=None,
-            words=query.words,
-            by=tuple(
-                _grouping(axis, query, declaration, called=axis.column == LEVEL)
-                for axis in plan.cells.axes
-            ),
-            cells=plan.cells.size,
-            outputs=1,
-            where=_text(query.where),
-            left_out=rules_of_groups(plan.unit, plan.task.cells.axes),
-            options=_NO_OPTIONS,
-        ),
-        columns=(
-            column_parts.QuantilePart(
-                "quantile", str(column.name), None, None, None, str(column.column), bounds
-            ),
-        ),
-        mechanism=_selection(plan),
-        covariance=_SELECTED,
-    )
-
-
-def _selection(plan: SelectionPlan) -> mechanism_parts.SelectionPart:
-    """Say how quantiles are selected."""
-    chosen = plan.selection
-    rows = {one.at: scale / one.b for one, scale in zip(chosen.steps, chosen.scales, strict=True)}
-    return mechanism_parts.SelectionPart(
-        kind="selection",
-        name=SELECT,
-        title="permute-and-flip selection",
-        law=GEOMETRIC,
-        quantiles=tuple(map(float, plan.query.quantiles)),
-        bins=len(plan.bins.axis),
-        rounds=chosen.levels,
-        scales=tuple(rows[at] for at in sorted(rows)),
-    )
-
-
-def ledger_of(ledger: Ledger | None, entry: Entry) -> parts.LedgerPart | None:
-    """Say what a charge took of the budget, right after it."""
-    if ledger is None:
-        return None
-    # without a look at a file: nothing may fail between charge and release
-    part, used = ledger.last_status().part_and_used(entry.loss)
-    own = ledger.budget
-    budget = parts.BudgetPart(own.epsilon, own.delta, own.discovery)
-    of_part = None if entry.part is None else f"{ledger.part}={entry.part!r}"
-    return parts.LedgerPart(ledger.ledger_id, budget, part, used, of_part)

@@ -15,7 +15,7 @@ import bench_release
 import dpframe as dpf
 from dpframe.checker import check
 from dpframe.engines.declared import declaration_of
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.operation import Operation
 from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.query import Query
