@@ -18,7 +18,7 @@ from dpframe.checker import check
 from dpframe.checker.witness import Witness
 from dpframe.engines.declared import declaration_of
 from dpframe.operations import pipeline
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.operation import Operation
 from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.queries.query import Query
@@ -34,7 +34,7 @@ def forget() -> None:
 def milliseconds(operation: Operation) -> float:
     """Return the time of the processor of one check."""
     start = time.process_time()
-    check.check_charge(operation, operation.plan.loss)
+    check.check_charge(operation, operation.loss)
     return 1000 * (time.process_time() - start)
 
 
