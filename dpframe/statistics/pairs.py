@@ -117,7 +117,7 @@ class _Centered(NamedTuple):
     @property
     def bound(self) -> np.ndarray:
         """The largest covariance."""
-        return np.sqrt(self.variances[0] * self.variances[1])
+        return np.asarray(np.sqrt(self.variances[0] * self.variances[1]))
 
 
 @dataclass(frozen=True)

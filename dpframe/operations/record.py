@@ -1,0 +1,246 @@
+"""The certificate of a planned release, before its values are known."""
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+import pandas as pd
+
+from dpframe.certificates import mechanism_parts, parts
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.column_parts import (
+    ColumnPart,
+    FeaturePart,
+    NoisePart,
+    ValuesPart,
+    WeightsPart,
+    values_part,
+)
+from dpframe.certificates.json_records import Packed, pack
+from dpframe.certificates.verify import ATTRIBUTE, verify
+from dpframe.declaration.facts import Declaration
+from dpframe.errors import CertificateError
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.measurement import TablePlan
+from dpframe.plan.plan import Plan
+from dpframe.plan.rules import rules_of
+from dpframe.plan.tables import name_of
+from dpframe.privacy.noise_sum import Value
+from dpframe.provenance import is_found
+from dpframe.queries.query import Query
+from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
+from dpframe.queries.where import Condition
+from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
+
+_COVARIANCE = (
+    "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
+    "the sum over measured blocks of the products of their loadings. Blocks that are drawn "
+    "together are not independent, and neither are cells in which they are."
+)
+_STRUCTURED = (
+    "Cells were measured together and are correlated, with those of tables released with them, "
+    "too: the structure of the mechanism, or the loadings of the blocks that all cells share, say "
+    "how. In a cell, two columns have as covariance the sum over measured blocks of the products "
+    "of their loadings."
+)
+NO_OPTIONS = parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None)
+
+
+Describe: TypeAlias = Callable[[Estimate], ColumnPart]
+"""From what was estimated to what is said about a column."""
+
+
+def record_of(
+    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, facts: dict[str, Any]
+) -> tuple[Release, tuple[Describe, ...]]:
+    """Write what is promised about one table, all but ledger and columns, and how to say these.
+
+    The facts are those of all tables that are released together.
+    """
+    structured = planned.measurement.is_over_cells
+    release = Release(
+        **facts,
+        query=_query(name, planned, declaration),
+        columns=(),
+        mechanism=mechanism_of(plan, planned),
+        covariance=_STRUCTURED if structured else _COVARIANCE,
+    )
+    pairs = zip(planned.outputs, planned.predictions(), strict=True)
+    return release, tuple(_column(column, prediction, planned) for column, prediction in pairs)
+
+
+def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> parts.QueryPart:
+    """Say what was asked."""
+    table = planned.table
+    asked = name_of(name)
+    return parts.QueryPart(
+        name=None if asked is None else str(asked),
+        words=table.asked.words,
+        by=tuple(
+            # sizes of units are named in the call
+            grouping_of(axis, table.asked, declaration, called=table.sizes is not None)
+            for axis in table.cells.axes
+        ),
+        cells=table.cells.size,
+        outputs=len(planned.outputs),
+        where=text_of(table.rows_counted),
+        left_out=rules_of(table),
+        options=_options(table.workload),
+    )
+
+
+def _options(work: Workload) -> parts.OptionsPart:
+    """Say what shapes the noise."""
+    known = work.known_rows
+    n = None if known is None else parts.KnownRowsPart(pack(known.rows), known.variance)
+    return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
+
+
+def mechanism_of(plan: Plan, planned: TablePlan) -> mechanism_parts.NoiseRecord:
+    """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
+    measured = planned.measurement
+    named = plan.mechanism, plan.how.title, plan.how.law.name
+    if measured.design.layers is not None:
+        return _layers(named, planned, measured.design.layers)
+    read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
+    together = [group for group in measured.shared if not read.isdisjoint(group)]
+    if len(measured.design.common) == len(measured.scales):
+        return mechanism_parts.SignsPart(
+            "signs",
+            *named,
+            scales={str(block): measured.scales[block] for block in sorted(read)},
+            groups=tuple(tuple(str(k) for k in group if k in read) for group in measured.shared),
+            members=tuple(map(len, measured.shared)),
+        )
+    blocks = sorted(read.union(*together))
+    return mechanism_parts.BlockNoisePart(
+        "noise",
+        *named,
+        scales={str(block): measured.scales[block] for block in blocks},
+        groups=tuple(tuple(map(str, group)) for group in together),
+        joined=measured.design.joined and measured.design.groups[0] in together,
+        common_blocks=tuple(str(block) for block in sorted(measured.design.common)),
+    )
+
+
+def _layers(
+    named: tuple[str, str, str], planned: TablePlan, layers: Layers
+) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
+    """Say how the cells of a table were measured together."""
+    measured = planned.measurement
+    blocks = {
+        str(block): layers.describe(planned.place, scale)
+        for block, scale in enumerate(measured.scales)
+    }
+    one = blocks["0"]
+    tau = {block: described.tau for block, described in blocks.items()}
+    made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
+    made = {"margins": mechanism_parts.MarginsPart, "tree": mechanism_parts.TreePart}
+    return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
+
+
+def noise_of_column(
+    column: OutputColumn, prediction: Prediction, planned: TablePlan
+) -> NoisePart | None:
+    """Describe the noise of a column that is a measured block."""
+    block = prediction.block
+    if block is None:
+        return None
+    members = planned.measurement.members(planned.table.cells.size)[block]
+    return NoisePart(planned.measurement.scales[block], column.step, members)
+
+
+def grouping_of(
+    axis: Axis, query: Query, declaration: Declaration, *, called: bool
+) -> parts.GroupingPart:
+    """Describe a level: where its keys were given, and which is that of all other rows."""
+    source = "call" if called else _source_of(axis.column, query, declaration)
+    return parts.GroupingPart(str(axis.column), len(axis), source, _rest_of(axis))
+
+
+def _rest_of(axis: Axis) -> str | None:
+    """Name the group of all rows that are in none of the others."""
+    match axis:
+        case KeyAxis():
+            return str(axis.keys[-1]) if axis.rest else None
+        case BinAxis():
+            return None
+        case _:
+            assert_never(axis)
+
+
+def _source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
+    """Say where the keys of a grouping column were given."""
+    if label in query.binned or any(axis.column == label for axis in query.bin_axes):
+        return "call"
+    given = query.keys.get(label) if isinstance(query.keys, Mapping) else query.keys
+    if given is None:
+        return declaration.column(label).source
+    return "found" if _were_found(given) else "call"
+
+
+def _were_found(keys: object) -> bool:
+    """Whether `discover` found groups: they are its release, or the index of that."""
+    if not isinstance(keys, pd.DataFrame) or ATTRIBUTE not in keys.attrs:
+        return is_found(keys)
+    try:
+        release = verify(keys).releases[0]
+    except CertificateError:
+        return False
+    return bool(mechanism_parts.kinds_of_groups(release.mechanism))
+
+
+def text_of(where: Condition | None) -> str | None:
+    """Write a condition, if there is one."""
+    return None if where is None else where.text
+
+
+def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> Describe:
+    """Describe one released column and its noise."""
+    is_total = column.form.is_total
+    error = prediction.std_error * column.step
+    make = partial(
+        ColumnPart,
+        kind=column.kind,
+        name=str(column.name),
+        columns=values_of(column),
+        condition=text_of(column.condition),
+        where=text_of(column.where),
+        rounded=None,
+        weights=_weights(column),
+        integer=column.integer,
+        noise=noise_of_column(column, prediction, planned),
+        std_error=error if is_total and not prediction.per_row else None,
+    )
+    return lambda estimate: make(features=_features(column, estimate))
+
+
+def values_of(column: OutputColumn) -> tuple[ValuesPart, ...]:
+    """Describe the private columns that a column is about."""
+    return tuple(values_part(label, bounds, grid.bounds) for label, grid, bounds in column.values)
+
+
+def _features(column: OutputColumn, estimate: Estimate) -> dict[str, FeaturePart]:
+    """Say what a column was read off, and what the noise of the blocks does to that."""
+    totals = estimate.totals
+    if totals is None:
+        loadings = _by_block(estimate.loadings, column.unit)
+        return {feature: FeaturePart(None, loadings) for feature in column.form.family}
+    return {
+        feature: FeaturePart(pack(total), _by_block(totals.loadings[feature]))
+        for feature, total in totals.values.items()
+    }
+
+
+def _by_block(loadings: Mapping[int, Value], step: float = 1.0) -> dict[str, float | Packed]:
+    """Write what the noise of the blocks does to something counted in steps, in its units."""
+    return {str(block): pack(np.multiply(own, step)) for block, own in loadings.items()}
+
+
+def _weights(column: OutputColumn) -> WeightsPart | None:
+    """Say what rows count for."""
+    own = column.weights
+    if own is None:
+        return None
+    return WeightsPart(str(own.column), own.bounds, own.grid.step)
