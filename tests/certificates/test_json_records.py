@@ -103,7 +103,7 @@ def test_the_first_fault_is_named():
     record = released().attrs[ATTRIBUTE]
     record["releases"][0]["columns"][0]["noise"] = {"scale": "one", "step": 1.0, "members": 1}
     with pytest.raises(
-        UnreadableCertificateError, match=r"releases\.0\.columns\.0\.count\.noise\.scale: "
+        UnreadableCertificateError, match=r"releases\.0\.columns\.0\.noise\.scale: "
     ):
         read_certificate(record)
     record["releases"][0]["columns"][0]["noise"] = None

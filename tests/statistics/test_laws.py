@@ -75,7 +75,7 @@ def definition(name, x, y):
         "std": x.std,
         "cov": lambda: np.cov(x, y, ddof=0)[0, 1],
         "corr": lambda: np.corrcoef(x, y)[0, 1],
-        "slope": lambda: np.polyfit(x, y, 1)[0],
+        "slope": lambda: np.cov(x, y, ddof=0)[0, 1] / x.var(),
     }[name]()
 
 
@@ -205,17 +205,20 @@ def asked(name):
 @pytest.mark.parametrize("rows", [4, 60])
 @pytest.mark.parametrize("name", READ)
 def test_intervals_hold(name, rows, spend):
-    groups = 1500
+    groups = 500
     x, y = values(groups * rows, seed=8)
     frame = pd.DataFrame({"g": np.arange(groups * rows) % groups, "x": x, "y": y})
     facts = {"keys": {"g": range(groups)}, "bounds": BOUNDS, "privacy_unit": dpf.EACH_ROW}
     frame.dp.declare(**facts)
     made = frame.dp.release(dpf.aggregate("g", a=asked(name)), **spend)
-    true = [definition(name, *one[["x", "y"]].to_numpy().T) for _, one in frame.groupby("g")]
-    for level, least in ((0.8, 0.76), (0.95, 0.93)):
+    with np.errstate(invalid="ignore", divide="ignore"):  # a few groups have one value alone
+        each = [definition(name, *one[["x", "y"]].to_numpy().T) for _, one in frame.groupby("g")]
+    true = np.array(each)
+    defined = np.isfinite(true)
+    for level, least in ((0.8, 0.728), (0.95, 0.911)):
         low, high = made.dp.interval(level).to_numpy(float).T
-        held = ((low <= np.array(true) + 1e-9) & (np.array(true) - 1e-9 <= high)).mean()
-        # of 1,500 groups, 0.8 has a standard error of .0103, 0.95 of .0056
+        held = ((low <= true + 1e-9) & (true - 1e-9 <= high))[defined].mean()
+        # four standard errors of a share of 500 groups: chance fails once in 30,000 tries
         assert held > least, (level, held)
     if rows > 10 and not STATISTICS[name].is_whole:
-        assert held < 0.999
+        assert held < 1
