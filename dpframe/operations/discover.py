@@ -8,7 +8,6 @@ nothing besides.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from dpframe.certificates.verify import attach
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.rounds import LabelRound, worst_labels
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
@@ -81,30 +81,33 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
         ]
         return Witness(worst_labels(rounds, self.declaration.neighboring))
 
-    def measure(self, frame: Frame) -> LabelCounts | Rounds:
+    def measure(self, frame: Frame, context: Context) -> LabelCounts | Rounds:
         """Count the units of all labels; of a set, in the first round."""
-        counted = self.engine.labels(frame, self.plan.task)
-        return counted if self.plan.wanted.counts else Rounds(counted, partial(self._left, frame))
+        counted = self.engine.labels(frame, self.plan.task, context)
+        if self.plan.wanted.counts:
+            return counted
+        return Rounds(counted, lambda found: self._left(frame, found, context))
 
-    def _left(self, frame: Frame, found: LabelCounts) -> LabelCounts:
+    def _left(self, frame: Frame, found: LabelCounts, context: Context) -> LabelCounts:
         """Count the weights of labels that were not found yet."""
-        return self.engine.labels(frame, replace(self.plan.task, without=found.labels))
+        return self.engine.labels(frame, replace(self.plan.task, without=found.labels), context)
 
-    def draw(self, exact: LabelCounts | Rounds) -> LabelCounts:
+    def draw(self, exact: LabelCounts | Rounds, context: Context) -> LabelCounts:
         """Draw noise for all labels, and keep those that reach the threshold."""
         if isinstance(exact, LabelCounts):
-            return _publish_labels(exact, self.plan.threshold)
+            return _publish_labels(exact, self.plan.threshold, context)
         first, *others = self.plan.threshold.rounds
-        found = _in_round(_publish_labels(exact.first, first), 1)
+        found = _in_round(_publish_labels(exact.first, first, context), 1)
         for number, threshold in enumerate(others, 2):
-            found += _in_round(_publish_labels(exact.others(found), threshold), number)
+            published = _publish_labels(exact.others(found), threshold, context)
+            found += _in_round(published, number)
         return found
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for the number of labels and the ledger."""
-        charged = Charged(entry, witness_parts(witness))
+        charged = Charged(entry, witness_parts(witness), context.is_test)
         record = record_of_discovery(self.plan, self.declaration, charged)
         axes = self.plan.wanted.axes
         return lambda published, ledger: _certify_labels(
@@ -156,9 +159,9 @@ def _sizes_found(threshold: LabelThreshold, weight: int = 1) -> dict[str, int]:
     return {f"found_{q:.0%}"[:-1]: threshold.size_published(q, weight) for q in _CHANCES}
 
 
-def _publish_labels(found: LabelCounts, threshold: LabelThreshold) -> LabelCounts:
+def _publish_labels(found: LabelCounts, threshold: LabelThreshold, context: Context) -> LabelCounts:
     """Draw noise for all labels, and keep those that reach the threshold."""
-    (noise,) = threshold.law.draw([threshold.scale], len(found.units))
+    (noise,) = threshold.law.draw([threshold.scale], len(found.units), context)
     noisy = np.add(found.units, noise, out=noise)
     published = LabelCounts(found.labels, noisy)
     return _of_rows(published, noisy >= threshold.least)

@@ -18,6 +18,7 @@ from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.certificates.parts import LedgerPart
 from dpframe.checker.check import check_charge
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
 from dpframe.engines import Engine, Frame
@@ -27,7 +28,6 @@ from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
 from dpframe.plan.record import AnyPlan, ledger_of
-from dpframe.privacy import seam
 from dpframe.queries.tasks import Axis
 from dpframe.sources.manifest import Manifest
 
@@ -73,16 +73,16 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
         """Find the worst units, by code that knows nothing of the plan."""
 
     @abstractmethod
-    def measure(self, frame: Frame) -> Exact:
+    def measure(self, frame: Frame, context: Context) -> Exact:
         """Total exact integers of the private frame."""
 
     @abstractmethod
-    def draw(self, exact: Exact) -> Noisy:
+    def draw(self, exact: Exact, context: Context) -> Noisy:
         """Draw noise, or select: what comes out may be published."""
 
     @abstractmethod
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[Noisy, LedgerPart | None], Any]:
         """Write all of the certificate that is known before there are values."""
 
@@ -94,26 +94,28 @@ class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
         raise QueryError.about("denoise", rule, method, "Leave denoise= and graph= out.")
 
 
-def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry) -> Any:
+def make_release(
+    frame: Frame, operation: Operation[Any, Any, Any], entry: Entry, context: Context
+) -> Any:
     """Warn, charge the ledger, and then make the release; both are logged."""
-    test = seam.current()
     declaration = operation.declaration
     ledger = declaration.ledger
-    with seam.Hold(test):
-        certify = operation.certifier(entry, check_charge(operation, entry.loss))
-        warn_of_release(frame, declaration, operation.plan.spend)
-        _check_files(frame, operation)
-        if ledger is not None:
-            ledger.charge(entry)
+    certify = operation.certifier(entry, check_charge(operation, entry.loss), context)
+    warn_of_release(frame, declaration, operation.plan.spend, context)
+    _check_files(frame, operation)
+    if ledger is not None:
+        ledger.charge(entry)
 
     def make() -> Any:
         # the only place where private integers meet noise
-        with seam.Hold(test):  # whoever listens to the log may have opened a block
-            exact = operation.measure(frame)
-            if ledger is not None:
-                ledger.note_noise(entry)  # until then, a run that ends can begin again
-            noisy = operation.draw(exact) if test is None else test.draw(operation, exact, entry)
-            return certify(noisy, ledger_of(ledger, entry))
+        exact = operation.measure(frame, context)
+        if ledger is not None:
+            ledger.note_noise(entry)  # until then, a run that ends can begin again
+        if context.block is None:
+            noisy = operation.draw(exact, context)
+        else:
+            noisy = context.block.draw(operation, exact, entry)
+        return certify(noisy, ledger_of(ledger, entry))
 
     if ledger is not None:
         done = "begun again, charged before" if ledger.begins_again else "charged"
@@ -215,14 +217,16 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(operation: Operation[Any, Any, Any], **record: Unpack[RecordOptions]) -> Entry:
+def entry_of(
+    operation: Operation[Any, Any, Any], context: Context, **record: Unpack[RecordOptions]
+) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
     plan, declaration, manifest = operation.plan, operation.declaration, operation.manifest
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
     made = Entry(
-        seam.new_id(),
-        seam.now().isoformat(timespec="seconds"),
+        context.new_id(),
+        context.now().isoformat(timespec="seconds"),
         plan.words,
         plan.mechanism,
         plan.spend,

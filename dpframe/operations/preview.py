@@ -12,6 +12,7 @@ from dpframe.arguments import check_flag
 from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import ShownFrame
 from dpframe.checker.check import check_charge
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import check_matches, check_queries, declaration_of
@@ -221,7 +222,8 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     compare, delta, mechanism = options["compare"], options["delta"], options["mechanism"]
     _check_amounts(options)
     cell = None if rows is None else _positive("rows", rows, least=1)
-    declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
+    declaration = declaration_of(frame, at_the_door(looking=True))
+    declaration = declaration.with_unit(options["privacy_unit"]).in_part(options["part"])
     queries = in_part(declaration, queries)
     limits = std_error if half_width is None else half_width
     about_noise = compare or limits is not None or rows is not None

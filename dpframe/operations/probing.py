@@ -12,6 +12,7 @@ import pandas as pd
 
 from dpframe.checker.measured import Measured, OddColumn, OddRows, ProbedTotal, RowPlaces
 from dpframe.checker.noise import BlockNoise
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
@@ -122,7 +123,7 @@ def _probe(task: Task, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarr
     cells = Cells((KeyAxis(_PROBE, pd.RangeIndex(number, name=_PROBE)),))
     terms = (Term("rows"), *task.terms)
     alone = Task(cells, terms, None, valued=task.valued)
-    ((counted, *totals),) = totals_of([frame], [alone], 1)
+    ((counted, *totals),) = totals_of([frame], [alone], SYSTEM, 1)
     return counted > 0, np.array(totals)
 
 

@@ -19,6 +19,7 @@ from dpframe.certificates.verify import attach
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.rounds import Selected, worst_selection
 from dpframe.checker.witness import Witness
+from dpframe.context import Context, at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame, engine_for
@@ -88,21 +89,21 @@ class SelectedQuantiles(Operation[SelectionPlan, np.ndarray, np.ndarray]):
         )
         return Witness((found,))
 
-    def measure(self, frame: Frame) -> np.ndarray:
+    def measure(self, frame: Frame, context: Context) -> np.ndarray:
         """Count the rows of all groups by bin."""
-        (totals,) = totals_by(self.engine, frame, [self.plan.task])
+        (totals,) = totals_by(self.engine, frame, [self.plan.task], context)
         rows: np.ndarray = totals[0].reshape(self.plan.groups.size, len(self.plan.bins.axis))
         return rows
 
-    def draw(self, exact: np.ndarray) -> np.ndarray:
+    def draw(self, exact: np.ndarray, context: Context) -> np.ndarray:
         """Select parts of bins."""
-        return select_parts(exact, self.plan.selection, self.plan.bins.parts)
+        return select_parts(exact, self.plan.selection, self.plan.bins.parts, context)
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for values and ledger."""
-        charged = Charged(entry, witness_parts(witness))
+        charged = Charged(entry, witness_parts(witness), context.is_test)
         record = record_of_selection(self.plan, self.declaration, charged)
         index = self.plan.cells.index
         return lambda chosen, ledger: _certify_quantiles(
@@ -159,10 +160,10 @@ class Suggestion(PlannedTables):
         return pd.DataFrame(columns, planned.table.cells.index)
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], pd.DataFrame]:
         """Write the certificate of the histogram, to which errors are added."""
-        certify = super().certifier(entry, witness)
+        certify = super().certifier(entry, witness, context)
         return lambda noisy, ledger: self.facts.add_to(certify(noisy, ledger))
 
 
@@ -378,7 +379,9 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
+    context = at_the_door()
+    declaration = declaration_of(frame, context).within(context)
+    declaration = declaration.with_unit(options["privacy_unit"]).in_part(options["part"])
     queries = in_part(declaration, queries)
     spend = Spend.among(options)
     record: RecordOptions = {"name": options["name"], "note": options["note"]}
@@ -387,4 +390,5 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     apart = method is not None
     operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
     operation = operation.denoised(method, options["graph"])
-    return make_release(frame, operation, entry_of(operation, **record))
+    entry = entry_of(operation, context, **record)
+    return make_release(frame, operation, entry, context)

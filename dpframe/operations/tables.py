@@ -16,6 +16,7 @@ from dpframe.certificates.verify import attach
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import totals_by
@@ -198,31 +199,32 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
         pairs = zip(measurements, self.plan.noises, strict=True)
         return witness_of([measured_of(one, noise, relation) for one, noise in pairs])
 
-    def measure(self, frame: Frame) -> list[list[np.ndarray]]:
+    def measure(self, frame: Frame, context: Context) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
         measured = self.plan.measurements
         needs = [sorted(one.design.needs) for one in measured]
         tasks = [one.table.task(wanted) for one, wanted in zip(measured, needs, strict=True)]
-        answers = zip(measured, needs, totals_by(self.engine, frame, tasks), strict=True)
+        totals = totals_by(self.engine, frame, tasks, context)
         return [
-            one.design.encode(dict(zip(wanted, totals, strict=True)))
-            for one, wanted, totals in answers
+            one.design.encode(dict(zip(wanted, own, strict=True)))
+            for one, wanted, own in zip(measured, needs, totals, strict=True)
         ]
 
-    def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+    def draw(self, exact: list[list[np.ndarray]], context: Context) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
         noisy = []
         for blocks, noise in zip(exact, self.plan.noises, strict=True):
-            pairs = zip(blocks, noise.draw([len(block) for block in blocks]), strict=True)
-            noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
+            drawn = noise.draw([len(block) for block in blocks], context)
+            pairs = zip(blocks, drawn, strict=True)
+            noisy.append([np.add(block, own, out=own) for block, own in pairs])
         return noisy
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         tables, how = self.plan.tables, self.denoisings
-        charged = Charged(entry, witness_parts(witness))
+        charged = Charged(entry, witness_parts(witness), context.is_test)
         records = {
             key: (one.table.cells.index, record_of(key, one, self.plan, self.declaration, charged))
             for key, one in tables.items()

@@ -29,7 +29,6 @@ from dpframe.plan.plan import Plan
 from dpframe.plan.rules import rules_of, rules_of_groups
 from dpframe.plan.selection import SelectionPlan
 from dpframe.plan.tables import name_of
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss, below, float_above
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
@@ -81,10 +80,11 @@ Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
 
 
 class Charged(NamedTuple):
-    """What a ledger is charged with, and the worst units that this was compared with."""
+    """What a ledger is charged with, the worst units for it, and whether it is a test."""
 
     entry: Entry
     witness: tuple[WitnessPart, ...]
+    testing: bool
 
 
 class Cost(TypedDict):
@@ -181,7 +181,7 @@ def _release(
         library=LIBRARY,
         release_id=entry.release_id,
         released_at=entry.released_at,
-        testing=seam.seen() is not None,
+        testing=charged.testing,
         privacy_unit=parts.UnitPart(unit, limits),
         neighboring=declaration.neighboring,
         privacy_loss=parts.LossPart(

@@ -14,6 +14,7 @@ import bench_release
 
 import dpframe as dpf
 from dpframe.checker import check
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.release import plan_operation
@@ -43,7 +44,7 @@ def operations(relation: str) -> dict[str, Callable[[], Operation]]:
 
     def plan(query: Query | dict[str, Query], least: float) -> Operation:
         spend = Spend.of(epsilon=least + next(later), delta=1e-6)
-        return plan_operation(frame, declaration_of(frame), query, spend, "auto")
+        return plan_operation(frame, declaration_of(frame, SYSTEM), query, spend, "auto")
 
     return {
         name: lambda query=query, name=name: plan(query, 2.0 if name == "stairs" else 0.5)
@@ -85,7 +86,7 @@ def part_of_release() -> None:
     print("part of a release of 1,000 rows, of known content (bar: 1 %)")
     for name, query in queries.items():
         spend = Spend.of(epsilon=0.5)
-        operation = plan_operation(frame, declaration_of(frame), query, spend, "laplace")
+        operation = plan_operation(frame, declaration_of(frame, SYSTEM), query, spend, "laplace")
         operation.witness()
         checked = bench_release.milliseconds(operation.witness)
         whole = bench_release.milliseconds(
