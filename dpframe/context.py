@@ -21,7 +21,7 @@ except ImportError:  # Python may be built without ssl
 _LARGEST_REQUEST = 1 << 30  # bytes; OpenSSL counts them in a C int
 
 
-class Block(Protocol):
+class OpenBlock(Protocol):
     """What a block of `dpframe.testing` does in place of a release, of ledgers and of files."""
 
     def draw(self, operation: Any, exact: Any, entry: Any) -> Any:
@@ -73,7 +73,7 @@ class Context:
     new_id: Callable[[], str] = lambda: uuid4().hex
     place: Callable[[Path], Path] = lambda path: path
     row_word: int | None = None
-    block: Block | None = None
+    block: OpenBlock | None = None
 
     @property
     def is_test(self) -> bool:

@@ -19,7 +19,7 @@ from dpframe.errors import (
     QueryError,
     ReleaseError,
 )
-from dpframe.plan.selection import plan_selection
+from dpframe.operations.select import plan_quantiles
 from dpframe.privacy import selection
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.calibration import pure_of_mu, pure_of_rho
@@ -43,7 +43,7 @@ def trips():
 
 
 def plan_of(frame, query, **spend):
-    return plan_selection(frame.dp.declaration, query, Spend.of(**spend))
+    return plan_quantiles(frame, frame.dp.declaration, query, Spend.of(**spend))
 
 
 # ---------------------------------------------------------------- what is released
@@ -209,7 +209,7 @@ def test_rows_of_a_unit_are_capped_in_groups_not_in_bins():
     rows = pd.DataFrame({"who": [1] * 50, "zone": ["A"] * 50, "fare": np.linspace(1, 99, 50)})
     declared(rows, privacy_unit="who", max_groups=1, max_rows_per_group=20)
     plan = plan_of(rows, dpf.quantile("fare", 0.5, by="zone"), epsilon=1)
-    (totals,) = PandasEngine().totals(rows, [plan.task])
+    (totals,) = PandasEngine().totals(rows, [plan.task], SYSTEM)
     assert totals.sum() == 20
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support.neighbors import ALL_CAPS, by_g, farthest, reached, within
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError
@@ -78,7 +79,7 @@ def measured(plan, rows):
     frame, blocks = frame_of(tuple(rows)), []
     for part in plan.measurements:
         needs = sorted(part.design.needs)
-        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
+        totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
     return blocks
 

@@ -18,6 +18,7 @@ from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.plan import tables
@@ -71,7 +72,7 @@ def totals_of(plan, rows):
     found, frame = [], frame_of(tuple(rows))
     for part in plan.measurements:
         needs = sorted(part.table.terms)
-        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
+        totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         found.append(dict(zip(needs, totals, strict=True)))
     return found
 

@@ -15,8 +15,9 @@ import pytest
 from support.selecting import Ratios
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.pandas import PandasEngine
-from dpframe.plan.selection import plan_selection
+from dpframe.operations.select import plan_quantiles
 from dpframe.privacy.amounts import Spend
 
 ZONES, BINS, EPSILON = ("A", "B"), 3, 1.2
@@ -66,7 +67,8 @@ def frame_of(rest, unit, facts):
 def test_what_is_selected_of_neighbors_is_as_alike_as_claimed(quantiles, among, caps, neighboring):
     facts = {**CASES[caps], "neighboring": neighboring}
     query = dpf.quantile("x", quantiles, by="zone", **among)
-    plan = plan_selection(frame_of([], [], facts).dp.declaration, query, Spend.of(epsilon=EPSILON))
+    frame = frame_of([], [], facts)
+    plan = plan_quantiles(frame, frame.dp.declaration, query, Spend.of(epsilon=EPSILON))
     steps, scales = plan.selection.steps, plan.selection.scales
     whole = 2 * math.lcm(*(step.most_moved for step in steps))
     w = Fraction(math.exp(-2 * steps[0].most_moved / scales[0] / whole))
@@ -74,7 +76,7 @@ def test_what_is_selected_of_neighbors_is_as_alike_as_claimed(quantiles, among, 
 
     @cache
     def tables(rest, unit):
-        (totals,) = PandasEngine().totals(frame_of(RESTS[rest], unit, facts), [plan.task])
+        (totals,) = PandasEngine().totals(frame_of(RESTS[rest], unit, facts), [plan.task], SYSTEM)
         return [tuple(row) for row in totals[0].reshape(len(ZONES), BINS).tolist()]
 
     own = list(units(CASES[caps]))
