@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 import pandas as pd
 
@@ -138,25 +138,12 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     context = at_the_door()  # before a ledger is told of a unit
     check_private(frame, context)
     engine = engine_for(frame)
-    privacy_unit = _read_unit(options["privacy_unit"])
     budget, ledger = options["budget"], options["ledger"]
-    caps = Caps(options["max_rows"], options["max_groups"], options["max_rows_per_group"])
-    bounds, keys, missing = options["bounds"], options["keys"], options["missing"]
     if schema is not None:
-        _check_schema(schema, options)
-        unit = privacy_unit if isinstance(privacy_unit, tuple) else ()
-        if caps.rows is None and from_pandera.has_unique(schema, unit):
-            caps = replace(caps, rows=1)
-    declaration = Declaration(
-        columns={} if schema is None else from_pandera.facts(schema),
-        privacy_unit=privacy_unit,
-        caps=_caps(privacy_unit, caps),
-        neighboring=check_neighboring(options["neighboring"]),
-        name=check_text("name", options["name"]),
-        unused=() if schema is None else from_pandera.unused(schema),
-    ).with_facts(bounds=bounds, keys=keys, missing=missing, types=options["types"])
-    by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": options["types"]}
-    named = {label: name for name, facts in by_name.items() for label in facts or ()}
+        check_schema(schema, options)
+    declaration = facts_of(schema, options)
+    by_name = {name: options[name] or {} for name in ("bounds", "keys", "missing", "types")}
+    named = {label: name for name, facts in by_name.items() for label in facts}
     unit_columns = declaration.unit_columns
     engine.check(frame, named | dict.fromkeys(unit_columns, "privacy_unit"))
     if options["validate"]:
@@ -189,8 +176,36 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     _DECLARING.hold(keep)
 
 
-def _check_schema(schema: object, options: DeclareOptions) -> None:
-    """Refuse a schema that may be read off private values, or whose rows would be others."""
+def facts_of(schema: object, given: Mapping[str, Any]) -> Declaration:
+    """Read what is declared about any frame, by a schema and by keywords of `declare`."""
+    privacy_unit = _read_unit(given["privacy_unit"])
+    caps = Caps(given["max_rows"], given["max_groups"], given["max_rows_per_group"])
+    unit = privacy_unit if isinstance(privacy_unit, tuple) else ()
+    if schema is not None and caps.rows is None and from_pandera.has_unique(schema, unit):
+        caps = replace(caps, rows=1)
+    return Declaration(
+        columns={} if schema is None else from_pandera.facts(schema),
+        privacy_unit=privacy_unit,
+        caps=_caps(privacy_unit, caps),
+        neighboring=check_neighboring(given["neighboring"]),
+        name=check_text("name", given["name"]),
+        unused=() if schema is None else from_pandera.unused(schema),
+    ).with_facts(
+        bounds=given["bounds"],
+        keys=given["keys"],
+        missing=given["missing"],
+        types=given.get("types"),
+    )
+
+
+def check_schema(schema: object, options: DeclareOptions) -> None:
+    """Refuse a schema that may be read off private values, or whose rows would be others.
+
+    Raises
+    ------
+    DeclarationError
+        If it has the form of an inferred one, or would change rows that it validates.
+    """
     if not options["confirmed_public"] and from_pandera.looks_inferred(schema):
         why = "schema has the form of pandera.infer_schema, whose checks are private extremes:"
         way = "write down what values can be. If they are public, give confirmed_public=True."
