@@ -1,7 +1,7 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import partial
 from glob import glob, has_magic
@@ -25,11 +25,11 @@ from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.stores import open_store, read_store, stored_matches
 from dpframe.queries.query import Query
 from dpframe.sources.cells import STRING
-from dpframe.sources.dialect import Dialect, DialectOptions
+from dpframe.sources.dialect import Dialect
 from dpframe.sources.manifest import check_read_once, identify_file
 from dpframe.sources.text import ID, TYPES
 
-DIALECT = tuple(DialectOptions.__annotations__)
+DIALECT = tuple(option.name for option in fields(Dialect))
 """Keys of the table `data` that say how text files are written."""
 
 DATA = ("path", "filesystem", "spill_folder", "types", *DIALECT)

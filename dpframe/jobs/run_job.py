@@ -42,13 +42,13 @@ from dpframe.operations.declare import declare
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
 from dpframe.privacy import seam
-from dpframe.privacy.amounts import AmountOptions, Budget
+from dpframe.privacy.amounts import AMOUNTS, Budget
 from dpframe.privacy.neighbors import EACH_ROW
 
 PATIENCE = 120.0
 """Seconds that a release waits for another start of its run: most runs take less."""
 
-_PREVIEWED = (*AmountOptions.__annotations__, "mechanism", "part")
+_PREVIEWED = (*AMOUNTS, "mechanism", "part")
 _TIMES = ("time", "times")
 _CLEAR = (
     errors.AlreadyReleasedError,

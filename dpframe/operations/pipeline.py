@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Generic, Self, TypeVar
 
 import pandas as pd
 
@@ -134,13 +134,6 @@ def _check_files(frame: Frame, operation: Operation[Any, Any, Any]) -> None:
         raise DeclarationError(f"{why} nothing was charged. Ask again.", parameter="frame")
 
 
-class RecordOptions(TypedDict, total=False):
-    """What to record of a release; see `dpframe.release`."""
-
-    name: str | None
-    note: str | None
-
-
 _LOGGER = logging.getLogger("dpframe")
 
 
@@ -154,15 +147,6 @@ def _log(entry: Entry, words: Callable[[str], tuple[str, str]]) -> None:
             _LOGGER.info("%s", sentence, extra={"release_id": entry.release_id})
     except Exception:  # noqa: S110  # of a filter or a handler that is not ours
         pass
-
-
-Options = TypeVar("Options", bound=Mapping[str, Any])
-
-
-def options_of(kind: type[Options], options: Mapping[str, Any]) -> Options:
-    """Take out the options that another call has."""
-    names = kind.__annotations__
-    return cast(Options, {name: options[name] for name in names if name in options})
 
 
 Made = TypeVar("Made")
@@ -215,7 +199,9 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(operation: Operation[Any, Any, Any], **record: Unpack[RecordOptions]) -> Entry:
+def entry_of(
+    operation: Operation[Any, Any, Any], name: str | None = None, note: str | None = None
+) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
     plan, declaration, manifest = operation.plan, operation.declaration, operation.manifest
     ledger = declaration.ledger
@@ -227,7 +213,8 @@ def entry_of(operation: Operation[Any, Any, Any], **record: Unpack[RecordOptions
         plan.mechanism,
         plan.spend,
         plan.loss,
-        **record,
+        name=name,
+        note=note,
         user=user_name(),
         frame=declaration.name,
         unit=None if protected is None else protected.unit,

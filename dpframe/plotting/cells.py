@@ -13,7 +13,6 @@ from dpframe.accuracy.quotients import percent_of, ratio_of
 from dpframe.accuracy.ranges import Distribution, distribution_of
 from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of
-from dpframe.calls import did_you_mean
 from dpframe.certificates.certificate import Certificate, check_before
 from dpframe.certificates.column_parts import AssociationPart, ValuePart
 from dpframe.certificates.companion_columns import PERCENT, followers
@@ -22,6 +21,7 @@ from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plotting.positions import NUMBERS, Scale, duration_scale, seconds_along, text
 from dpframe.privacy.accuracy import check_level
+from dpframe.public import did_you_mean
 from dpframe.queries.timescale import in_seconds
 
 _ENDS = ["value", "low", "high"]

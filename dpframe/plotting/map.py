@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, check_before
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.steps import ROW_BY_ROW
@@ -15,6 +14,7 @@ from dpframe.errors import QueryError
 from dpframe.plotting.cells import Drawn, gather, locate
 from dpframe.plotting.look import PLAIN, add_caption, given_panels, inches, pyplot, wrap
 from dpframe.plotting.positions import Scale, text
+from dpframe.public import public_call
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
 """Two numbers per key: a frame of two columns indexed by the key, or a dict."""
@@ -23,7 +23,7 @@ _AREA = 42.0  # of a new panel, in square inches
 _LEVEL = 0.95  # of the intervals within which colors are linear
 
 
-@with_keywords
+@public_call
 def plot_map(
     released: pd.DataFrame,
     coords: Coords,

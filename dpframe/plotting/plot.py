@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.calls import did_you_mean, with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.unstacked import in_rows
 from dpframe.certificates.verify import verify
@@ -25,6 +24,7 @@ from dpframe.plotting.look import (
     pyplot,
     wrap,
 )
+from dpframe.public import did_you_mean, public_call
 from dpframe.steps.concat import concat
 from dpframe.steps.suggest_caps import best, best_suggestion
 
@@ -139,7 +139,7 @@ _MOST_PANELS = 64
 _WIDE = 22  # characters of a title of one line
 
 
-@with_keywords
+@public_call
 def plot(
     released: pd.DataFrame | Mapping[Hashable, pd.DataFrame],
     *,
