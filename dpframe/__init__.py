@@ -23,9 +23,9 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
+from dpframe.operations.operation import VERSION
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
-from dpframe.plan.record import VERSION
 from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget

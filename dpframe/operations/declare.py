@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -124,26 +124,15 @@ def declare(
     >>> trips.dp.budget.remaining_epsilon
     1.0
     """
+    facts = locals()
     seam.current()  # refuses threads that a test does not see, before a ledger is told of a unit
     check_private(frame)
     engine = engine_for(frame)
-    units = _read_unit(privacy_unit)
-    caps = Caps(max_rows, max_groups, max_rows_per_group)
     if schema is not None:
-        _check_schema(schema, validate=validate, confirmed_public=confirmed_public)
-        labels = units if isinstance(units, tuple) else ()
-        if caps.rows is None and from_pandera.has_unique(schema, labels):
-            caps = replace(caps, rows=1)
-    declaration = Declaration(
-        columns={} if schema is None else from_pandera.facts(schema),
-        privacy_unit=units,
-        caps=_caps(units, caps),
-        neighboring=check_neighboring(neighboring),
-        name=check_text("name", name),
-        unused=() if schema is None else from_pandera.unused(schema),
-    ).with_facts(bounds=bounds, keys=keys, missing=missing, types=types)
+        check_schema(schema, validate=validate, confirmed_public=confirmed_public)
+    declaration = facts_of(schema, facts)
     by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": types}
-    named = {label: fact for fact, facts in by_name.items() for label in facts or ()}
+    named = {label: fact for fact, known in by_name.items() for label in known or ()}
     unit_columns = declaration.unit_columns
     engine.check(frame, named | dict.fromkeys(unit_columns, "privacy_unit"))
     if validate:
@@ -176,8 +165,36 @@ def declare(
     _DECLARING.hold(keep)
 
 
-def _check_schema(schema: object, *, validate: bool, confirmed_public: bool) -> None:
-    """Refuse a schema that may be read off private values, or whose rows would be others."""
+def facts_of(schema: object, given: Mapping[str, Any]) -> Declaration:
+    """Read what is declared about any frame, by a schema and by keywords of `declare`."""
+    privacy_unit = _read_unit(given["privacy_unit"])
+    caps = Caps(given["max_rows"], given["max_groups"], given["max_rows_per_group"])
+    unit = privacy_unit if isinstance(privacy_unit, tuple) else ()
+    if schema is not None and caps.rows is None and from_pandera.has_unique(schema, unit):
+        caps = replace(caps, rows=1)
+    return Declaration(
+        columns={} if schema is None else from_pandera.facts(schema),
+        privacy_unit=privacy_unit,
+        caps=_caps(privacy_unit, caps),
+        neighboring=check_neighboring(given["neighboring"]),
+        name=check_text("name", given["name"]),
+        unused=() if schema is None else from_pandera.unused(schema),
+    ).with_facts(
+        bounds=given["bounds"],
+        keys=given["keys"],
+        missing=given["missing"],
+        types=given.get("types"),
+    )
+
+
+def check_schema(schema: object, *, validate: bool, confirmed_public: bool) -> None:
+    """Refuse a schema that may be read off private values, or whose rows would be others.
+
+    Raises
+    ------
+    DeclarationError
+        If it has the form of an inferred one, or would change rows that it validates.
+    """
     if not confirmed_public and from_pandera.looks_inferred(schema):
         why = "schema has the form of pandera.infer_schema, whose checks are private extremes:"
         way = "write down what values can be. If they are public, give confirmed_public=True."

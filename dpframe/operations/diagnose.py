@@ -19,6 +19,7 @@ from dpframe.engines.base import UNREAD
 from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.engines.steps import LabelTrace, RowTrace
 from dpframe.errors import STOPS, DPFrameError, QueryError
+from dpframe.operations.discover import label_task
 from dpframe.operations.lines import (
     Line,
     Words,
@@ -31,8 +32,7 @@ from dpframe.operations.lines import (
     texts_of,
 )
 from dpframe.operations.release import in_part
-from dpframe.plan.discovery import label_task
-from dpframe.plan.suggestion import query_of_search
+from dpframe.operations.suggest import query_of_search
 from dpframe.plan.tables import Table, table_of
 from dpframe.public import public_call
 from dpframe.queries import counts, sums_and_means

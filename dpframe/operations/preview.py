@@ -16,9 +16,8 @@ from dpframe.engines import Frame
 from dpframe.engines.declared import check_matches, check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
 from dpframe.operations.release import has_noise, in_part, plan_operation
-from dpframe.operations.tables import PER_ROWS, PlannedTables, axes_of, expected_outputs, in_tables
+from dpframe.operations.tables import PER_ROWS, PlannedTables, expected_outputs, in_tables
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
-from dpframe.plan.record import outlook
 from dpframe.privacy.amounts import Amount, Spend, check_delta
 from dpframe.privacy.neighbors import EachRow
 from dpframe.public import public_call
@@ -235,7 +234,7 @@ def preview(
     if limits is None:
         spend = Spend.of(delta=delta, **amounts)
         operation = plan_operation(frame, declaration, queries, spend, mechanism)
-        check_charge(operation, operation.plan.loss)
+        check_charge(operation, operation.loss)
         if not isinstance(operation, PlannedTables):
             return ShownFrame(operation.preview())
         if compare:
@@ -246,12 +245,13 @@ def preview(
     excess = _excess(limits, measure, show)
     mass = None if delta is None else check_delta(delta)
     plans = least_plans(declaration, asked, excess, mechanism, mass)
-    for plan in plans:
-        several = isinstance(queries, Mapping)
-        check_charge(PlannedTables(declaration, engine, plan, several), plan.loss)
-    engine.check(frame, plans[0].columns)
-    check_matches(engine.manifest(frame), declaration, asked, axes_of(plans[0]))
-    return ShownFrame(_table_of_needed(plans, declaration, measure, show))
+    several = isinstance(queries, Mapping)
+    tables = [PlannedTables.of(plan, declaration, engine, several=several) for plan in plans]
+    for one in tables:
+        check_charge(one, one.loss)
+    engine.check(frame, tables[0].columns)
+    check_matches(engine.manifest(frame), declaration, asked, tables[0].axes)
+    return ShownFrame(_table_of_needed(tables, measure, show))
 
 
 def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
@@ -261,11 +261,9 @@ def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
     return _by_mechanism(facts, "std_error", show)
 
 
-def _table_of_needed(
-    plans: Sequence[Plan], declaration: Declaration, measure: str, show: _Show
-) -> pd.DataFrame:
+def _table_of_needed(tables: Sequence[PlannedTables], measure: str, show: _Show) -> pd.DataFrame:
     """One row per mechanism, the least epsilon first, the least mu where there is none."""
-    facts = {one: outlook(one, declaration) for one in plans}
+    facts = {one.plan: one.outlook() for one in tables}
     table = _by_mechanism(facts, measure, show)
     table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
     return table.sort_values(["epsilon", "mu"], kind="stable")

@@ -122,8 +122,7 @@ def test_a_damaged_file_ends_a_release_and_quotes_nothing(path):
 
 def test_a_copy_of_a_scan_reads_the_same_and_keeps_no_row(path):
     scan = dpf.scan(path, types=TYPES)
-    scan.source.load()
-    assert scan.source.rows == 3
+    assert scan.in_memory(scan.columns).source.rows == 3
     other = pickle.loads(pickle.dumps(scan))  # noqa: S301
     assert other.source.rows is None
     assert cells(other, "fare") == [5.0, 6.0, None]
@@ -225,9 +224,8 @@ def test_a_plan_reads_what_it_says(tmp_path):
         tmp_path, ('"trips-{month}.csv"', said), ('share = "1/12"', "epsilon = 1e9\ndelta = 0")
     )
     (tmp_path / "rows.csv").write_text("driver;zone;fare\n1;A;1.234,5\n2;B;7,5\n3;-;1\n4;C;-\n")
-    scan = read_plan(plan, Overrides({"month": "2024-03"})).data.frame(
-        {"zone": "string", "fare": "float64"}
-    )
+    types = {"zone": "string", "fare": "float64"}
+    scan = read_plan(plan, Overrides({"month": "2024-03"})).data.scan(types, ())
     assert cells(scan, "fare") == [1234.5, 7.5, 1.0, None]
     assert cells(scan, "zone") == ["A", "B", None, "C"]
 
