@@ -43,14 +43,14 @@ from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare, facts_of
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
-from dpframe.privacy.amounts import AmountOptions, Budget
+from dpframe.privacy.amounts import AMOUNTS, Budget
 from dpframe.sources.cells import STRING
 from dpframe.sources.text import ID, type_of
 
 PATIENCE = 120.0
 """Seconds that a release waits for another start of its run: most runs take less."""
 
-_PREVIEWED = (*AmountOptions.__annotations__, "mechanism", "part")
+_PREVIEWED = (*AMOUNTS, "mechanism", "part")
 _TIMES = ("time", "times")
 _CLEAR = (
     errors.AlreadyReleasedError,
