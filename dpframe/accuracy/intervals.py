@@ -10,7 +10,6 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, part_of, quotient_interval
-from dpframe.calls import with_keywords
 from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
@@ -23,6 +22,7 @@ from dpframe.errors import QueryError
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm
+from dpframe.public import public_call
 from dpframe.queries.timescale import seconds, times_around, times_between
 from dpframe.statistics.form import Rows, Spread, Statistic, Totals
 
@@ -270,7 +270,7 @@ _MOST_COUNTED = 2.0**62
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
-@with_keywords
+@public_call
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """Return the standard error of every released cell."""
     certificate = verify(released)
@@ -349,7 +349,7 @@ def _ends_of_selected(
     return low, high
 
 
-@with_keywords
+@public_call
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row."""
     release = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)

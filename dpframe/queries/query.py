@@ -6,19 +6,17 @@ A new kind is a class of its own; Python refuses one that leaves out what a quer
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import pandas as pd
 
 from dpframe.errors import QueryError
+from dpframe.options import Keys, KnownRows, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
 from dpframe.statistics.form import Statistic
 from dpframe.statistics.table import STATISTICS, StatisticName
-
-KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
-Objective: TypeAlias = Literal["total", "worst"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,12 +115,6 @@ class QueryOptions:
 
 NO_OPTIONS = QueryOptions()
 """No option is given."""
-
-
-By: TypeAlias = Hashable | Iterable[Hashable] | None
-Columns: TypeAlias = Hashable | Iterable[Hashable]
-Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | pd.MultiIndex | None
-GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 
 
 @dataclass(frozen=True, slots=True)

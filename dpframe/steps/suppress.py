@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import error_of
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, without_cells
 from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
 from dpframe.certificates.steps import SuppressStep
@@ -16,11 +15,12 @@ from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
 from dpframe.steps import apply
 
 
-@with_keywords
+@public_call
 def suppress(
     released: pd.DataFrame,
     *,
