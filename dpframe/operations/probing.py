@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 
 from dpframe.checker.measured import Measured, OddColumn, OddRows, ProbedTotal, RowPlaces
-from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import PlanCheckError
-from dpframe.plan.measurement import Measurement
+from dpframe.plan.tables import Table
 from dpframe.privacy.neighbors import ROW_CAPS, Neighboring
 from dpframe.queries import where
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Cells, KeyAxis, LabelTask, Task, Term
-from dpframe.strategies.base import Need
+from dpframe.strategies.base import Design, Need
+from dpframe.strategies.noise import NoisyDesign
 
 _PROBE = "\0probe"
 _INNER = range(1, 8)
@@ -33,19 +33,19 @@ _BEYOND = 10.0
 """How far beyond all numbers a column is tried that is compared with another one."""
 
 
-def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighboring) -> Measured:
+def measured_of(table: Table, noisy: NoisyDesign, neighboring: Neighboring) -> Measured:
     """Hand a measurement to the check.
 
     Parameters
     ----------
-    measurement
-        What is measured.
-    noise
-        The noise that will be drawn.
+    table
+        What is read.
+    noisy
+        What is measured of it, and the noise that will be drawn.
     neighboring
         The relation of neighbors.
     """
-    table, design = measurement.table, measurement.design
+    design = noisy.design
     needs = sorted(design.needs)
     task = table.task(needs)
     compared = [
@@ -64,14 +64,14 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
     filtered = task.where is not None
     content = task.terms, task.valued, task.most
     return Measured(
-        noise,
+        noisy.noise,
         tuple(
             _total(term, own, timed, few=few)
             for term, own in zip(task.terms, compared, strict=True)
         ),
         _columns(task, [one for own in compared for one in own]),
         partial(_probe, task),
-        partial(_encode, measurement, needs),
+        partial(_encode, design, needs),
         task.most,
         caps,
         bool(task.unit),
@@ -80,10 +80,7 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
         mixed,
         filtered,
         content,
-        key=(
-            *(noise.law.name, noise.scales, noise.groups, noise.over_cells, id(design)),
-            *(content, caps, bool(task.unit), neighboring, places, mixed, filtered),
-        ),
+        key=(noisy, *(content, caps, bool(task.unit), neighboring, places, mixed, filtered)),
     )
 
 
@@ -106,9 +103,9 @@ def check_rows(declaration: Declaration, tasks: Iterable[Task | LabelTask]) -> N
 
 
 def _encode(
-    measurement: Measurement, needs: Sequence[Need], totals: Sequence[np.ndarray]
+    design: Design, needs: Sequence[Need], totals: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    return measurement.design.encode(dict(zip(needs, totals, strict=True)))
+    return design.encode(dict(zip(needs, totals, strict=True)))
 
 
 def _probe(task: Task, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarray]:

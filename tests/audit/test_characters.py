@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from support.auditing import LEAST_RATIO, lower_bounds
 from support.designing import keep_no_plans
+from support.plans import noises_of
 
 import dpframe as dpf
 from dpframe.engines.declared import declaration_of
@@ -32,7 +33,7 @@ def released(neighboring, frame, query):
     )
     made = plan_tables(frame, declaration_of(frame), query, Spend.of(epsilon=EPSILON), "box")
     (exact,) = made.measure(frame)
-    noise = made.plan.noises[0].draw([DRAWS] * len(exact))
+    noise = noises_of(made.plan)[0].draw([DRAWS] * len(exact))
     return np.stack([block + drawn for block, drawn in zip(exact, noise, strict=True)], axis=1)
 
 

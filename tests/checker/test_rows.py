@@ -60,7 +60,7 @@ def test_conditions_are_seen_in_what_rows_add(where, most, sampled):
     """Of rows that meet a condition, sums move by no more than these rows have."""
     query = dpf.aggregate("g", s=dpf.sum("x", where=where), n=dpf.count())
     plan = planned(query, epsilon=1).plan
-    measured = measured_of(plan.measurements[0], plan.noises[0], "add_remove")
+    measured = measured_of(*next(iter(plan.designs.items())), "add_remove")
     totals = np.eye(len(measured.totals), dtype=np.int64)
     found = row_vectors(measured, totals, np.random.default_rng(0))
     vectors = [group.vectors for part in found.components for group in part.groups]
@@ -115,10 +115,7 @@ def test_no_row_that_conditions_tell_apart_costs_more_than_the_witness(name):
     counts = {f"n{at}": dpf.count(where=where) for at, where in enumerate(conditions)}
     query = dpf.aggregate(s=dpf.sum("y"), **counts)
     plan = plan_operation(frame, declaration_of(frame), query, Spend.of(epsilon=1), "laplace").plan
-    measured = [
-        measured_of(one, noise, "add_remove")
-        for one, noise in zip(plan.measurements, plan.noises, strict=True)
-    ]
+    measured = [measured_of(table, noisy, "add_remove") for table, noisy in plan.designs.items()]
     found = check.witness_of(measured)
     assert not any(part.sampled for part in found.found)
     places = {"x": ([value], np.zeros(1, int)), "y": ([2.0], np.zeros(1, int))}

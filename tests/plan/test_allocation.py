@@ -1,6 +1,7 @@
 """How designs share an allowance: exactly all of it, and as well as can be."""
 
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -9,15 +10,23 @@ from support.designing import EVERYONE, columns, counting, workload
 from support.raising import raises
 
 from dpframe.errors import CalibrationError
-from dpframe.plan.calibrated import relative_variance, scale_designs
+from dpframe.plan import designs as planning
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, sparse
 from dpframe.strategies.base import Output
 from dpframe.strategies.independent import design as plan_independent
+from dpframe.strategies.noise import relative_variance
 
 ALLOWED = Fraction(1, 3)
 NOTHING = workload(columns((0, 0)), cells=3)
+
+
+def scale_designs(pairs, law, allowed):
+    """Return the scales of designs, some of which are for equal workloads."""
+    times = Counter(work for work, _ in pairs)
+    scales = planning.scale_designs(dict(pairs), times, law, allowed)
+    return [scales[work] for work, _ in pairs]
 
 
 def independent(work, law=GAUSSIAN):
