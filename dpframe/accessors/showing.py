@@ -11,7 +11,6 @@ from pandas.api.typing import DataFrameGroupBy
 
 from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
-from dpframe.calls import nearest
 from dpframe.certificates.certificate import TEST
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
@@ -39,6 +38,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.errors import CallError, CertificateError, DeclarationError, NoSuchNameError, quote
 from dpframe.html import declaration_html, pairs, section, title_html
 from dpframe.provenance import is_private
+from dpframe.public import nearest
 
 Standing: TypeAlias = Literal[
     "undeclared", "declared", "tested", "derived", "released", "diagnosis", "none"

@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import no_ledger
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.changes import Change, changes
 from dpframe.certificates.diagnosis import about_computed, mark_test
@@ -29,6 +28,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy import seam
 from dpframe.provenance import is_marked, is_private
+from dpframe.public import public_call
 
 
 def check_recorded(release: Release, ledger: Ledger) -> None:
@@ -113,7 +113,7 @@ _LOST = (
 )
 
 
-@with_keywords
+@public_call
 def certificate_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the certificates of this version.
 
@@ -207,7 +207,7 @@ def refuse_test(certificate: Certificate) -> None:
         raise CertificateError(f"{why} Look at it inside of the block, or release outside.")
 
 
-@with_keywords
+@public_call
 def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     """Check that a frame is a release, or was made from one here; return its certificate.
 

@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release
 from dpframe.certificates.diagnosis import mark_test
@@ -30,6 +29,7 @@ from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.verify import ATTRIBUTE, refuse_test, verify
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.privacy import seam
+from dpframe.public import public_call
 
 INSTEAD = (
     "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
@@ -217,7 +217,7 @@ def sidecar_of(path: Place) -> Path:
     return Path(place + _SUFFIX)
 
 
-@with_keywords
+@public_call
 def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = False) -> None:
     """Write a released frame to a CSV file, and its certificate to a file beside it.
 
@@ -273,7 +273,7 @@ def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = Fa
     sidecar_of(place).write_bytes(beside)
 
 
-@with_keywords
+@public_call
 def read_csv(path: Place) -> pd.DataFrame:
     """Read a released frame written by `write_csv`, and check it against its certificate.
 

@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.calls import with_keywords
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, DPFrameError, pip_install
 from dpframe.privacy import seam
+from dpframe.public import public_call
 
 
-@with_keywords
+@public_call
 def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a released frame to a Parquet file, its certificate in it.
 

@@ -7,8 +7,8 @@ what an error after it may say, is here, too.
 
 import getpass
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.certificates.parts import BudgetPart, LedgerPart
@@ -64,13 +64,6 @@ def _check_files(frame: Frame, operation: Operation) -> None:
         raise DeclarationError(f"{why} nothing was charged. Ask again.", parameter="frame")
 
 
-class RecordOptions(TypedDict, total=False):
-    """What to record of a release; see `dpframe.release`."""
-
-    name: str | None
-    note: str | None
-
-
 _LOGGER = logging.getLogger("dpframe")
 
 
@@ -84,15 +77,6 @@ def _log(entry: Entry, words: Callable[[str], tuple[str, str]]) -> None:
             _LOGGER.info("%s", sentence, extra={"release_id": entry.release_id})
     except Exception:  # noqa: S110  # of a filter or a handler that is not ours
         pass
-
-
-Options = TypeVar("Options", bound=Mapping[str, Any])
-
-
-def options_of(kind: type[Options], options: Mapping[str, Any]) -> Options:
-    """Take out the options that another call has."""
-    names = kind.__annotations__
-    return cast(Options, {name: options[name] for name in names if name in options})
 
 
 Made = TypeVar("Made")
@@ -145,7 +129,7 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(operation: Operation, **record: Unpack[RecordOptions]) -> Entry:
+def entry_of(operation: Operation, name: str | None = None, note: str | None = None) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
     declaration, manifest = operation.declaration, operation.manifest
     ledger = declaration.ledger
@@ -157,7 +141,8 @@ def entry_of(operation: Operation, **record: Unpack[RecordOptions]) -> Entry:
         operation.mechanism,
         operation.spend,
         operation.loss,
-        **record,
+        name=name,
+        note=note,
         user=user_name(),
         frame=declaration.name,
         unit=None if protected is None else protected.unit,

@@ -14,6 +14,7 @@ from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CertificateError
 from dpframe.plan.columns import OutputColumn
+from dpframe.plan.noisy import NoisyDesign
 from dpframe.plan.plan import Plan
 from dpframe.plan.rules import rules_of
 from dpframe.plan.tables import Table, name_of
@@ -25,7 +26,6 @@ from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
-from dpframe.strategies.noise import NoisyDesign
 
 _COVARIANCE = (
     "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "

@@ -23,7 +23,7 @@ from dpframe.errors import QueryError, of_query
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
 from dpframe.operations.operation import Operation, certificate_for
-from dpframe.operations.probing import check_rows, measured_of
+from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.plan import Plan, plan_release
@@ -187,8 +187,14 @@ class PlannedTables(Operation):
 
     @cached_property
     def tasks(self) -> Sequence[Task]:
-        """What can be added up for every measurement."""
-        return [table.task(table.terms) for table in self.plan.designs]
+        """What is totaled: the same is checked."""
+        return [table.task(noisy.needs) for table, noisy in self.plan.designs.items()]
+
+    @cached_property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Private columns that are read, or could be with another mechanism."""
+        labels = (label for table in self.plan.designs for label in table.columns)
+        return tuple(dict.fromkeys(labels))
 
     @property
     def caps(self) -> tuple[Caps, ...]:
@@ -221,18 +227,15 @@ class PlannedTables(Operation):
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
         check_rows(self.declaration, self.tasks)
-        pairs, relation = self.plan.designs.items(), self.declaration.neighboring
-        return witness_of([measured_of(table, noisy, relation) for table, noisy in pairs])
+        pairs = zip(self.tasks, self.plan.designs.values(), strict=True)
+        relation = self.declaration.neighboring
+        return witness_of([recognized(task, noisy, relation) for task, noisy in pairs])
 
     def measure(self, frame: Frame) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
-        designs = [noisy.design for noisy in self.plan.designs.values()]
-        needs = [sorted(design.needs) for design in designs]
-        tasks = [table.task(own) for table, own in zip(self.plan.designs, needs, strict=True)]
-        answers = zip(designs, needs, totals_by(self.engine, frame, tasks), strict=True)
-        return [
-            design.encode(dict(zip(own, totals, strict=True))) for design, own, totals in answers
-        ]
+        answers = totals_by(self.engine, frame, self.tasks)
+        pairs = zip(self.plan.designs.values(), answers, strict=True)
+        return [noisy.encode(totals) for noisy, totals in pairs]
 
     def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
@@ -259,7 +262,7 @@ class PlannedTables(Operation):
 
         def certify(noisy: list[list[np.ndarray]], ledger: LedgerPart | None) -> Any:
             estimates = {
-                table: one.design.decode(blocks, one.deviations)
+                table: one.decode(blocks)
                 for (table, one), blocks in zip(plan.designs.items(), noisy, strict=True)
             }
             frames = {}

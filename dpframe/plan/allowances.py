@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 from dpframe.arguments import is_one_of
-from dpframe.calls import did_you_mean
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
@@ -11,6 +10,7 @@ from dpframe.privacy.amounts import Budget, Spend, below, exact
 from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.selection import SELECT
+from dpframe.public import did_you_mean
 from dpframe.strategies import MECHANISMS, Mechanism
 
 _LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats

@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from dpframe.errors import CalibrationError
+from dpframe.plan.noisy import NoisyDesign, widest
 from dpframe.privacy.amounts import round_up
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.privacy.unit_pair import Norm
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Workload
-from dpframe.strategies.noise import NoisyDesign, widest
 from dpframe.strategies.weighted import WeightedDesign
 
 _ORDINARY = 2**20, 2.0**39  # with factors and scales up to these, no product is near the limit

@@ -28,6 +28,7 @@ from dpframe.plan.allowances import (
     used_up,
 )
 from dpframe.plan.designs import Designs, calibrate
+from dpframe.plan.noisy import NoisyDesign, narrowest
 from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
 from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace
 from dpframe.privacy.calibration import laplace_of_rho
@@ -40,12 +41,11 @@ from dpframe.strategies import MECHANISMS, Mechanism
 from dpframe.strategies.base import Prediction, Workload
 from dpframe.strategies.characters import worth_joining
 from dpframe.strategies.domain import Domain, largest_sets
-from dpframe.strategies.noise import NoisyDesign, narrowest
 
 _LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
 
 NamedTables: TypeAlias = Mapping[Hashable, Table]
-"""NamedTables by name, each with what is measured for it."""
+"""Tables by name, each with what is measured for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +272,7 @@ def resolve(
     Returns
     -------
     list
-        NamedTables by name, each with what is measured for it. A second dict is for noise that counts by
+        Tables by name, each with what is measured for it. A second dict is for noise that counts by
         different columns share, if that may be better.
 
     Raises

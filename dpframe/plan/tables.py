@@ -11,6 +11,7 @@ from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, sample_together
 from dpframe.plan.known_rows import known_rows
+from dpframe.plan.noisy import NoisyDesign
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
@@ -21,7 +22,6 @@ from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
 from dpframe.strategies.base import Need, Output, PublicRows, Source, Total, Workload, parts_of_pair
 from dpframe.strategies.domain import Dimension, Domain
-from dpframe.strategies.noise import NoisyDesign
 
 _LEAST_BITS = 16
 

@@ -11,12 +11,12 @@ from support.raising import raises
 
 from dpframe.errors import CalibrationError
 from dpframe.plan import designs as planning
+from dpframe.plan.noisy import relative_variance
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, sparse
 from dpframe.strategies.base import Output
 from dpframe.strategies.independent import design as plan_independent
-from dpframe.strategies.noise import relative_variance
 
 ALLOWED = Fraction(1, 3)
 NOTHING = workload(columns((0, 0)), cells=3)

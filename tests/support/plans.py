@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from dpframe.checker.noise import BlockNoise
+from dpframe.plan.noisy import NoisyDesign
 from dpframe.plan.plan import Plan
 from dpframe.plan.tables import Table
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import BOX
 from dpframe.strategies.base import Design
-from dpframe.strategies.noise import NoisyDesign
 
 
 @dataclass(frozen=True, eq=False)

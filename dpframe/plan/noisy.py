@@ -2,13 +2,15 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from dpframe.checker.noise import BlockNoise
 from dpframe.forks import cached_property
 from dpframe.privacy.law import Law
-from dpframe.strategies.base import Design, Prediction, Workload
+from dpframe.strategies.base import Design, Estimate, Need, Prediction, Workload
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,19 @@ class NoisyDesign:
     design: Design
     law: Law
     scales: tuple[float, ...]
+
+    @cached_property
+    def needs(self) -> list[Need]:
+        """What engines are asked for, in order."""
+        return sorted(self.design.needs)
+
+    def encode(self, totals: Iterable[np.ndarray]) -> list[np.ndarray]:
+        """Turn totals into the integers that noise is added to."""
+        return self.design.encode(dict(zip(self.needs, totals, strict=True)))
+
+    def decode(self, measured: Sequence[np.ndarray]) -> list[Estimate]:
+        """Turn noisy integers into estimates of the outputs."""
+        return self.design.decode(measured, self.deviations)
 
     @cached_property
     def members(self) -> dict[int, int]:
