@@ -15,6 +15,7 @@ from dpframe.certificates.parts import LedgerPart
 from dpframe.certificates.verify import attach
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
 from dpframe.engines.base import totals_by
@@ -231,27 +232,27 @@ class PlannedTables(Operation):
         relation = self.declaration.neighboring
         return witness_of([recognized(task, noisy, relation) for task, noisy in pairs])
 
-    def measure(self, frame: Frame) -> list[list[np.ndarray]]:
+    def measure(self, frame: Frame, context: Context) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
-        answers = totals_by(self.engine, frame, self.tasks)
+        answers = totals_by(self.engine, frame, self.tasks, context)
         pairs = zip(self.plan.designs.values(), answers, strict=True)
         return [noisy.encode(totals) for noisy, totals in pairs]
 
-    def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+    def draw(self, exact: list[list[np.ndarray]], context: Context) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
         noisy = []
         for blocks, design in zip(exact, self.plan.designs.values(), strict=True):
-            noise = design.noise.draw([len(block) for block in blocks])
+            noise = design.noise.draw([len(block) for block in blocks], context)
             pairs = zip(blocks, noise, strict=True)
             noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         plan, tables, how = self.plan, self.plan.tables, self.denoisings
-        facts = self.promise(entry, witness, joint=len(tables) > 1)
+        facts = self.promise(entry, witness, context, joint=len(tables) > 1)
         records = {}
         for key, table in tables.items():
             own = facts | {"privacy_unit": self.unit_part(table.caps)}

@@ -11,6 +11,7 @@ import pytest
 from support.plans import noises_of
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
@@ -43,7 +44,7 @@ def realized(plan):
         total = round(ROWS * (source.lower + NEARLY * (source.upper - source.lower)))
         truths |= {(at, "rows"): ROWS, (at, "value"): total}
     blocks = design.encode({need: np.full(GROUPS, truths[need]) for need in design.needs})
-    noise = noises_of(plan)[0].draw([GROUPS] * len(blocks))
+    noise = noises_of(plan)[0].draw([GROUPS] * len(blocks), SYSTEM)
     measured = [block + own for block, own in zip(blocks, noise, strict=True)]
     found = {}
     estimates = design.decode(measured, measurement.deviations)

@@ -16,11 +16,11 @@ from support.neighbors import ALL_CAPS, by_g, farthest, reached, within
 from support.plans import parts_of
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError
 from dpframe.plan.plan import plan_release
-from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 
@@ -80,7 +80,7 @@ def measured(plan, rows):
     frame, blocks = frame_of(tuple(rows)), []
     for part in parts_of(plan):
         needs = sorted(part.design.needs)
-        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
+        totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
     return blocks
 
@@ -293,7 +293,9 @@ def test_capping_one_unit_leaves_the_rows_of_others_alone(frames, case, word):
     crowd, one, other = frames
     query, caps = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise, "random_bytes", lambda n: (word.to_bytes(8, "little") * n)[:n])
+        patch.setattr(
+            "dpframe.context._system_bytes", lambda n: (word.to_bytes(8, "little") * n)[:n]
+        )
         for neighboring, reference in (("add_remove", crowd), ("replace", other)):
             try:
                 plan = planned(query, "correlated", neighboring, caps=caps)

@@ -17,6 +17,7 @@ from support.neighbors import ALL_CAPS, apart, by_g, farthest, reached, within
 from support.plans import parts_of
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import sums
 from dpframe.engines.blocks import RowBlock
@@ -105,7 +106,7 @@ def measured(plan, rows):
     found = []
     for part in parts_of(plan):
         needs = sorted(part.design.needs)
-        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
+        totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         found += apart(part, part.design.encode(dict(zip(needs, totals, strict=True))))
     return found
 
