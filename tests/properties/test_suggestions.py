@@ -50,7 +50,7 @@ def totals(plan, rows):
     """All totals of a frame with one more unit, which has some rows."""
     everything = [*BASE, *((*row, "new") for row in rows)]
     frame = pd.DataFrame(everything, columns=["g", "x", "u"])
-    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)], SYSTEM)
+    (found,) = ENGINE.totals(frame, [plan.tables[None].task(NEEDS)], SYSTEM)
     return dict(zip(NEEDS, found, strict=True))
 
 
