@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import Noise, check_not_selected, quotient_ends
+from dpframe.accuracy.intervals import TableNoise, check_not_selected, quotient_ends
 from dpframe.accuracy.joint_errors import (
     NoiseSource,
     Side,
@@ -229,7 +229,7 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
         below = above = alone
         full = np.zeros((2, len(rows)))
         if column.form.interval == "test by row":
-            ends = quotient_ends(column, Noise(source, groups, level), sampling=sampling)
+            ends = quotient_ends(column, TableNoise(source, groups, level), sampling=sampling)
             low, high = (end[rows] for end in ends)
             below, above = values - low, high - values
             full = np.array([low, high]) == np.array(column.span)[:, None]

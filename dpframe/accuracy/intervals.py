@@ -19,12 +19,13 @@ from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
+from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm
 from dpframe.public import public_call
 from dpframe.queries.timescale import seconds, times_around, times_between
-from dpframe.statistics.form import Rows, Spread, Statistic, Totals
+from dpframe.statistics.form import SamplingSpread, Statistic, Totals
 
 Sides: TypeAlias = tuple[np.ndarray, np.ndarray]
 
@@ -104,7 +105,7 @@ def _first(
 _NODES = 1025  # between them, the half-width is as good as linear
 
 
-class Noise(NamedTuple):
+class TableNoise(NamedTuple):
     """Where the noise of a table comes from, the blocks drawn together, and a level."""
 
     mechanism: NoiseRecord
@@ -121,7 +122,7 @@ class Noise(NamedTuple):
 
 
 def quotient_ends(
-    column: column_parts.ColumnPart, noise: Noise, *, sampling: bool = False
+    column: column_parts.ColumnPart, noise: TableNoise, *, sampling: bool = False
 ) -> Sides:
     """Return the ends of the intervals of quotients, in their units; of times, in seconds.
 
@@ -158,7 +159,7 @@ def quotient_ends(
     return np.minimum(low, value), np.maximum(high, value)
 
 
-def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: Noise) -> Sides:
+def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> Sides:
     """Return the ends of intervals from the error to first order, in half widths."""
     quotient = statistic.quotient(totals)
     value = quotient.value(totals)
@@ -170,7 +171,7 @@ def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: Noise
 
 
 def _ends_by_test(
-    statistic: Statistic, totals: Totals[str], noise: Noise, spread: Spread | None
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
 ) -> Sides:
     """Return the ends of all means that are not rejected, in half widths.
 
@@ -204,7 +205,7 @@ def _ends_by_test(
 
 
 def _ends_by_row(
-    statistic: Statistic, totals: Totals[str], noise: Noise, spread: Spread | None
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
 ) -> Sides:
     """Return the ends of all quotients that are not rejected, in half widths.
 
@@ -236,7 +237,7 @@ def _ends_by_row(
 
 
 def _ends_of_total(
-    values: pd.Series, column: column_parts.ColumnPart, noise: Noise, *, sampling: bool
+    values: pd.Series, column: column_parts.ColumnPart, noise: TableNoise, *, sampling: bool
 ) -> Ends:
     """Return the ends of the intervals of counts or sums."""
     off = rounding(column)
@@ -319,7 +320,7 @@ def _bars_of(
 ) -> pd.DataFrame:
     """Return the intervals of the cells of one release."""
     mechanism = release.noise
-    noise = Noise(mechanism, mechanism.drawn_together(release.query.cells), level)
+    noise = TableNoise(mechanism, mechanism.drawn_together(release.query.cells), level)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, column in enumerate(release.columns):

@@ -19,14 +19,14 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeV
 
 import numpy as np
 
+from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.noise_sum import Value, norm
 
-Weights: TypeAlias = Mapping[str, Any]
+FeatureWeights: TypeAlias = Mapping[str, Any]
 """By feature, what its total counts for: a number, or one for every cell."""
 
-Rows: TypeAlias = slice | np.ndarray
 Block = TypeVar("Block", int, str)
-Interval: TypeAlias = Literal["total", "test", "first order", "test by row", "none"]
+IntervalMethod: TypeAlias = Literal["total", "test", "first order", "test by row", "none"]
 """How intervals are found: around a total; by a test whose noise depends on the value alone, or on
 the cell, too; from the error to first order; or not at all."""
 
@@ -34,7 +34,7 @@ ROWS, VALUE, Y, SQUARES = "rows", "value", "y", "squares"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ClippedColumn:
     """What values of a private column were clipped to."""
 
     lower: float
@@ -67,12 +67,12 @@ class Totals(Generic[Block]):
     values: Mapping[str, np.ndarray]
     loadings: Mapping[str, Mapping[Block, Value]]
 
-    def weigh(self, weights: Weights) -> np.ndarray:
+    def weigh(self, weights: FeatureWeights) -> np.ndarray:
         """Return the weighted sum of the totals."""
         parts = (weight * self.values[name] for name, weight in weights.items())
         return np.asarray(sum(parts, start=np.zeros(1)))
 
-    def noise(self, weights: Weights) -> dict[Block, Value]:
+    def noise(self, weights: FeatureWeights) -> dict[Block, Value]:
         """Return what the noise of the blocks does to the weighted sum."""
         moved: dict[Block, Value] = {}
         for name, weight in weights.items():
@@ -97,8 +97,8 @@ class Quotient:
         What is added to A.T, where totals cannot be those of any rows.
     """
 
-    top: Weights
-    bottom: Weights
+    top: FeatureWeights
+    bottom: FeatureWeights
     divisor: Value = 1.0
     low: Value = -math.inf
     high: Value = math.inf
@@ -122,7 +122,7 @@ class SampledError(NamedTuple):
     error: Value = 0.0
 
 
-Spread: TypeAlias = Callable[[Value, Value, Rows], SampledError]
+SamplingSpread: TypeAlias = Callable[[Value, Value, Rows], SampledError]
 """From a and b to the error that a random sample gives `a A.T - b B.T`, in some rows."""
 
 
@@ -138,7 +138,7 @@ class Statistic(ABC):
         Whether what its sampling error takes is measured, too.
     """
 
-    columns: tuple[Column, ...] = ()
+    columns: tuple[ClippedColumn, ...] = ()
     sampled: bool = False
 
     name: ClassVar[str]
@@ -148,7 +148,7 @@ class Statistic(ABC):
     """In words."""
     arity: ClassVar[int] = 1
     """How many columns it is about."""
-    interval: ClassVar[Interval] = "first order"
+    interval: ClassVar[IntervalMethod] = "first order"
     is_total: ClassVar[bool] = False
     """Whether it is published as it was measured."""
     is_mean: ClassVar[bool] = False
@@ -230,7 +230,7 @@ class Statistic(ABC):
         """Return the quotient that is tested row by row, and where B.T is positive."""
         raise NotImplementedError(f"{self.name} is not tested row by row")
 
-    def spread(self, totals: Totals[Any]) -> Spread:
+    def spread(self, totals: Totals[Any]) -> SamplingSpread:
         """Return the error that a random sample of rows gives `a A.T - b B.T`."""
         raise NotImplementedError(f"{self.name} has no sampling error")
 
@@ -271,14 +271,14 @@ class Statistic(ABC):
         return f"{cls.called} of {', '.join(map(str, labels))}"
 
 
-def _worst(statistic: Statistic) -> Weights:
+def _worst(statistic: Statistic) -> FeatureWeights:
     return _worst_of(type(statistic), statistic.sampled)
 
 
 @lru_cache
-def _worst_of(kind: type[Statistic], sampled: bool) -> Weights:
+def _worst_of(kind: type[Statistic], sampled: bool) -> FeatureWeights:
     """Return `(A - r B) / B.T` at the shapes, which depend on no bounds."""
-    statistic = kind((Column(-1.0, 1.0),) * kind.arity, sampled)
+    statistic = kind((ClippedColumn(-1.0, 1.0),) * kind.arity, sampled)
     shapes = statistic.shapes
     totals: Totals[int] = Totals(shapes, {name: {} for name in shapes})
     quotient = statistic.quotient(totals)
@@ -286,11 +286,11 @@ def _worst_of(kind: type[Statistic], sampled: bool) -> Weights:
     return {name: weight / quotient.divisor for name, weight in apart.items()}
 
 
-def add_weights(one: Weights, other: Weights) -> dict[str, Any]:
+def add_weights(one: FeatureWeights, other: FeatureWeights) -> dict[str, Any]:
     """Return the sum of two weightings."""
     return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in {**one, **other}}
 
 
-def rows_of(totals: Totals[Any], weights: Weights) -> np.ndarray:
+def rows_of(totals: Totals[Any], weights: FeatureWeights) -> np.ndarray:
     """Return numbers of rows; those below 1 count as 1."""
     return np.asarray(np.maximum(totals.weigh(weights), 1.0))

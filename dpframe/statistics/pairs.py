@@ -24,16 +24,16 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.statistics.form import (
-    Interval,
+    FeatureWeights,
+    IntervalMethod,
     Quotient,
-    Rows,
     SampledError,
-    Spread,
+    SamplingSpread,
     Statistic,
     Totals,
-    Weights,
     add_weights,
     rows_of,
 )
@@ -108,9 +108,9 @@ class _Centered(NamedTuple):
 
     rows: np.ndarray
     means: tuple[np.ndarray, np.ndarray]
-    whole: Weights
-    products: Weights
-    squares: tuple[Weights, Weights]
+    whole: FeatureWeights
+    products: FeatureWeights
+    squares: tuple[FeatureWeights, FeatureWeights]
     variances: tuple[np.ndarray, np.ndarray]
     raised: tuple[np.ndarray, np.ndarray]
 
@@ -186,14 +186,14 @@ class _Pair(Statistic):
             rows, (x, y), whole, products, (of_x, of_y), (v_x, v_y), (above_x, above_y)
         )
 
-    def raised_squares(self, at: _Centered) -> list[Weights]:
+    def raised_squares(self, at: _Centered) -> list[FeatureWeights]:
         """Return the weights of squares whose total is N times the variance, if it was raised."""
         return [
             _plus(squares, at.whole, above)
             for squares, above in zip(at.squares, at.raised, strict=True)
         ]
 
-    def divide(self, x: Weights, y: Weights, k: Value) -> Weights:
+    def divide(self, x: FeatureWeights, y: FeatureWeights, k: Value) -> FeatureWeights:
         """Return the weights B, from those of both squares and the ratio of the deviations."""
         raise NotImplementedError(f"{self.name} is no quotient of squares")
 
@@ -208,7 +208,7 @@ class _Pair(Statistic):
         k = np.sqrt(np.where(positive, y, 1.0) / np.where(positive, x, 1.0))
         return Quotient(at.products, self.divide(*at.squares, k)), positive
 
-    def spread(self, totals: Totals[Any]) -> Spread:
+    def spread(self, totals: Totals[Any]) -> SamplingSpread:
         """Return the variance of `a A.T - b B.T`: a sum of squares of rows, of fourth moments.
 
         Noise gives it a standard error e. That of normal values of the same variances and
@@ -223,7 +223,7 @@ class _Pair(Statistic):
         fourth moments of normal values.
         """
         at = self.center(totals)
-        (x, y), both = at.variances, Covariance(self.columns, self.sampled).quotient(totals)
+        (x, y), both = at.variances, PairCovariance(self.columns, self.sampled).quotient(totals)
         covariance = both.value(totals)
         normal = {
             (4, 0): 3 * x**2,
@@ -267,7 +267,7 @@ class _Pair(Statistic):
         return f"{cls.called} of {' and '.join(map(str, labels))}"
 
 
-def _plus(weights: Weights, others: Weights, times: Value) -> dict[str, Any]:
+def _plus(weights: FeatureWeights, others: FeatureWeights, times: Value) -> dict[str, Any]:
     return add_weights(weights, {name: times * weight for name, weight in others.items()})
 
 
@@ -280,12 +280,12 @@ def _square(terms: Mapping[Powers, Any]) -> dict[Powers, Any]:
 
 
 @dataclass(frozen=True)
-class Covariance(_Pair):
+class PairCovariance(_Pair):
     """The covariance of two columns."""
 
     name = "cov"
     called = "covariance"
-    interval: ClassVar[Interval] = "first order"
+    interval: ClassVar[IntervalMethod] = "first order"
 
     def quotient(self, totals: Totals[Any]) -> Quotient:
         """Return the products of both values, over rows."""
@@ -305,12 +305,12 @@ class Covariance(_Pair):
 
 
 @dataclass(frozen=True)
-class Correlation(_Pair):
+class PairCorrelation(_Pair):
     """The correlation of two columns."""
 
     name = "corr"
     called = "correlation"
-    interval: ClassVar[Interval] = "test by row"
+    interval: ClassVar[IntervalMethod] = "test by row"
     to_sample = "Release it as dpf.corr(..., sampling=True)."
 
     def quotient(self, totals: Totals[Any]) -> Quotient:
@@ -321,7 +321,7 @@ class Correlation(_Pair):
         bottom = self.divide(x, y, k)
         return Quotient(at.products, bottom, at.rows * at.bound, -1.0, 1.0)
 
-    def divide(self, x: Weights, y: Weights, k: Value) -> Weights:
+    def divide(self, x: FeatureWeights, y: FeatureWeights, k: Value) -> FeatureWeights:
         """Return `(k x^2 + y^2 / k) / 2`."""
         return add_weights(
             {name: k / 2 * weight for name, weight in x.items()},
@@ -335,12 +335,12 @@ class Correlation(_Pair):
 
 
 @dataclass(frozen=True)
-class Slope(_Pair):
+class PairSlope(_Pair):
     """The slope of the second column on the first one."""
 
     name = "slope"
     called = "slope"
-    interval: ClassVar[Interval] = "test by row"
+    interval: ClassVar[IntervalMethod] = "test by row"
     largest_error = math.inf
     to_sample = "Release it as dpf.slope(..., sampling=True)."
 
@@ -351,7 +351,7 @@ class Slope(_Pair):
         bottom, _ = self.raised_squares(at)
         return Quotient(at.products, bottom, at.rows * at.variances[0], -bound, bound)
 
-    def divide(self, x: Weights, y: Weights, k: Value) -> Weights:
+    def divide(self, x: FeatureWeights, y: FeatureWeights, k: Value) -> FeatureWeights:
         """Return `x^2`."""
         return x
 

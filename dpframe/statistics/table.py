@@ -4,9 +4,17 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from dpframe.statistics.form import Column, Statistic
-from dpframe.statistics.pairs import Correlation, Covariance, Slope
-from dpframe.statistics.values import Count, Deviation, Mean, Quantile, Rate, Sum, Variance
+from dpframe.statistics.form import ClippedColumn, Statistic
+from dpframe.statistics.pairs import PairCorrelation, PairCovariance, PairSlope
+from dpframe.statistics.values import (
+    ConditionRate,
+    PopulationDeviation,
+    PopulationVariance,
+    RowCount,
+    SelectedQuantile,
+    ValueMean,
+    ValueSum,
+)
 
 StatisticName: TypeAlias = Literal[
     "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
@@ -15,16 +23,16 @@ StatisticName: TypeAlias = Literal[
 
 STATISTICS: Mapping[StatisticName, type[Statistic]] = MappingProxyType(
     {
-        "count": Count,
-        "sum": Sum,
-        "mean": Mean,
-        "rate": Rate,
-        "var": Variance,
-        "std": Deviation,
-        "cov": Covariance,
-        "corr": Correlation,
-        "slope": Slope,
-        "quantile": Quantile,
+        "count": RowCount,
+        "sum": ValueSum,
+        "mean": ValueMean,
+        "rate": ConditionRate,
+        "var": PopulationVariance,
+        "std": PopulationDeviation,
+        "cov": PairCovariance,
+        "corr": PairCorrelation,
+        "slope": PairSlope,
+        "quantile": SelectedQuantile,
     }
 )
 
@@ -39,4 +47,4 @@ def statistic_of(
     >>> statistic_of("var", [(0, 10)]).span
     (0.0, 25.0)
     """
-    return STATISTICS[name](tuple(Column(*ends) for ends in bounds), sampled)
+    return STATISTICS[name](tuple(ClippedColumn(*ends) for ends in bounds), sampled)

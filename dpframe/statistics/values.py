@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.statistics.form import (
     ROWS,
     SQUARES,
     VALUE,
-    Column,
-    Interval,
+    ClippedColumn,
+    IntervalMethod,
     Quotient,
-    Rows,
     SampledError,
-    Spread,
+    SamplingSpread,
     Statistic,
     Totals,
     Y,
@@ -39,7 +39,7 @@ _VARIANCES = np.concatenate([[0.0, 0.0], 1 - _M**2])
 class _Total(Statistic):
     """A total, published as it was measured."""
 
-    interval: ClassVar[Interval] = "total"
+    interval: ClassVar[IntervalMethod] = "total"
     is_total = True
     of_numbers: ClassVar[bool] = False
 
@@ -61,7 +61,7 @@ class _Total(Statistic):
 
 
 @dataclass(frozen=True)
-class Count(_Total):
+class RowCount(_Total):
     """The number of rows, or of units."""
 
     name = "count"
@@ -92,7 +92,7 @@ class Count(_Total):
 
 
 @dataclass(frozen=True)
-class Sum(_Total):
+class ValueSum(_Total):
     """The sum of values."""
 
     name = "sum"
@@ -108,7 +108,7 @@ class Sum(_Total):
 
 
 @dataclass(frozen=True)
-class Mean(Statistic):
+class ValueMean(Statistic):
     """The mean of values, `S / N`.
 
     Where 2.5 standard errors span the bounds, a 95 % interval around either bound reaches the other
@@ -119,7 +119,7 @@ class Mean(Statistic):
     name = "mean"
     family = (ROWS, Y)
     called = "mean"
-    interval: ClassVar[Interval] = "test"
+    interval: ClassVar[IntervalMethod] = "test"
     is_mean = True
     of_numbers = False
     to_sample = "Release it as dpf.mean(..., sampling=True)."
@@ -130,9 +130,9 @@ class Mean(Statistic):
         return (*self.family, SQUARES) if self.sampled else self.family
 
     @property
-    def column(self) -> Column:
+    def column(self) -> ClippedColumn:
         """The column; of a condition, a row counts for 0 or 1."""
-        return self.columns[0] if self.columns else Column(0.0, 1.0)
+        return self.columns[0] if self.columns else ClippedColumn(0.0, 1.0)
 
     def quotient(self, totals: Totals[Any]) -> Quotient:
         """Return y over rows."""
@@ -176,7 +176,7 @@ class Mean(Statistic):
         limit = np.where(unknown, (high - low) / np.where(unknown, error, 1.0), 1.0)
         return np.where(unknown, 0.0, value), limit
 
-    def spread(self, totals: Totals[Any]) -> Spread:
+    def spread(self, totals: Totals[Any]) -> SamplingSpread:
         """Return the variance of `a S - b N`: the sum of `(a y - b)^2`.
 
         It is that about a quotient, which gives intervals nearly those of Student in small groups.
@@ -195,14 +195,14 @@ class Mean(Statistic):
 
     def sampling_variance(self, totals: Totals[Any], values: np.ndarray) -> np.ndarray:
         """Return `V / (n - 1)`, by the variance of the values."""
-        quotient = Variance(self.columns).quotient(totals)
+        quotient = PopulationVariance(self.columns).quotient(totals)
         variance = np.clip(quotient.value(totals), 0, quotient.high)
         rows = np.maximum(np.asarray(quotient.divisor) - 1, 1.0)
         return np.asarray(self.unit**2 * variance / rows)
 
 
 @dataclass(frozen=True)
-class Rate(Mean):
+class ConditionRate(ValueMean):
     """The share of rows that meet a condition: the mean of 0 and 1."""
 
     name = "rate"
@@ -220,7 +220,7 @@ class Rate(Mean):
         """Whether its sampling error can be read off: always."""
         return True
 
-    def spread(self, totals: Totals[Any]) -> Spread:
+    def spread(self, totals: Totals[Any]) -> SamplingSpread:
         """Return the variance of shares of n rows, in half widths `n (1 - r^2)`."""
         some = np.maximum(totals.values[ROWS], 0.0)
         return lambda a, b, rows: SampledError(some * (a * a - b * b))
@@ -231,7 +231,7 @@ class Rate(Mean):
 
 
 @dataclass(frozen=True)
-class Variance(Statistic):
+class PopulationVariance(Statistic):
     """The population variance of values."""
 
     name = "var"
@@ -273,7 +273,7 @@ class Variance(Statistic):
 
 
 @dataclass(frozen=True)
-class Deviation(Variance):
+class PopulationDeviation(PopulationVariance):
     """The standard deviation of values: the root of their variance."""
 
     name = "std"
@@ -292,12 +292,12 @@ class Deviation(Variance):
 
 
 @dataclass(frozen=True)
-class Quantile(Statistic):
+class SelectedQuantile(Statistic):
     """A quantile: selected, or read off numbers of rows in ranges, which are another release."""
 
     name = "quantile"
     called = "quantile"
-    interval: ClassVar[Interval] = "none"
+    interval: ClassVar[IntervalMethod] = "none"
     of_numbers = False
     family = ()
     shapes: ClassVar[Mapping[str, np.ndarray]] = {}

@@ -15,7 +15,7 @@ from typing import NamedTuple, assert_never
 from dpframe.privacy.unit_pair import Norm
 from dpframe.statistics.form import ROWS, SQUARES, Y
 from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload
-from dpframe.strategies.linear import KNOWN, AnyReading, Block, Quotient, Reading
+from dpframe.strategies.linear import KNOWN, AnyReading, Block, QuotientReading, Reading
 
 _Blocks = dict[Block, int]  # with the position of each
 
@@ -108,7 +108,7 @@ def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyRead
 
 def _read_quotient(
     workload: Workload, output: Output, blocks: _Blocks, rows: Callable[..., Reading]
-) -> Quotient:
+) -> QuotientReading:
     """Read a quotient off the totals of its features, adding those it needs."""
     statistic, at = workload.statistic(output), output.source
     source = workload.sources[at]
@@ -124,7 +124,7 @@ def _read_quotient(
             return Reading({_place(blocks, squares): 1 / (width or 1) / 2})
         return Reading({_place(blocks, Block(at, 0, 0, part=feature)): 1 / WHOLE})
 
-    return Quotient(statistic, {feature: read(feature) for feature in statistic.features})
+    return QuotientReading(statistic, {feature: read(feature) for feature in statistic.features})
 
 
 def _is_averaged(workload: Workload, position: int) -> bool:
@@ -174,7 +174,7 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
     """Yield the linear parts of the outputs, with the weight of their variance."""
     for output, reading in zip(workload.outputs, layout.readings, strict=False):
         match reading:
-            case Quotient():
+            case QuotientReading():
                 importance = reading.statistic.importance
                 for feature, total in reading.features.items():
                     yield total, importance[feature]
@@ -202,7 +202,7 @@ def _number_of_rows(workload: Workload, layout: Layout) -> list[tuple[Reading, f
             return [(reading, workload.rows_weight)]
         case None:
             return []
-        case Quotient():
+        case QuotientReading():
             raise TypeError("a number of rows is read off blocks as it is")
         case _:
             assert_never(reading)

@@ -117,7 +117,7 @@ def round_whole(read: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class QuotientReading:
     """A quotient, with how the totals of its features are read off the blocks."""
 
     statistic: Statistic
@@ -139,7 +139,7 @@ class Quotient:
         return Estimate(*self.statistic.estimate(totals), totals)
 
 
-AnyReading: TypeAlias = Reading | Quotient
+AnyReading: TypeAlias = Reading | QuotientReading
 """What an output can be read off."""
 
 

@@ -37,7 +37,7 @@ from dpframe.privacy.law import Law
 from dpframe.statistics.form import ROWS, SQUARES, Statistic, Y
 from dpframe.statistics.pairs import parts_of_pair
 from dpframe.strategies.base import EVERYONE, WHOLE, Output, Source, Workload
-from dpframe.strategies.linear import AnyReading, Block, LinearDesign, Quotient, Reading
+from dpframe.strategies.linear import AnyReading, Block, LinearDesign, QuotientReading, Reading
 
 _Read: TypeAlias = Callable[[Source, Output, Statistic], AnyReading]
 
@@ -114,7 +114,7 @@ def _read_tensor(source: Source, output: Output, statistic: Statistic) -> AnyRea
     """Read an output off the parts and M."""
     if not output.kind.is_whole:
         parts = {name: Reading({at: 1 / WHOLE}) for at, name in enumerate(statistic.features)}
-        return Quotient(statistic, parts)
+        return QuotientReading(statistic, parts)
     number = len(parts_of_pair(source.degree))
     rows = Reading(dict.fromkeys(range(number), 1 / WHOLE))
     return (rows.plus(number, 1.0) if source.optional else rows).whole(WHOLE)
@@ -150,7 +150,7 @@ def _read_pair(source: Source, output: Output, statistic: Statistic) -> AnyReadi
         missing = source.optional and output.source == EVERYONE
         return (rows.plus(2, 1.0) if missing else rows).whole(width)
     if not output.kind.is_total:
-        return Quotient(statistic, {ROWS: rows, Y: Reading({0: 1 / width, 1: -1 / width})})
+        return QuotientReading(statistic, {ROWS: rows, Y: Reading({0: 1 / width, 1: -1 / width})})
     shares = {0: (upper + output.of_rows) / width, 1: (lower + output.of_rows) / width}
     total = Reading({k: share for k, share in shares.items() if share})
     return total if output.of_rows else total.whole(width // math.gcd(width, lower))
@@ -170,4 +170,4 @@ def _read_bernstein(source: Source, output: Output, statistic: Statistic) -> Any
     first = Reading({0: -1 / whole, 2: 1 / whole})
     rest = Reading({0: 0.5 / whole, 1: -1.5 / whole, 2: 0.5 / whole})
     read = {ROWS: rows, Y: first, SQUARES: rest}
-    return Quotient(statistic, {feature: read[feature] for feature in statistic.features})
+    return QuotientReading(statistic, {feature: read[feature] for feature in statistic.features})

@@ -8,7 +8,7 @@ from support.columns import column_of
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import Noise, covariance, quotient_ends, std_error
+from dpframe.accuracy.intervals import TableNoise, covariance, quotient_ends, std_error
 from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import CertificateError, QueryError
 from dpframe.privacy.laws import law_named
@@ -235,7 +235,7 @@ def ends_of(kind, sums, level):
     parts = dict(zip(parts_of_pair(2), found[:, None], strict=True))
     loadings = {name: {str(at): NOISE[at]} for at, name in enumerate(parts)}
     column = column_of(kind, parts, loadings, (-1, 1), (-1, 1))
-    ends = np.ravel(quotient_ends(column, Noise(part, (), level))).tolist()
+    ends = np.ravel(quotient_ends(column, TableNoise(part, (), level))).tolist()
     return ends, column.statistic.estimate(column.totals)[0].item()
 
 

@@ -8,7 +8,7 @@ from support.columns import column_of
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import Noise, quotient_ends
+from dpframe.accuracy.intervals import TableNoise, quotient_ends
 from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import QueryError
 from dpframe.privacy.noise_sum import NoiseSum
@@ -32,7 +32,7 @@ def made_of(mechanism, scale):
 def intervals_of(met, others, mechanism, scale, level=0.95, *, sampling=False):
     part, _ = made_of(mechanism, scale)
     rates = rates_of(met, others, mechanism, scale)
-    return quotient_ends(rates, Noise(part, (), level), sampling=sampling)
+    return quotient_ends(rates, TableNoise(part, (), level), sampling=sampling)
 
 
 def rates_of(met, others, mechanism, scale):

@@ -17,7 +17,7 @@ from dpframe.queries.grid import Grid
 from dpframe.statistics.form import Totals
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Output, Source
-from dpframe.strategies.linear import Block, Quotient, corners
+from dpframe.strategies.linear import Block, QuotientReading, corners
 
 COUNT = Output("count", 0)
 PRESENT, SUM, MEAN, VARIANCE, DEVIATION = (
@@ -40,7 +40,7 @@ def totals_of(values, absent, source):
 
 def error_at(design, mean, variance, law=LAPLACE):
     """Standard deviation of n V in squared widths, for mean and variance in half widths."""
-    (reading,) = (part for part in design.readings if isinstance(part, Quotient))
+    (reading,) = (part for part in design.readings if isinstance(part, QuotientReading))
     own = dict(
         enumerate(math.sqrt(2 if law.norm == 1 else 1) * s for s in deviations(design, law=law))
     )
