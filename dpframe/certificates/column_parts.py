@@ -5,7 +5,7 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 
 import sys
 from collections.abc import Hashable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, assert_never, cast
 
 import numpy as np
 import pandas as pd
@@ -138,6 +138,28 @@ class ValuesPart(records.Record):
         lower, upper = self.clipped
         records.require(lower <= upper, "a lower bound is not above the upper one")
 
+    @property
+    def times(self) -> TimesPart | None:
+        """How times are counted; `None` for a column of numbers."""
+        match self.bounds:
+            case TimesPart():
+                return self.bounds
+            case tuple():
+                return None
+            case _:
+                assert_never(self.bounds)
+
+    @property
+    def declared(self) -> tuple[object, object]:
+        """The bounds that were declared: numbers, or texts of times."""
+        match self.bounds:
+            case TimesPart():
+                return self.bounds.written
+            case tuple():
+                return self.bounds
+            case _:
+                assert_never(self.bounds)
+
 
 class FeaturePart(records.Record):
     """The noisy total of what rows add, which a column was read off.
@@ -222,7 +244,7 @@ class ColumnPart(records.Record):
         records.require(any(known == {*way} for way in ways), f"features are those of {self.kind}")
         totals = [part.total is None for part in self.features.values()]
         records.require(all(own == kind.is_total for own in totals), "quotients have totals")
-        timed = any(isinstance(part.bounds, TimesPart) for part in self.columns)
+        timed = any(part.times for part in self.columns)
         records.require(not (timed and kind.of_numbers), f"{self.kind} is of numbers")
 
     @property
@@ -288,16 +310,14 @@ class ColumnPart(records.Record):
     @property
     def declared(self) -> tuple[object, object] | None:
         """The bounds that were declared, if it is about one column: numbers, or texts of times."""
-        if len(self.columns) != 1:
+        if self.form.of_pair:
             return None
-        (part,) = self.columns
-        return part.bounds if isinstance(part.bounds, tuple) else part.bounds.written
+        return next((part.declared for part in self.columns), None)
 
     @property
     def times(self) -> TimesPart | None:
         """How times are counted; `None` for a column of numbers."""
-        found = (part.bounds for part in self.columns if isinstance(part.bounds, TimesPart))
-        return next(found, None)
+        return next((part.times for part in self.columns), None)
 
     @property
     def origin(self) -> int | None:
