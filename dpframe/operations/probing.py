@@ -23,7 +23,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import PlanCheckError
-from dpframe.plan.noisy import NoisyDesign
+from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import ROW_CAPS, Caps, Neighboring
 from dpframe.queries import where
 from dpframe.queries.grid import Grid
