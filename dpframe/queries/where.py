@@ -185,8 +185,9 @@ class Condition:
             return None, self
         others = tuple(one for one in demands if not isinstance(one, InPart))
         named = tuple(dict.fromkeys(label for one in others for label in names_in(one)))
-        rest = Condition(self.text, named, All(others)) if others else None
-        return Condition(self.text, (part[0].label,), part[0]), rest
+        condition = Condition.of_part(part[0].label, part[0].text, part[0].number)
+        text = self.text.removeprefix(f"{condition.text} and ")
+        return condition, Condition(text, named, All(others)) if others else None
 
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
