@@ -10,12 +10,12 @@ from weakref import ref
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.context import SYSTEM, Context
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing, check_type
 from dpframe.errors import DeclarationError, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Part, check_part, number_of
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, EachRow, Neighboring
 from dpframe.queries.timescale import Moment
@@ -146,9 +146,9 @@ class Declaration:
         """
         columns = defaultdict(Column, self.columns)
         for label, value in _items("bounds", bounds):
-            known = columns[label]
-            checked = check_bounds(label, value, integer=known.integer)
-            columns[label] = replace(known, bounds=checked, source=source)
+            column = columns[label]
+            checked = check_bounds(label, value, integer=column.integer)
+            columns[label] = replace(column, bounds=checked, source=source)
         for label, value in _items("keys", keys):
             columns[label] = replace(columns[label], keys=check_keys(label, value), source=source)
         for label, value in _items("missing", missing):
@@ -157,7 +157,13 @@ class Declaration:
             columns[label] = replace(columns[label], type=check_type(label, value))
         return replace(self, columns=MappingProxyType(dict(columns)))
 
-    def with_unit(self, given: object) -> "Declaration":
+    def within(self, context: Context) -> "Declaration":
+        """Return a declaration for one call, whose ledger is that of its context."""
+        if self.ledger is None:
+            return self
+        return replace(self, ledger=self.ledger.within(context))
+
+    def with_unit(self, unit: object) -> "Declaration":
         """Return a declaration for one call, which may say that every row is a unit.
 
         Raises
@@ -165,22 +171,21 @@ class Declaration:
         DeclarationError
             If a call says something else, or the frame is declared with a unit.
         """
-        if given is None:
+        if unit is None:
             return self
-        if given is not EACH_ROW:
+        if unit is not EACH_ROW:
             rule = "must be dpf.EACH_ROW in a call"
-            way = "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...)."
-            raise DeclarationError.about("privacy_unit", rule, given, way)
+            remedy = "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...)."
+            raise DeclarationError.about("privacy_unit", rule, unit, remedy)
         if self.unit_columns:
-            unit = (
-                f"this frame is declared with privacy_unit={quote(given_unit(self.unit_columns))}"
-            )
-            way = "Leave it out: all rows of one unit are protected together."
-            text = f"{unit}, got privacy_unit=dpf.EACH_ROW in a call. {way}"
+            declared = quote(given_unit(self.unit_columns))
+            reason = f"this frame is declared with privacy_unit={declared}"
+            remedy = "Leave it out: all rows of one unit are protected together."
+            text = f"{reason}, got privacy_unit=dpf.EACH_ROW in a call. {remedy}"
             raise DeclarationError(text, parameter="privacy_unit", value=EACH_ROW)
         return replace(self, privacy_unit=EACH_ROW)
 
-    def in_part(self, given: object) -> "Declaration":
+    def in_part(self, part: object) -> "Declaration":
         """Return a declaration for one call, which may read and spend of one part of the data.
 
         Raises
@@ -188,13 +193,13 @@ class Declaration:
         DeclarationError
             If it is no part, or the budget is not by part.
         """
-        if given is None:
+        if part is None:
             return self
-        part = check_part(given)
+        part = check_part(part)
         if self.ledger is None:
             rule = "needs a ledger by part, and no budget is declared for this frame"
-            way = 'Declare one: ledger=dpf.Ledger.create(path, budget=..., part="week").'
-            raise DeclarationError.about("part", rule, given, way)
+            remedy = 'Declare one: ledger=dpf.Ledger.create(path, budget=..., part="week").'
+            raise DeclarationError.about("part", rule, part, remedy)
         return replace(self, ledger=self.ledger.of_part(part), part=part)
 
     @property
@@ -213,14 +218,14 @@ class Declaration:
         return declaration_html(self)
 
 
-def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple[Hashable, object]]:
-    if given is None:
+def _items(name: str, facts: Mapping[Hashable, object] | None) -> Iterable[tuple[Hashable, object]]:
+    if facts is None:
         return ()
-    if not isinstance(given, Mapping):
-        why = f"{name} must be a dict from column to value, got {type(given).__name__};"
-        way = f"for instance {name}={{'column': ...}}."
-        raise DeclarationError(f"{why} {way}", parameter=name)
-    return given.items()
+    if not isinstance(facts, Mapping):
+        reason = f"{name} must be a dict from column to value, got {type(facts).__name__};"
+        remedy = f"for instance {name}={{'column': ...}}."
+        raise DeclarationError(f"{reason} {remedy}", parameter=name)
+    return facts.items()
 
 
 def given_unit(columns: Sequence[Hashable]) -> Hashable | list[Hashable]:
@@ -239,7 +244,7 @@ class _Kept(NamedTuple):
 
     declaration: Declaration
     owner: ref[Any]
-    test: seam.OpenBlock | None  # in which it was declared
+    context: Context  # in which it was declared
     outside: Ledger | None  # which was declared outside of tests
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
@@ -247,17 +252,16 @@ class _Kept(NamedTuple):
         return type(None), ()
 
 
-def keep_declaration(frame: object, declaration: Declaration) -> None:
+def keep_declaration(frame: object, declaration: Declaration, context: Context) -> None:
     """Keep a declaration on the frame object itself.
 
     It survives edits in place, and is not carried to copies, filters and merges: a derived frame
     may mix rows, so it must be declared again. Engines mark frames to tell such ones apart.
     """
-    test, before = seam.seen(), _kept(frame)
-    outside = declaration.ledger
-    if test is not None:
+    before, outside = _kept(frame), declaration.ledger
+    if context.is_test:
         outside = None if before is None else before.outside
-    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame), test, outside))
+    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame), context, outside))
 
 
 def _kept(frame: object) -> _Kept | None:
@@ -271,18 +275,18 @@ def kept_declaration(frame: object) -> Declaration | None:
     return None if kept is None else kept.declaration
 
 
-def kept_ledger(frame: object) -> Ledger | None:
+def kept_ledger(frame: object, context: Context) -> Ledger | None:
     """Return the ledger that a frame object has; what a test declared ends with its block."""
     kept = _kept(frame)
     if kept is None:
         return None
-    return kept.declaration.ledger if kept.test in (None, seam.seen()) else kept.outside
+    return kept.declaration.ledger if kept.context in (SYSTEM, context) else kept.outside
 
 
-def is_of_another_test(frame: object) -> bool:
-    """Tell whether a frame was declared inside a testing block that this code is not in."""
+def is_of_another_test(frame: object, context: Context) -> bool:
+    """Tell whether a frame was declared inside a testing block that a call is not in."""
     kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
-    return isinstance(kept, _Kept) and kept.test not in (None, seam.seen())
+    return isinstance(kept, _Kept) and kept.context not in (SYSTEM, context)
 
 
 def is_copied(frame: object) -> bool:
@@ -290,17 +294,17 @@ def is_copied(frame: object) -> bool:
     return _ATTRIBUTE in getattr(frame, "__dict__", {}) and kept_declaration(frame) is None
 
 
-def kept_warnings(frame: object) -> set[str]:
+def kept_warnings(frame: object, context: Context) -> set[str]:
     """Return the set of what was warned of about a frame object, to be added to.
 
     A testing block has one of its own: what is warned of inside is warned of outside, too.
     """
-    test = seam.seen()
-    if test is not None:
-        return test.warnings_of(frame)
-    known = getattr(frame, "__dict__", {}).get(_WARNINGS)
-    if isinstance(known, set):
-        return known
-    found: set[str] = set()
-    object.__setattr__(frame, _WARNINGS, found)
-    return found
+    kept = getattr(frame, "__dict__", {}).get(_WARNINGS)
+    warned: dict[Context, set[str]] = kept if isinstance(kept, dict) else {}
+    if context not in warned:  # of blocks, the last one is kept
+        warned = {
+            context_of: names for context_of, names in warned.items() if not context_of.is_test
+        }
+        warned[context] = set()
+        object.__setattr__(frame, _WARNINGS, warned)
+    return warned[context]

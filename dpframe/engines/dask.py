@@ -33,6 +33,7 @@ from dpframe.columns import filters, values
 from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
+from dpframe.context import Context
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -42,7 +43,7 @@ from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.sources.manifest import Manifest, check_read_once, identify_file
 
-_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, int | None], list[Any]]
+_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, Context, int | None], list[Any]]
 
 _ADDED_AT_ONCE = 8  # totals of partitions
 _MOST_PIECES = 1 << 13  # pairs of a partition and a bucket, where rows pass through this process
@@ -99,7 +100,7 @@ class DaskEngine:
         return _stack_frames([_dense(part, labels) for part in _compute_graphs(parts)])
 
     @silent
-    def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+    def totals(self, frame: Frame, tasks: Sequence[Task], context: Context) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task.
 
         Errors of the collection's own graph pass through to `release`, which shows nothing of
@@ -107,15 +108,15 @@ class DaskEngine:
         """
         self.check(frame, labels_of(tasks))
         grouped = group_by_unit(tasks)
-        computed = _added_up(frame, list(grouped.values()), totals_of)
+        computed = _added_up(frame, list(grouped.values()), totals_of, context)
         totals = dict(zip(grouped, map(iter, computed), strict=True))
         return [next(totals[task.unit]) for task in tasks]
 
     @silent
-    def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
+    def labels(self, frame: Frame, task: LabelTask, context: Context) -> LabelCounts:
         """Count units by label; errors and warnings as for totals."""
         self.check(frame, task.columns)
-        found: LabelCounts = _added_up(frame, [[task]], label_counts)[0][0]
+        found: LabelCounts = _added_up(frame, [[task]], label_counts, context)[0][0]
         return found
 
 
@@ -167,6 +168,8 @@ class _Job:
         Tasks with one privacy unit, or none.
     add
         Adds them up over frames; what it returns can be added up in turn.
+    context
+        Where random words come from, by which caps choose rows.
     buckets
         How many buckets rows are split into.
     packed
@@ -176,6 +179,7 @@ class _Job:
 
     tasks: tuple[Any, ...]
     add: _Adder
+    context: Context
     buckets: int
     packed: bool
 
@@ -194,14 +198,16 @@ class _Job:
         return unit_buckets(columns, self.buckets)
 
 
-def _added_up(frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder) -> list[list[Any]]:
+def _added_up(
+    frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder, context: Context
+) -> list[list[Any]]:
     """Add up groups of tasks, of which each has one privacy unit, or none."""
     get = get_scheduler(collections=[frame])
     packed = get not in (dask.threaded.get, dask.local.get_sync)
     clustered = _is_of_cluster(get)
     most = _MOST_BUCKETS if clustered else max(_MOST_PIECES // frame.npartitions, _LEAST_BUCKETS)
     buckets = min(frame.npartitions, most)
-    jobs = [_Job(tuple(tasks), add, buckets, packed) for tasks in groups]
+    jobs = [_Job(tuple(tasks), add, context, buckets, packed) for tasks in groups]
     graphs = [_delay_first(frame, job, clustered) for job in jobs]
     found = list(_compute_graphs(graphs))
     split = [place for place, graph in enumerate(graphs) if isinstance(graph, list)]
@@ -277,7 +283,7 @@ def _add_parts(parts: Iterable[Sequence[Any]]) -> list[Any]:
 @silent
 def _total_part(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Total a partition in which every row is a unit, in one thread: Dask has its own."""
-    return job.add([part], job.tasks, 1)
+    return job.add([part], job.tasks, job.context, 1)
 
 
 @silent
@@ -287,7 +293,7 @@ def _total_together(pieces: Sequence[Any], job: _Job) -> list[Any]:
         pickle.loads(piece) if isinstance(piece, bytes) else piece  # noqa: S301, made here
         for piece in pieces
     ]
-    return job.add([_stack_frames(frames)] if frames else [], job.tasks, 1)
+    return job.add([_stack_frames(frames)] if frames else [], job.tasks, job.context, 1)
 
 
 @silent

@@ -7,25 +7,19 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, Unpack, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS, check_size
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
+from dpframe.options import By, ChosenRows, GivenBounds, Keys
 from dpframe.privacy.amounts import as_number
+from dpframe.public import public_call
 from dpframe.queries.edges import bins_between, whole_bins
-from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff, weighted_words
-from dpframe.queries.reading import (
-    ColumnOptions,
-    WeightOptions,
-    binned_groups_of,
-    bounds_of,
-    limits_of,
-    weights_of,
-)
+from dpframe.queries.query import OutputSpec, Query, ReadOff, weighted_words
+from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of, weights_of
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of, microseconds
 
@@ -51,9 +45,9 @@ def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
         for edge in (*intervals.left, *intervals.right):
             _check_moment(column, edge)
     if not _follow(intervals):
-        way = "Sort them, and merge those that overlap."
+        remedy = "Sort them, and merge those that overlap."
         raise QueryError.about(
-            "bins", "must not overlap and must increase", bins, way, label=column
+            "bins", "must not overlap and must increase", bins, remedy, label=column
         )
     return intervals.rename(column)
 
@@ -69,18 +63,18 @@ def _follow(intervals: pd.IntervalIndex) -> bool:
 def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
     if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
         rule = "must be edges or a pandas.IntervalIndex: edges taken from the data would leak"
-        way = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
-        raise QueryError.about("bins", rule, bins, way, label=column)
+        remedy = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
+        raise QueryError.about("bins", rule, bins, remedy, label=column)
     if isinstance(bins, set | frozenset):
         raise QueryError.about("bins", "must have an order", bins, "Sort the set.", label=column)
     check_size(f"bins of {column!r}", bins)
-    given = list(bins)
-    plain = {*map(type, given)} <= _PLAIN
-    moments = [] if plain else [as_moment(edge) for edge in given]
+    listed = list(bins)
+    plain = {*map(type, listed)} <= _PLAIN
+    moments = [] if plain else [as_moment(edge) for edge in listed]
     if any(moment is not None for moment in moments):
         return _from_moments(column, moments, bins)
     try:
-        edges = np.asarray(given if plain else [as_number(edge) for edge in given])
+        edges = np.asarray(listed if plain else [as_number(edge) for edge in listed])
         if edges.dtype.kind not in "iu":
             edges = edges.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -112,8 +106,8 @@ def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.Inte
 
 def _check_moment(column: Hashable, edge: Moment) -> None:
     """Refuse an edge between microseconds, which is what engines count."""
-    rest = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
-    if rest or not in_use(edge):
+    nanoseconds = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
+    if nanoseconds or not in_use(edge):
         rule = "must have edges of whole microseconds in the years 1 to 9999"
         raise QueryError.about("bins", rule, edge, label=column)
 
@@ -142,10 +136,13 @@ class Histogram(Query):
         return BinAxis(self.column, self.bins)
 
 
-@with_keywords
+@public_call
 def histogram(
-    column: Hashable, bins: object, by: By = None, **options: Unpack[WeightOptions]
-) -> Histogram:
+    column: Hashable, bins: object, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    weights: Hashable = None,
+) -> Histogram:  # fmt: skip
     """Describe the number of rows per bin of a numeric column, by group.
 
     Parameters
@@ -173,9 +170,10 @@ def histogram(
     >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
     [('(-0.001, 10.0]', 2), ('(10.0, 100.0]', 1)]
     """
-    groups = binned_groups_of(column, by, options)
-    bins, weights = check_bins(column, bins), weights_of(options)
-    limits = limits_of(options)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = binned_groups_of(column, by, rows)
+    bins, weights = check_bins(column, bins), weights_of(weights)
+    limits = limits_of(rows)
     return Histogram(*groups, column=column, bins=bins, weights=weights, limits=limits)
 
 
@@ -230,8 +228,8 @@ def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
     """Return bounds of a column in bins that were given in the call, by column."""
     if not isinstance(query, Ranges) or query.bounds is None:
         return {}
-    given = query.bounds
-    return given if isinstance(given, Mapping) else {query.column: given}
+    bounds = query.bounds
+    return bounds if isinstance(bounds, Mapping) else {query.column: bounds}
 
 
 def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
@@ -280,8 +278,8 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
         raise QueryError.about("bins", rule, bins, label=column)
     ends = [intervals.left[0], intervals.right[-1]]
     if intervals.left.dtype.kind == "f" and not np.isfinite(ends).all():
-        way = "What lies beyond counts in the first and in the last bin."
-        raise QueryError.about("bins", "must have finite edges", bins, way, label=column)
+        remedy = "What lies beyond counts in the first and in the last bin."
+        raise QueryError.about("bins", "must have finite edges", bins, remedy, label=column)
     return intervals
 
 
@@ -307,13 +305,13 @@ def intervals_between(
         edges = _numbers_between(float(lower), float(cast(float, upper)), number, integer=integer)
     if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
         if lower == upper:
-            way = "Bins lie between them: give wider ones."
-            raise QueryError.about("bounds", "must differ", bounds, way, label=column)
+            remedy = "Bins lie between them: give wider ones."
+            raise QueryError.about("bounds", "must differ", bounds, remedy, label=column)
         rule = "must not be the same float, for bins to lie between them"
-        way = (
+        remedy = (
             "Before it is declared, subtract a number from the column, so that bounds are smaller."
         )
-        raise QueryError.about("bounds", rule, bounds, way, label=column)
+        raise QueryError.about("bounds", rule, bounds, remedy, label=column)
     one_each = isinstance(edges, np.ndarray) and edges.dtype.kind == "i"
     return pd.IntervalIndex.from_breaks(edges) if one_each else bins_between(edges)
 
@@ -335,9 +333,9 @@ def _numbers_between(lower: float, upper: float, number: int, *, integer: bool) 
 def _times_between(lower: Moment, upper: Moment, number: int) -> pd.Index:
     """Return edges of whole microseconds, as equal in width as can be."""
     first, last = microseconds(lower), microseconds(upper)
-    found = sorted({first + (last - first) * k // number for k in range(number + 1)})
-    step = pd.to_timedelta(np.array(found) - first, unit="us")
-    return index_of([lower + one for one in step])
+    ticks = sorted({first + (last - first) * k // number for k in range(number + 1)})
+    step = pd.to_timedelta(np.array(ticks) - first, unit="us")
+    return index_of([lower + offset for offset in step])
 
 
 def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | None) -> None:
@@ -352,8 +350,8 @@ def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | N
         covered = False
     if not covered:
         rule = f"must hold all from bound to bound, {quote(bounds)}"
-        way = "Give edges, of which the first belongs to the first bin, or bounds= in the call."
-        raise QueryError.about("bins", rule, bins, way, label=column)
+        remedy = "Give edges, of which the first belongs to the first bin, or bounds= in the call."
+        raise QueryError.about("bins", rule, bins, remedy, label=column)
 
 
 def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:
@@ -364,10 +362,13 @@ def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:
     return pd.IntervalIndex.from_arrays(left, right, closed=bins.closed)
 
 
-@with_keywords
+@public_call
 def ranges(
-    column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnOptions]
-) -> Ranges:
+    column: Hashable, bins: object = None, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None,
+) -> Ranges:  # fmt: skip
     """Describe the number of rows in ranges of a bounded column, by group.
 
     The release has one number per group and bin, as `histogram`, measured so that sums over
@@ -412,7 +413,8 @@ def ranges(
     >>> [(str(bin), round(count)) for bin, count in released["count"].items()]
     [('(-0.001, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
     """
-    groups = binned_groups_of(column, by, options)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
-    bounds, limits = bounds_of((column,), options["bounds"]), limits_of(options)
+    bounds, limits = bounds_of((column,), bounds), limits_of(rows)
     return Ranges(*groups, column=column, bins=bins, bounds=bounds, limits=limits)

@@ -3,15 +3,16 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.calls import with_keywords
 from dpframe.errors import CalibrationError, QueryError
+from dpframe.options import Columns
 from dpframe.privacy.amounts import Amount, below, exact, read_amount
 from dpframe.privacy.neighbors import Caps
+from dpframe.public import public_call
 from dpframe.queries.counts import units
-from dpframe.queries.query import Columns, Search
+from dpframe.queries.query import Search
 from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition
@@ -76,19 +77,11 @@ class Discovery(Search):
         return groups if groups is None else min(groups, declared.rows or groups)
 
 
-class DiscoverOptions(TypedDict, total=False):
-    """What labels to look for; see `dpframe.discover`."""
-
-    dtype: Annotated[Dtypes, "string"]
-    max_length: Annotated[int, 256]
-    where: str | None
-    max_groups: int | None
-    discovery: Amount | None
-    counts: Annotated[bool, True]
-
-
-@with_keywords
-def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
+@public_call
+def discover(
+    by: Columns, *, dtype: Dtypes = "string", max_length: int = 256, where: str | None = None,
+    max_groups: int | None = None, discovery: Amount | None = None, counts: bool = True,
+) -> Discovery:  # fmt: skip
     """Describe a search for the groups that may be published, where they are not known beforehand.
 
     Units are counted by label, each for at most k of its labels, chosen at random. Integer noise Y
@@ -162,43 +155,40 @@ def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
     laplace           15       13        15        17
     gaussian          23       16        23        30
     """
-    asked, dtype = units(by, where=options["where"]), options["dtype"]
-    if not asked.by:
-        raise QueryError.about(
-            "by", "must name at least one column", by, "Its labels are to be found."
-        )
-    length = check_whole(
-        "max_length", options["max_length"], _MOST_LENGTH, "Longer texts are no labels."
-    )
-    kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
-    if set(kinds) != set(asked.by):
+    query = units(by, where=where)  # which has a column of that name, too
+    labels = query.by
+    if not labels:
+        remedy = "Its labels are to be found."
+        raise QueryError.about("by", "must name at least one column", by, remedy)
+    length = check_whole("max_length", max_length, _MOST_LENGTH, "Longer texts are no labels.")
+    kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(labels, dtype)
+    if set(kinds) != set(labels):
         rule = f"must be one of {_kinds()} for all columns, or a dict with each column of by"
         raise QueryError.about("dtype", rule, dtype)
-    axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
-    groups = Caps(groups=options["max_groups"]).groups
-    check_flag("counts", options["counts"])
-    counts = bool(options["counts"])
-    return Discovery(axes, asked.where, groups, _extra_delta(options["discovery"]), counts)
+    axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in labels)
+    groups = Caps(groups=max_groups).groups
+    check_flag("counts", counts)
+    return Discovery(axes, query.where, groups, _extra_delta(discovery), bool(counts))
 
 
-def _extra_delta(given: Amount | None) -> Fraction | None:
+def _extra_delta(delta: Amount | None) -> Fraction | None:
     """Read the largest extra delta."""
-    if given is None:
+    if delta is None:
         return None
-    number = read_amount("discovery", given)
+    number = read_amount("discovery", delta)
     if not 0 < number < 1:
-        why = "Labels that one unit alone has are published with a probability of at most that."
-        way = f"{why} Give a tenth of delta, for instance."
-        raise CalibrationError.about("discovery", "must be > 0 and below 1", given, way)
+        reason = "Labels that one unit alone has are published with a probability of at most that."
+        remedy = f"{reason} Give a tenth of delta, for instance."
+        raise CalibrationError.about("discovery", "must be > 0 and below 1", delta, remedy)
     return exact(below(exact(number)))
 
 
-def _kind(given: object) -> LabelKind:
-    if is_one_of(given, get_args(LabelKind)):
-        return cast(LabelKind, given)
-    why = "It is what labels are: values of other kinds are left out,"
-    way = f"{why} since the dtype of the frame may depend on private values."
-    raise QueryError.about("dtype", f"must be one of {_kinds()}", given, way)
+def _kind(kind: object) -> LabelKind:
+    if is_one_of(kind, get_args(LabelKind)):
+        return cast(LabelKind, kind)
+    reason = "It is what labels are: values of other kinds are left out,"
+    remedy = f"{reason} since the dtype of the frame may depend on private values."
+    raise QueryError.about("dtype", f"must be one of {_kinds()}", kind, remedy)
 
 
 def _kinds() -> str:

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from support.auditing import LEAST_RATIO, lower_bounds
 from support.designing import keep_no_plans
+from support.plans import noises_of
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.tables import plan_tables
 from dpframe.plan import columns
@@ -40,9 +42,11 @@ def measured(rows, query, mechanism, neighboring):
         privacy_unit=dpf.EACH_ROW,
         neighboring=neighboring,
     )
-    made = plan_tables(frame, declaration_of(frame), query, Spend.of(epsilon=EPSILON), mechanism)
-    (exact,) = made.measure(frame)
-    noise = made.plan.noises[0].draw([DRAWS] * len(exact))
+    made = plan_tables(
+        frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=EPSILON), mechanism
+    )
+    (exact,) = made.measure(frame, SYSTEM)
+    noise = noises_of(made.plan)[0].draw([DRAWS] * len(exact), SYSTEM)
     return np.stack([block + own for block, own in zip(exact, noise, strict=True)], axis=1)
 
 

@@ -4,9 +4,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.plans import parts_of
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plan.plan import plan_release
@@ -53,8 +55,10 @@ def test_conditions_of_the_query_leave_rows_out():
 
 
 def scales(query, mechanism, **spend):
-    plan = plan_release(declaration_of(flights()), {None: query}, Spend.of(**spend), mechanism)
-    return plan.tables[None].measurement.scales
+    plan = plan_release(
+        declaration_of(flights(), SYSTEM), {None: query}, Spend.of(**spend), mechanism
+    )
+    return plan.of(plan.tables[None]).scales
 
 
 def test_a_rate_costs_what_one_count_costs():
@@ -82,10 +86,10 @@ def test_counts_of_the_same_condition_are_read_off_the_same_integers(mechanism):
 
 
 def test_queries_of_one_release_share_them_too():
-    declaration = declaration_of(flights())
+    declaration = declaration_of(flights(), SYSTEM)
     queries = {"late": dpf.count("zone", where=LATE), "r": dpf.rate(LATE, "zone")}
     plan = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace")
-    (measured,) = plan.measurements
+    (measured,) = parts_of(plan)
     assert len(measured.scales) == 2
 
 

@@ -13,6 +13,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.columns.times import durations
+from dpframe.context import SYSTEM
 from dpframe.declaration.checks import check_bounds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import engine_for
@@ -146,7 +147,7 @@ def totals(column, bounds):
     table = table_of(dpf.sum("t"), declaration)
     grid = table.outputs[0].grid
     frame = pd.DataFrame({"t": column})
-    return int(engine_for(frame).totals(frame, [table.task([(1, "value")])])[0][0, 0]), grid
+    return int(engine_for(frame).totals(frame, [table.task([(1, "value")])], SYSTEM)[0][0, 0]), grid
 
 
 def test_a_time_is_rounded_to_a_tick_and_clipped_exactly():
@@ -168,15 +169,16 @@ def test_durations_may_be_longer_than_nanoseconds_reach():
 
 def test_noise_is_that_of_whole_numbers_with_the_range_of_the_bounds():
     facts = {"t": Column(bounds=(MAY, MAY + 50 * DAY)), "n": Column(bounds=(0, 4_320_000))}
-    plans = {}
+    plans, scales = {}, {}
     for label, about in facts.items():
         declaration = Declaration({label: about})
         whole = Declaration({label: Column(about.bounds, integer=True)})
         asked = {None: dpf.sum(label)}
-        plans[label] = plan_release(
-            whole if label == "n" else declaration, asked, Spend.of(epsilon=1)
-        ).tables[None]
-    assert plans["t"].measurement.scales == plans["n"].measurement.scales
+        declared = whole if label == "n" else declaration
+        plan = plan_release(declared, asked, Spend.of(epsilon=1))
+        plans[label] = plan.tables[None]
+        scales[label] = plan.of(plans[label]).scales
+    assert scales["t"] == scales["n"]
     assert plans["t"].outputs[0].step == 1  # second
 
 

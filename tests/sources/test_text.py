@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import zipfile
+from dataclasses import fields
 
 import pandas as pd
 import pandera.pandas as pandera
@@ -24,7 +25,7 @@ from dpframe.errors import (
 from dpframe.jobs import data
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.plan_schema import plan_schema
-from dpframe.sources.dialect import DialectOptions
+from dpframe.sources.dialect import Dialect
 
 TYPES = {"id": "id", "zone": "string", "fare": "float64"}
 ROWS = "id,zone,fare\n1,A,5\n2,B,6\n3,NA,many\n"
@@ -209,7 +210,7 @@ def test_other_paths_and_sources_are_told_of(tmp_path, path):
 
 
 def test_plans_say_it_with_the_same_keys(tmp_path):
-    keys = set(DialectOptions.__annotations__)
+    keys = {field.name for field in fields(Dialect)}
     assert set(data.DATA) == keys | {"path", "filesystem", "spill_folder", "types"}
     assert set(plan_schema()["properties"]["data"]["properties"]) == set(data.DATA)
     plan = planned(tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv"\npercent = 1'))

@@ -8,15 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, table_of, up_to
+from support.plans import deviations_of, noise_of
 
-from dpframe.plan.measurement import noise_of
+from dpframe.context import SYSTEM
 from dpframe.privacy.box import spread
 from dpframe.privacy.laws import BOX
 from dpframe.strategies import characters
 from dpframe.strategies.base import Output, Source
 from dpframe.strategies.characters import signs_of
 from dpframe.strategies.domain import Dimension
-from dpframe.strategies.noise import deviations_of
 
 RELATIONS = pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 
@@ -252,7 +252,7 @@ def test_errors_are_those_of_many_draws(rest):
     design = characters.design(hidden(work, 0, 1) if rest else work, BOX)
     scales = [3.0 * scale for scale in design.scales]
     sizes = [DRAWS] * len(scales)  # each group anew in every draw
-    noise = noise_of(BOX, design, scales).draw(sizes)
+    noise = noise_of(BOX, design, scales).draw(sizes, SYSTEM)
     deviations = deviations_of(BOX, design, scales, design.workload.cells)
     values = np.stack(noise)
     for estimate, prediction, (positions, weights) in zip(

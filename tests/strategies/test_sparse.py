@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.designing import columns, counting, covariances, variances, workload
+from support.plans import parts_of
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError
@@ -159,7 +161,8 @@ BOOLEANS = {name: Column(bounds=(0, 1), integer=True) for name in NAMES}
 def planned(query, mechanism="correlated", **facts):
     declaration = Declaration({**BOOLEANS, "x": Column(bounds=(0.0, 1.0))}, **facts)
     plan = plan_release(declaration, {None: query}, Spend.of(mu=1), mechanism)
-    return plan.tables[None].measurement
+    (part,) = parts_of(plan)
+    return part
 
 
 def test_a_limit_that_all_rows_keep_is_none():
@@ -185,7 +188,8 @@ def test_rows_with_too_many_true_columns_keep_a_random_choice():
     truth[600:, 1] = True
     part = planned(dpf.sum(NAMES, max_true=2), "gaussian")
     needs = sorted(part.design.needs)
-    kept = PandasEngine().totals(pd.DataFrame(truth, columns=NAMES), [part.table.task(needs)])[0]
+    frame = pd.DataFrame(truth, columns=NAMES)
+    kept = PandasEngine().totals(frame, [part.table.task(needs)], SYSTEM)[0]
     answers = kept[:, 0] - np.array([0, 300, 0, 0])
     assert answers.sum() == 1200
     # each column stays in a row with probability 1/2: 7 deviations of a binomial of 600 rows are

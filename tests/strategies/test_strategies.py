@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.designing import row_of
+from support.plans import deviations_of, noise_of
 
-from dpframe.plan.measurement import noise_of
+from dpframe.context import SYSTEM
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -15,7 +16,6 @@ from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies import MECHANISMS, independent, margins, tree
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
-from dpframe.strategies.noise import deviations_of
 
 EVERYONE = Source(0, 0, optional=False)
 WIDE = Source(-20, 30, optional=True)
@@ -62,7 +62,7 @@ def test_noise_is_drawn_at_the_very_scales_that_are_given(law, made, monkeypatch
 
     def recorded(draw):
         def call(*given):
-            drawn.append(np.array(given[-2]).ravel().tolist())  # before it comes to any bits
+            drawn.append(np.array(given[-3]).ravel().tolist())  # before it comes to any bits
             return draw(*given)
 
         return call
@@ -71,7 +71,7 @@ def test_noise_is_drawn_at_the_very_scales_that_are_given(law, made, monkeypatch
         monkeypatch.setattr(module, "_draw", recorded(module._draw))
     scales = [scale * 7 / 3 for scale in made.scales]
     sizes = [1 if k in made.common else CELLS for k in range(len(scales))]
-    noise_of(law, made, scales).draw(sizes)
+    noise_of(law, made, scales).draw(sizes, SYSTEM)
     if made.layers is not None:
         expected = {one for scale in scales for one in scale * made.layers.profile}
     else:
@@ -111,7 +111,7 @@ def test_predicted_errors_are_those_of_the_noise(law, made):
     noisy = [
         block + noise
         for block, noise in zip(
-            blocks, noise_of(law, made, scales).draw([draws] * len(scales)), strict=True
+            blocks, noise_of(law, made, scales).draw([draws] * len(scales), SYSTEM), strict=True
         )
     ]
     deviations = deviations_of(law, made, scales, draws)

@@ -19,7 +19,8 @@ from support.law_costs import charged_of, costs_of, is_within
 
 import dpframe as dpf
 import dpframe.dask
-from dpframe.checker.witness import Witness
+from dpframe.checker.witness import Found, Witness
+from dpframe.context import SYSTEM
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations import pipeline
 from dpframe.testing.block import TestBlock
@@ -130,7 +131,8 @@ def are_bounded(costs, witness):
 def unchecked():
     """Leave the check of charges out, so that what costs too much is asked, and tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "check_charge", lambda *charged: Witness(()))
+        nobody = Witness((Found("laplace", {}, (), "nobody was looked for"),))
+        patch.setattr(pipeline, "check_charge", lambda *charged: nobody)
         yield
 
 
@@ -180,12 +182,12 @@ class _Measured:
 
     def _measure(self, unit, *, alone=False):
         plain = replace(self.operation, engine=PandasEngine())
-        return plain.measure(frame_of(unit, alone=alone))
+        return plain.measure(frame_of(unit, alone=alone), SYSTEM)
 
     def _by_engine(self, unit):
         frame = engine_frame(self.case["engine"], frame_of(unit), self.folder)
         with dask.config.set(scheduler="synchronous"):
-            return self.operation.measure(frame)
+            return self.operation.measure(frame, SYSTEM)
 
 
 def pairs_of(case, count):

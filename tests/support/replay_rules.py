@@ -17,6 +17,7 @@ from unittest import mock
 
 import mpmath
 import numpy as np
+from support.plans import law_of, parts_of
 
 from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, laws, selection, staircase
@@ -187,20 +188,20 @@ class Tags:
         self.known[number] = Drawn(curve, scale, call, cell)
         return number
 
-    def _integers(self, curve, scale, size):
+    def _integers(self, curve, scale, size, context):
         return self._named(curve, np.broadcast_to(np.asarray(scale, float), (size,)).tolist())
 
-    def _box(self, scales, size):
+    def _box(self, scales, size, context):
         call = next(self._calls)
         return [
             np.array([self._name("box", s, call, at) for at in range(size)], np.int64)
             for s in scales
         ]
 
-    def _staircase(self, scale, size):
+    def _staircase(self, scale, size, context):
         return self._named("staircase", [scale] * size)
 
-    def _geometric(self, scale, size):
+    def _geometric(self, scale, size, context):
         self._named("geometric", [scale] * size)
         return np.arange(size) % 7  # any selection will do
 
@@ -221,9 +222,9 @@ class Tags:
 
     def _of_tables(self, draw, used):
         plan, found = draw._operation.plan, []
-        triples = zip(plan.measurements, draw._exact, draw._published, strict=True)
+        triples = zip(parts_of(plan), draw._exact, draw._published, strict=True)
         for measured, exact, noisy in triples:
-            found += self._of_blocks(plan.how.law, measured, _apart(noisy, exact), used)
+            found += self._of_blocks(law_of(plan), measured, _apart(noisy, exact), used)
         return found
 
     def _of_blocks(self, law, measured, noise, used):
