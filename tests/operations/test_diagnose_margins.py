@@ -35,7 +35,7 @@ def trips():
             "zone": rng.choice(["A", "B", "Z", None], rows, p=[0.5, 0.3, 0.1, 0.1]),
             "hour": rng.integers(0, 4, rows),
             "kind": rng.choice(["x", "y", "z", "?"], rows),
-            "rider": np.where(rng.random(rows) < 0.1, np.nan, rng.geometric(0.1, rows, SYSTEM)),
+            "rider": np.where(rng.random(rows) < 0.1, np.nan, rng.geometric(0.1, rows)),
             "fare": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(5, 4, rows)),
         }
     )
