@@ -14,7 +14,6 @@ from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import combine
 from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
-from dpframe.calls import with_keywords_of_init
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.verify import certificate_schema, verify
 from dpframe.files.csv import read_csv, write_csv
@@ -31,6 +30,7 @@ from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
+from dpframe.public import public_call
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.association import corr, cov, slope
 from dpframe.queries.binned import histogram, ranges
@@ -57,7 +57,8 @@ from dpframe.steps.unstack import unstack
 
 __version__ = VERSION
 
-with_keywords_of_init(Budget)  # its room is on the floor of calls, and imports none of these
+# the room of amounts knows no frames, and imports no door
+Budget.__init__ = public_call(Budget.__init__)  # type: ignore[method-assign]
 
 __all__ = [
     "EACH_ROW",

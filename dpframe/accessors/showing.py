@@ -11,7 +11,6 @@ from pandas.api.typing import DataFrameGroupBy
 
 from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
-from dpframe.calls import nearest
 from dpframe.certificates.certificate import TEST
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
@@ -34,11 +33,13 @@ from dpframe.certificates.steps import (
     SuggestionPart,
 )
 from dpframe.certificates.verify import ATTRIBUTE, certificate_of
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import declaration_text, is_of_another_test, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CallError, CertificateError, DeclarationError, NoSuchNameError, quote
 from dpframe.html import declaration_html, pairs, section, title_html
 from dpframe.provenance import is_private
+from dpframe.public import nearest
 
 Standing: TypeAlias = Literal[
     "undeclared", "declared", "tested", "derived", "released", "diagnosis", "none"
@@ -168,7 +169,7 @@ def _standing(frame: Frame) -> Standing:
     known: tuple[tuple[Standing, Callable[[], object]], ...] = (
         ("diagnosis", lambda: is_private(attrs)),
         ("released", lambda: ATTRIBUTE in attrs),
-        ("tested", lambda: is_of_another_test(frame)),
+        ("tested", lambda: is_of_another_test(frame, at_the_door(looking=True))),
         ("declared", lambda: kept_declaration(frame)),
         ("derived", lambda: engine.is_derived(frame)),
     )

@@ -18,7 +18,6 @@ from dpframe.accuracy.joint_errors import (
 from dpframe.accuracy.quotients import part_of
 from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
 from dpframe.arguments import check_flag
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_each_before
 from dpframe.certificates.column_parts import AssociationPart
 from dpframe.certificates.diagnosis import mark_diagnosis
@@ -30,12 +29,13 @@ from dpframe.privacy.amounts import as_float
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
 
 
-@with_keywords
+@public_call
 def combine(
     released: pd.DataFrame | Mapping[Any, pd.DataFrame],
     weights: Weights | Mapping[Any, Weights],

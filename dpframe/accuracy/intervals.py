@@ -10,7 +10,6 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, quotient_interval
-from dpframe.calls import with_keywords
 from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
@@ -25,6 +24,7 @@ from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
+from dpframe.public import public_call
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.strategies.association import Tested, center, parts_of_quotient, read, unit_of
 from dpframe.strategies.base import JointMoments
@@ -367,7 +367,7 @@ def _sum_of(loadings: Mapping[int, np.ndarray], mechanism: NoiseRecord, groups: 
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
-@with_keywords
+@public_call
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """Return the standard error of every released cell."""
     certificate = verify(released)
@@ -479,7 +479,7 @@ def _bars(
     return low, high
 
 
-@with_keywords
+@public_call
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row."""
     release = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)

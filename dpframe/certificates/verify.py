@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import no_ledger
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.changes import Change, changes
 from dpframe.certificates.diagnosis import about_computed, mark_test
@@ -23,12 +22,13 @@ from dpframe.certificates.json_records import read, schema_of_record
 from dpframe.certificates.steps import COMPUTED
 from dpframe.certificates.witness_parts import recomputed_loss
 from dpframe.checker.witness import cost_words
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import STOPS, CertificateError, UnreadableCertificateError, a_type
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.privacy import seam
 from dpframe.provenance import is_marked, is_private
+from dpframe.public import public_call
 
 
 def check_recorded(release: Release, ledger: Ledger) -> None:
@@ -113,7 +113,7 @@ _LOST = (
 )
 
 
-@with_keywords
+@public_call
 def certificate_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the certificates of this version.
 
@@ -202,12 +202,13 @@ def refuse_test(certificate: Certificate) -> None:
     CertificateError
         If it was.
     """
-    if any(release.testing for release in certificate.releases) and seam.seen() is None:
+    tested = any(release.testing for release in certificate.releases)
+    if tested and not at_the_door(looking=True).is_test:
         why = "this table was made inside a testing block: it is neither private nor a release."
         raise CertificateError(f"{why} Look at it inside of the block, or release outside.")
 
 
-@with_keywords
+@public_call
 def verify(frame: pd.DataFrame, *, ledger: Ledger | None = None) -> Certificate:
     """Check that a frame is a release, or was made from one here; return its certificate.
 

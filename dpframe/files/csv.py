@@ -22,14 +22,14 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.calls import with_keywords
 from dpframe.certificates import json_records
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release
 from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.verify import ATTRIBUTE, refuse_test, verify
+from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.privacy import seam
+from dpframe.public import public_call
 
 INSTEAD = (
     "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
@@ -217,7 +217,7 @@ def sidecar_of(path: Place) -> Path:
     return Path(place + _SUFFIX)
 
 
-@with_keywords
+@public_call
 def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = False) -> None:
     """Write a released frame to a CSV file, and its certificate to a file beside it.
 
@@ -268,12 +268,12 @@ def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = Fa
         _table_of(table.decode(), back)
     except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
         raise _no_form("a key or a label of this release has") from None
-    place = seam.place(place)
+    place = at_the_door(looking=True).place(place)
     place.write_bytes(table)
     sidecar_of(place).write_bytes(beside)
 
 
-@with_keywords
+@public_call
 def read_csv(path: Place) -> pd.DataFrame:
     """Read a released frame written by `write_csv`, and check it against its certificate.
 
@@ -313,7 +313,7 @@ def read_csv(path: Place) -> pd.DataFrame:
     >>> back.dp.certificate == released.dp.certificate
     True
     """
-    place = seam.written(_check_path(path))
+    place = at_the_door(looking=True).written(_check_path(path))
     beside = sidecar_of(place)
     if not place.exists():
         alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""

@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.calls import with_keywords
 from dpframe.certificates.verify import verify
+from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DPFrameError, pip_install
-from dpframe.privacy import seam
+from dpframe.public import public_call
 
 
-@with_keywords
+@public_call
 def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a released frame to a Parquet file, its certificate in it.
 
@@ -53,7 +53,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     verify(released)
-    seam.place(place).write_bytes(_bytes_of(released))
+    at_the_door(looking=True).place(place).write_bytes(_bytes_of(released))
 
 
 def _bytes_of(released: pd.DataFrame) -> bytes:

@@ -1,7 +1,7 @@
 """The data of a job: opened without their rows to try a release, and with them to make it."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -22,10 +22,10 @@ from dpframe.errors import (
 from dpframe.forks import cached_property
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.stores import open_store, read_store, stored_matches
-from dpframe.sources.dialect import Dialect, DialectOptions
+from dpframe.sources.dialect import Dialect
 from dpframe.sources.text import TYPES
 
-DIALECT = tuple(DialectOptions.__annotations__)
+DIALECT = tuple(option.name for option in fields(Dialect))
 """Keys of the table `data` that say how text files are written."""
 
 _CSV = (".csv", ".csv.gz", ".csv.zip")

@@ -20,6 +20,7 @@ from dpframe.errors import PlanFileError
 from dpframe.jobs import job
 from dpframe.jobs.plan_toml import Section, values_within
 from dpframe.jobs.stores import FILESYSTEMS
+from dpframe.privacy.amounts import AMOUNTS
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.queries.tasks import LabelKind
 from dpframe.sources.cells import KINDS
@@ -101,10 +102,8 @@ def _later(**schema: Any) -> Any:
 def _forms(tell: Callable[[Any], str] = job.form_of, /, **forms: Any) -> Any:
     """Return the type of a value with several forms."""
     tagged = tuple(Annotated[kind, pydantic.Tag(form)] for form, kind in forms.items())
-    tell = pydantic.Discriminator(
-        job.form_of, custom_error_type="form", custom_error_message="form"
-    )
-    return Annotated[Union[tagged], tell]  # noqa: UP007
+    told = pydantic.Discriminator(tell, custom_error_type="form", custom_error_message="form")
+    return Annotated[Union[tagged], told]  # noqa: UP007
 
 
 _TEXTS = str | list[str]
@@ -173,7 +172,7 @@ _DECLARE = {
     "name": str,
 }
 _RELEASE = {
-    **dict.fromkeys(job.AMOUNTS, _AMOUNT),
+    **dict.fromkeys(AMOUNTS, _AMOUNT),
     "mechanism": _names(get_args(MechanismName)),
     "denoise": _names(get_args(DenoiserName)),
     **dict.fromkeys(("name", "note"), str),

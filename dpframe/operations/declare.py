@@ -4,12 +4,12 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
 from dpframe.arguments import check_text, is_label, no_ledger
-from dpframe.calls import with_keywords
+from dpframe.context import at_the_door
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
 from dpframe.declaration.warnings import warn_of_budget
@@ -19,35 +19,24 @@ from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import Caps, EachRow, Neighboring, check_neighboring
+from dpframe.public import public_call
 
 _DECLARING = OneAtATime()
 
 
-class DeclareOptions(TypedDict, total=False):
-    """What is public about a frame; see `dpframe.declare`."""
-
-    bounds: Mapping[Hashable, object] | None
-    keys: Mapping[Hashable, object] | None
-    privacy_unit: Hashable | list[Hashable] | EachRow | None
-    unit: str | None
-    max_rows: int | None
-    max_groups: int | None
-    max_rows_per_group: int | None
-    neighboring: Annotated[Neighboring, "add_remove"]
-    missing: Mapping[Hashable, object] | None
-    budget: Budget | None
-    ledger: Ledger | None
-    name: str | None
-    validate: Annotated[bool, False]
-    confirmed_public: Annotated[bool, False]
-    types: Mapping[Hashable, str] | None
-
-
-@with_keywords
-def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOptions]) -> None:
+@public_call
+def declare(
+    frame: Frame, schema: object = None, *,
+    bounds: Mapping[Hashable, object] | None = None, keys: Mapping[Hashable, object] | None = None,
+    privacy_unit: Hashable | list[Hashable] | EachRow | None = None, unit: str | None = None,
+    max_rows: int | None = None, max_groups: int | None = None,
+    max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
+    missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
+    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
+    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+) -> None:  # fmt: skip
     """Declare public facts about a frame; keywords take the place of the schema's facts.
 
     Choose facts without looking at the data: bounds and keys read off the data leak it.
@@ -135,18 +124,18 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     >>> trips.dp.budget.remaining_epsilon
     1.0
     """
-    seam.current()  # refuses threads that a test does not see, before a ledger is told of a unit
-    check_private(frame)
+    facts = locals()
+    context = at_the_door()  # before a ledger is told of a unit
+    check_private(frame, context)
     engine = engine_for(frame)
-    budget, ledger = options["budget"], options["ledger"]
     if schema is not None:
-        check_schema(schema, options)
-    declaration = facts_of(schema, options)
-    by_name = {name: options[name] or {} for name in ("bounds", "keys", "missing", "types")}
-    named = {label: name for name, facts in by_name.items() for label in facts}
+        check_schema(schema, validate=validate, confirmed_public=confirmed_public)
+    declaration = facts_of(schema, facts)
+    by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": types}
+    named = {label: fact for fact, known in by_name.items() for label in known or ()}
     unit_columns = declaration.unit_columns
     engine.check(frame, named | dict.fromkeys(unit_columns, "privacy_unit"))
-    if options["validate"]:
+    if validate:
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.", parameter="validate")
         if not isinstance(frame, pd.DataFrame):
@@ -155,9 +144,9 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
             text = f"validate=True {rule}, got a {type(frame).__name__}. {way}"
             raise DeclarationError(text, parameter="validate", value=True)
         from_pandera.validate(schema, frame)
-    protected = Protected.of(unit_columns, declaration.neighboring, options["unit"])
+    protected = Protected.of(unit_columns, declaration.neighboring, unit)
     _check_ledger(budget, ledger)
-    warn_of_budget(frame, budget if ledger is None else ledger.budget)
+    warn_of_budget(frame, budget if ledger is None else ledger.budget, context)
     if ledger is not None:  # before the lock, as its file may be busy
         _check_part(engine, frame, ledger, declaration)
         ledger.protect(protected)
@@ -167,11 +156,11 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
             why = "a frame is being declared by this thread, which a signal has interrupted."
             way = "Declare this one after the signal was handled."
             raise DeclarationError(f"{why} {way}")
-        charged = ledger or _kept_or_new(budget, kept_ledger(frame), protected)
+        charged = ledger or _kept_or_new(budget, kept_ledger(frame, context), protected)
         if charged is not None:
             _check_part(engine, frame, charged, declaration)
         engine.mark(frame)
-        keep_declaration(frame, replace(declaration, ledger=charged))
+        keep_declaration(frame, replace(declaration, ledger=charged), context)
 
     _DECLARING.hold(keep)
 
@@ -198,7 +187,7 @@ def facts_of(schema: object, given: Mapping[str, Any]) -> Declaration:
     )
 
 
-def check_schema(schema: object, options: DeclareOptions) -> None:
+def check_schema(schema: object, *, validate: bool, confirmed_public: bool) -> None:
     """Refuse a schema that may be read off private values, or whose rows would be others.
 
     Raises
@@ -206,12 +195,12 @@ def check_schema(schema: object, options: DeclareOptions) -> None:
     DeclarationError
         If it has the form of an inferred one, or would change rows that it validates.
     """
-    if not options["confirmed_public"] and from_pandera.looks_inferred(schema):
+    if not confirmed_public and from_pandera.looks_inferred(schema):
         why = "schema has the form of pandera.infer_schema, whose checks are private extremes:"
         way = "write down what values can be. If they are public, give confirmed_public=True."
         raise DeclarationError(f"{why} {way}", parameter="schema")
     changes = from_pandera.changes_rows(schema)
-    if options["validate"] and changes:
+    if validate and changes:
         why = f"validate=True needs a schema that changes no row, and this one has {changes}:"
         way = "validate first, clean = schema.validate(frame), and declare what comes out."
         raise DeclarationError(f"{why} {way}", parameter="validate", value=True)
@@ -286,10 +275,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@with_keywords
+@public_call
 def declares(
-    schema: object = None, *, argument: str | None = None, **options: Unpack[DeclareOptions]
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    schema: object = None, *, argument: str | None = None,
+    bounds: Mapping[Hashable, object] | None = None, keys: Mapping[Hashable, object] | None = None,
+    privacy_unit: Hashable | list[Hashable] | EachRow | None = None, unit: str | None = None,
+    max_rows: int | None = None, max_groups: int | None = None,
+    max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
+    missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
+    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
+    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Decorate a function so that the frame that it returns, or is given, is declared.
 
     A declaration stays on one frame object. Steps that return another one, as `Model.validate` and
@@ -324,14 +320,14 @@ def declares(
     >>> load().dp.budget.remaining_epsilon
     0.75
     """
-    budget = options["budget"]
-    common = Ledger(budget=budget) if budget is not None and options["ledger"] is None else None
+    facts = {key: value for key, value in locals().items() if key != "argument"}
+    common = Ledger(budget=budget) if budget is not None and ledger is None else None
 
     def declare_made(frame: Frame) -> None:
-        if common is None or kept_ledger(frame) is not None:
-            declare(frame, schema, **options)  # a ledger stays
+        if common is None or kept_ledger(frame, at_the_door()) is not None:
+            declare(frame, **facts)  # a ledger stays
         else:
-            declare(frame, schema, **(options | {"budget": None, "ledger": common}))
+            declare(frame, **(facts | {"budget": None, "ledger": common}))
 
     return lambda function: _declaring(function, declare_made, argument)
 

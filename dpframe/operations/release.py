@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Unpack, overload
+from typing import Any, overload
 
 import pandas as pd
 
-from dpframe.calls import with_keywords
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
@@ -14,13 +14,14 @@ from dpframe.engines.declared import SINGLE, check_matches, declaration_of
 from dpframe.errors import QueryError
 from dpframe.operations.discover import plan_labels
 from dpframe.operations.operation import Operation
-from dpframe.operations.pipeline import RecordOptions, check_recorded, entry_of, make_release
+from dpframe.operations.pipeline import check_recorded, entry_of, make_release
 from dpframe.operations.select import plan_quantiles
 from dpframe.operations.suggest import plan_suggestion
 from dpframe.operations.tables import plan_tables
-from dpframe.privacy.amounts import AmountOptions, Spend
+from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT
+from dpframe.public import public_call
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import Query, Request, Search
@@ -112,36 +113,37 @@ def _among(condition: Condition, asked: Any) -> Any:
             return asked
 
 
-class SpendOptions(AmountOptions, total=False):
-    """How much to spend, and on which mechanism; see `dpframe.release`."""
-
-    part: object
-
-    mechanism: Annotated[MechanismName, "auto"]
-    privacy_unit: EachRow | None
-
-
-class ReleaseOptions(SpendOptions, RecordOptions, total=False):
-    """How much to spend, what to record, and how to denoise; see `dpframe.release`."""
-
-    denoise: DenoiserName | None
-    graph: object
+@overload
+def release(
+    frame: Frame, queries: Query | Search, *,
+    epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+    rho: Amount | None = None, share: Amount | None = None, part: object = None,
+    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    name: str | None = None, note: str | None = None,
+    denoise: DenoiserName | None = None, graph: object = None,
+) -> pd.DataFrame: ...  # fmt: skip
 
 
 @overload
 def release(
-    frame: Frame, queries: Query | Search, **options: Unpack[ReleaseOptions]
-) -> pd.DataFrame: ...
+    frame: Frame, queries: Mapping[str, Query], *,
+    epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+    rho: Amount | None = None, share: Amount | None = None, part: object = None,
+    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    name: str | None = None, note: str | None = None,
+    denoise: DenoiserName | None = None, graph: object = None,
+) -> dict[str, pd.DataFrame]: ...  # fmt: skip
 
 
-@overload
+@public_call
 def release(
-    frame: Frame, queries: Mapping[str, Query], **options: Unpack[ReleaseOptions]
-) -> dict[str, pd.DataFrame]: ...
-
-
-@with_keywords
-def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -> Any:
+    frame: Frame, queries: Request, *,
+    epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+    rho: Amount | None = None, share: Amount | None = None, part: object = None,
+    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    name: str | None = None, note: str | None = None,
+    denoise: DenoiserName | None = None, graph: object = None,
+) -> Any:  # fmt: skip
     """Release a query, or several planned and charged together.
 
     Give the amount in exactly one way. Gaussian noise is calibrated by the analytic Gaussian
@@ -155,40 +157,10 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     queries
         A query such as `dpf.count(by="zone")`, or a dict of them by name; or a search by
         `dpf.discover`, `dpf.suggest_caps` or `dpf.suggest_bounds`.
-    epsilon, delta
-        The release is (epsilon, delta)-DP. `delta` defaults to the budget's, and to 0 without a
-        budget. Gaussian noise spends the delta, however small epsilon is.
-    mu
-        The release is mu-GDP.
-    rho
-        The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
-        `epsilon tanh(epsilon / 2) = rho`. Laplace noise costs less: its epsilon is up to 15 %
-        larger at 0.5.
-    share
-        Part of the budget, in (0, 1]; shares of one kind of noise may add up to 1. It costs
-        `s / (1 - shares so far)` of what is left: of mu^2 for Gaussian noise, of epsilon for
-        Laplace noise. After a release with `epsilon=`, it is thus a part of what is left. With
-        "auto", `units` without groups and searches may cost less, if the share is at most an eighth
-        of what is left, so that later noise of the other kind fits.
-    mechanism
-        "auto" (least predicted error at that spend), or the name of a mechanism in
-        `dpframe.strategies.MECHANISMS`; for quantiles also "select".
-    denoise
-        Add a denoised column beside each count and sum, and with "auto" beside each mean, at no
-        privacy cost: "auto" or a method of `dpframe.denoise`.
-    graph
-        Which groups are neighbors, for `denoise`.
-    part
-        The part of the data to read and spend from, such as 47 or "2024-03", if the ledger has a
-        budget for every part; `None`: all parts, each of which spends.
-    name
-        Name of this release in the ledger, such as "2024-03". A second release of that name is
-        refused before anything is charged, so a job that runs again spends nothing. At most 200
-        printed characters, no spaces at the ends; case matters, the encoding of accents does not.
-    note
-        Kept with it in the ledger: one line of at most 2,000 printed characters.
-    privacy_unit
-        `dpf.EACH_ROW`: every row is a person of its own, for a frame without a declared unit.
+    epsilon, delta, mu, rho, share, part, mechanism, privacy_unit
+        See `dpframe.options.Spending`.
+    name, note, denoise, graph
+        See `dpframe.options.Memo`.
 
     Returns
     -------
@@ -225,13 +197,14 @@ def release(frame: Frame, queries: Request, **options: Unpack[ReleaseOptions]) -
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
+    context = at_the_door()
+    declaration = declaration_of(frame, context).within(context)
+    declaration = declaration.with_unit(privacy_unit).in_part(part)
     queries = in_part(declaration, queries)
-    spend = Spend.among(options)
-    record: RecordOptions = {"name": options["name"], "note": options["note"]}
-    check_recorded(declaration.ledger, **record)
-    method, mechanism = options["denoise"], options["mechanism"]
-    apart = method is not None
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    check_recorded(declaration.ledger, name, note)
+    apart = denoise is not None
     operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
-    operation = operation.denoised(method, options["graph"])
-    return make_release(frame, operation, entry_of(operation, **record))
+    operation = operation.denoised(denoise, graph)
+    entry = entry_of(operation, context, name, note)
+    return make_release(frame, operation, entry, context)

@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import NamedTuple, Protocol, TypeVar, assert_never
 
 from dpframe.arguments import is_one_of
-from dpframe.calls import did_you_mean
 from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, of_query
@@ -36,6 +35,7 @@ from dpframe.privacy.calibration import (
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT
+from dpframe.public import did_you_mean
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 from dpframe.strategies.base import Workload

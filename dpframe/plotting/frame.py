@@ -14,13 +14,13 @@ from dpframe.accuracy.quotients import ratio_of
 from dpframe.accuracy.ranges import distribution_of
 from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of, visible
-from dpframe.calls import did_you_mean
 from dpframe.certificates.certificate import Certificate, check_before
 from dpframe.certificates.column_parts import AssociationPart
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
 from dpframe.privacy.accuracy import check_level
+from dpframe.public import did_you_mean
 from dpframe.queries.edges import first_edge
 from dpframe.queries.timescale import as_moment, in_use, index_of
 from dpframe.steps.join import interval

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import check_before
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.steps import ROW_BY_ROW
@@ -14,6 +13,7 @@ from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.plotting.frame import gather, pyplot, text
 from dpframe.plotting.plot import PLAIN, caption, finish, given_axes, length, wrap
+from dpframe.public import public_call
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
 """Two numbers per key: a frame of two columns indexed by the key, or a dict."""
@@ -22,7 +22,7 @@ _AREA = 42.0  # of a new panel, in square inches
 _LEVEL = 0.95  # of the intervals within which colors are linear
 
 
-@with_keywords
+@public_call
 def plot_map(
     released: pd.DataFrame,
     coords: Coords,

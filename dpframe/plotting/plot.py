@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.calls import did_you_mean, with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.mechanism_parts import ThresholdPart
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.plotting import frame
 from dpframe.plotting.frame import MOST_PANELS, Drawn, Places, Scale, pyplot, text
+from dpframe.public import did_you_mean, public_call
 from dpframe.steps.concat import concat
 from dpframe.steps.suggest_caps import best, best_suggestion
 
@@ -98,7 +98,7 @@ class Panel:
         return any("denoised" in series.cells for series in self.series)
 
 
-@with_keywords
+@public_call
 def plot(
     released: pd.DataFrame | Mapping[Hashable, pd.DataFrame],
     *,

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release, check_alike
 from dpframe.certificates.companion_columns import without_attrs
 from dpframe.certificates.digest import NOTHING
@@ -16,9 +15,10 @@ from dpframe.certificates.json_records import Packed
 from dpframe.certificates.steps import ConcatStep
 from dpframe.certificates.verify import attach, verify
 from dpframe.errors import QueryError
+from dpframe.public import public_call
 
 
-@with_keywords
+@public_call
 def concat(
     releases: Sequence[pd.DataFrame] | Mapping[Hashable, pd.DataFrame],
     *,

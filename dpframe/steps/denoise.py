@@ -16,7 +16,6 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release, check_before
 from dpframe.certificates.column_parts import ColumnPart, QuotientPart, ReleasedColumn, TotalPart
 from dpframe.certificates.json_records import unpack
@@ -27,6 +26,7 @@ from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAPLACE
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 
@@ -36,7 +36,7 @@ MEANS = "shrunken_means"
 _Made: TypeAlias = tuple[np.ndarray | ExtensionArray, DenoiseStep]
 
 
-@with_keywords
+@public_call
 def denoise(
     released: pd.DataFrame,
     method: DenoiserName = "auto",

@@ -5,16 +5,16 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import HeadStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import WRITTEN
+from dpframe.public import public_call
 from dpframe.steps.apply import Outcome, after, keep_rows
 
 
-@with_keywords
+@public_call
 def head(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     """Keep the first rows of a release, and its certificate.
 
@@ -43,7 +43,7 @@ def head(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     return _keep_end(released, "head", n)
 
 
-@with_keywords
+@public_call
 def tail(released: pd.DataFrame, n: int = 5) -> pd.DataFrame:
     """Keep the last rows of a release, and its certificate; see `head`.
 

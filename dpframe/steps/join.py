@@ -6,17 +6,17 @@ import pandas as pd
 
 from dpframe.accuracy import intervals, quotients
 from dpframe.arguments import check_flag
-from dpframe.calls import with_keywords
 from dpframe.certificates import companion_columns as companions
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import IntervalsStep, PercentStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
+from dpframe.public import public_call
 from dpframe.steps.apply import Outcome, after, label_place
 
 
-@with_keywords
+@public_call
 def interval(
     released: pd.DataFrame,
     level: float = 0.95,
@@ -104,7 +104,7 @@ def interval(
     return after(released, certificate, step, apply_intervals)
 
 
-@with_keywords
+@public_call
 def percent(
     released: pd.DataFrame,
     column: Hashable | None = None,

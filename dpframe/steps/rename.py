@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import SUFFIXES, followers
 from dpframe.certificates.steps import RenameStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
+from dpframe.public import public_call
 from dpframe.steps.apply import Outcome, after, label_place, place_of
 
 _Labels: TypeAlias = Mapping[Hashable, str]
 
 
-@with_keywords
+@public_call
 def rename(
     released: pd.DataFrame,
     columns: Mapping[Hashable, str] | None = None,

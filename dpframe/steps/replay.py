@@ -6,17 +6,17 @@ from typing import Any
 import pandas as pd
 
 from dpframe.accuracy.ranges import with_quantiles
-from dpframe.calls import with_keywords
 from dpframe.certificates import steps
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.mechanism_parts import MarginsPart, SignsPart
 from dpframe.certificates.verify import verify
 from dpframe.errors import CertificateError, QueryError
+from dpframe.public import public_call
 from dpframe.steps import head, join, rename, round, select, sort, suppress, unstack
 from dpframe.steps.apply import Outcome, certified_after
 
 
-@with_keywords
+@public_call
 def replay(published: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     """Repeat the steps of a published table from its release, and compare the results.
 

@@ -7,17 +7,17 @@ from typing import Any
 import pandas as pd
 
 from dpframe.accuracy.outward import known_numbers, outward
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import MOST_DECIMALS, ReleasedColumn, RoundedPart
 from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.steps import RoundStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
+from dpframe.public import public_call
 from dpframe.steps import apply
 
 
-@with_keywords
+@public_call
 def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
     """Round the numbers of a release, halves to even, and keep its certificate.
 

@@ -5,7 +5,6 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import followers
 from dpframe.certificates.json_records import Packed, places_of
@@ -14,12 +13,13 @@ from dpframe.certificates.verify import verify
 from dpframe.columns.filters import keep
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, UnknownColumnError, a_type, quote
+from dpframe.public import public_call
 from dpframe.queries.where import Condition
 from dpframe.steps.apply import Outcome, after, keep_cells, keep_rows, label_place, place_of
 from dpframe.steps.matching import check_condition, check_keys
 
 
-@with_keywords
+@public_call
 def select(
     released: pd.DataFrame,
     where: str | None = None,

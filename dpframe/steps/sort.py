@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import SortStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
+from dpframe.public import public_call
 from dpframe.steps.apply import MOST_SHOWN, Outcome, after, keep_rows, label_place
 
 
-@with_keywords
+@public_call
 def sort_values(
     released: pd.DataFrame,
     by: Hashable | Sequence[Hashable],

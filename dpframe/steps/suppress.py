@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import error_of
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate, without_cells
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
@@ -17,11 +16,12 @@ from dpframe.certificates.verify import verify
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_number
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
 from dpframe.steps import apply
 
 
-@with_keywords
+@public_call
 def suppress(
     released: pd.DataFrame,
     *,

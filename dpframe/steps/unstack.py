@@ -5,17 +5,17 @@ from collections.abc import Hashable
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.steps import UnstackStep
 from dpframe.certificates.unstacked import widen_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
+from dpframe.public import public_call
 from dpframe.steps.apply import Outcome, after, label_place, unstack_certificate
 
 
-@with_keywords
+@public_call
 def unstack(
     released: pd.DataFrame, level: Hashable = -1, *, column: Hashable | None = None
 ) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from dpframe.jobs import job
 from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
 from dpframe.jobs.plan_models import plan_schema
+from dpframe.privacy.amounts import AMOUNTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = plan_schema()
@@ -45,7 +46,7 @@ def test_the_schema_has_every_key():
     queries = SCHEMA["properties"]["queries"]["additionalProperties"]["anyOf"]
     named = [one["$ref"].rpartition("/")[2] for one in queries]
     assert named == [*job.QUERIES, *job.SEARCHES]
-    assert {*job.AMOUNTS} < {*SCHEMA["$defs"]["release"]["properties"]}
+    assert {*AMOUNTS} < {*SCHEMA["$defs"]["release"]["properties"]}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import zipfile
+from dataclasses import fields
 
 import pandas as pd
 import pandera.pandas as pandera
@@ -23,7 +24,7 @@ from dpframe.errors import (
 )
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.plan_models import plan_schema
-from dpframe.sources.dialect import DialectOptions
+from dpframe.sources.dialect import Dialect
 
 TYPES = {"id": "id", "zone": "string", "fare": "float64"}
 ROWS = "id,zone,fare\n1,A,5\n2,B,6\n3,NA,many\n"
@@ -208,8 +209,8 @@ def test_other_paths_and_sources_are_told_of(tmp_path, path):
 
 
 def test_plans_say_it_with_the_same_keys(tmp_path):
-    keys = set(DialectOptions.__annotations__)
-    known = keys | {"path", "filesystem", "spill_folder", "types"}
+    known = {"path", "filesystem", "spill_folder", "types"}
+    known |= {field.name for field in fields(Dialect)}
     assert set(plan_schema()["$defs"]["data"]["properties"]) == known
     plan = planned(tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv"\npercent = 1'))
     with raises(PlanFileError, "line 3, ", parameter="data.percent"):
