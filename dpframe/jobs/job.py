@@ -156,16 +156,12 @@ def _canonical(value: object) -> str:
 def read_plan(path: Path, given: Overrides) -> Job:
     """Read a plan file and check all that can be checked without data and ledger."""
     plan = read_text(path, given.values)
-    asked = plan.section("queries")
-    if not asked.table:
-        raise plan.error(
-            'there is no query; for instance [queries.by_zone] with kind = "count" and by = "zone".'
-        )
     from dpframe.jobs.plan_models import check_plan  # pydantic is slow to import
 
     check_plan(plan)
     if given.name is None:
         _check_name(plan)
+    asked = plan.section("queries")
     search = _search(asked)
     if search is None:
         queries = {name: _query(asked.section(name)) for name in asked.table}

@@ -217,9 +217,9 @@ def _plan(used: tuple[str, ...]) -> type[Table]:
     """Make the model of a plan with some kinds of queries: that of all takes half a second."""
     queries = _by_column(_queries(used, is_output=False))
     tables: dict[str, Any] = {
+        "queries": Annotated[queries, Field(min_length=1)],
         "data": _table("data", _DATA),
         "declare": _table("declare", _DECLARE),
-        "queries": Annotated[queries, Field(min_length=1)],
         "release": _table("release", _RELEASE),
         "ledger": _table("ledger", _LEDGER, ["path"]),
         "values": dict[str, str | int],
@@ -235,7 +235,7 @@ def check_plan(plan: Section) -> None:
     PlanFileError
         If there is a key that means nothing, one is missing, or a value is of another type.
     """
-    tables = {name: {} for name in ("declare", "ledger")} | dict(plan.table)
+    tables = {name: {} for name in ("queries", "declare", "ledger")} | dict(plan.table)
     words = {word for _, word in values_within(plan.table) if isinstance(word, str)}
     used = [kind for kind in _KINDS if kind in words or kind in _LEAST_KINDS]
     try:
@@ -250,6 +250,9 @@ def _refusal(plan: Section, faults: Sequence[Any]) -> PlanFileError:
     keys = _keys_of(plan.table, faults[0]["loc"])
     if kind == "key":
         return plan.error(context["rule"], *keys, context["key"])
+    if kind == "too_short":
+        such = '[queries.by_zone] with kind = "count" and by = "zone"'
+        return plan.error(f"there is no query; for instance {such}.")
     if kind in ("missing", "union_tag_not_found"):
         name = faults[0]["loc"][-1] if kind == "missing" else "kind"
         example = Section(plan.source, keys, {}).such(name)
