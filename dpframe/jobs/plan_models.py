@@ -45,7 +45,7 @@ _LEAST_KINDS = ("count", "sum")  # a choice needs two
 _NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
 
 
-class Table(pydantic.BaseModel):
+class PlanTable(pydantic.BaseModel):
     """A table of a plan, which has no keys but those that are known."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
@@ -70,14 +70,14 @@ class Table(pydantic.BaseModel):
 
 def _table(
     name: str, keys: Mapping[str, Any], needed: Iterable[str] = (), title: str = ""
-) -> type[Table]:
+) -> type[PlanTable]:
     """Make the model of a table; keys that are not needed have no default."""
     needed = set(needed)
     fields: Any = {  # models have attributes of some names
         f"{key}_": (kind, Field(... if key in needed else None, alias=key))
         for key, kind in keys.items()
     }
-    base = type(name, (Table,), {"model_config": ConfigDict(title=title or name)})
+    base = type(name, (PlanTable,), {"model_config": ConfigDict(title=title or name)})
     return pydantic.create_model(name, __base__=base, **fields)
 
 
@@ -183,7 +183,7 @@ _BUDGET = _table("budget", dict.fromkeys(job.BUDGET, _AMOUNT), ["epsilon"], "a b
 _LEDGER = {"path": str, "budget": _BUDGET, "part": str, "runs_folder": str}
 
 
-def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[Table]:
+def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable]:
     """Make the model of a query of one kind, by the arguments of the function of that name."""
     make = {**job.QUERIES, **job.SEARCHES}[kind]
     forms = {**_ARGUMENTS, "kind": _one_of([kind])}
@@ -213,7 +213,7 @@ def _queries(used: Sequence[str], *, is_output: bool) -> Any:
 
 
 @cache
-def _plan(used: tuple[str, ...]) -> type[Table]:
+def _plan(used: tuple[str, ...]) -> type[PlanTable]:
     """Make the model of a plan with some kinds of queries: that of all takes half a second."""
     queries = _by_column(_queries(used, is_output=False))
     tables: dict[str, Any] = {
