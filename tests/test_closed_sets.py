@@ -49,7 +49,7 @@ def test_no_comprehension_keeps_one_class_and_forgets_the_others(room):
 
 def test_such_a_filter_is_found():
     source = (
-        "from dpframe.privacy.footprints import Footprint\n"
+        "from dpframe.privacy.sensitivity import Footprint\n"
         "from dpframe.privacy import footprints\n"
         "one = [part for part in parts if isinstance(part, Footprint)]\n"
         "two = any(isinstance(part, footprints.Sparse | int) for part in parts)\n"

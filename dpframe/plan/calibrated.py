@@ -16,8 +16,8 @@ from typing import TypeAlias
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import round_up
 from dpframe.privacy.law import Law
-from dpframe.privacy.noise_floats import MAX_SCALE
-from dpframe.privacy.unit_pair import Norm
+from dpframe.privacy.noise import MAX_SCALE
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Prediction, Workload
 from dpframe.strategies.noise import deviations_of, widest

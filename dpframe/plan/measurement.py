@@ -12,7 +12,7 @@ from dpframe.plan.calibrated import Calibrated
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table, dimension_of, table_of
 from dpframe.privacy.law import Law
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Reach
 from dpframe.queries.aggregate import Joint
 from dpframe.queries.tasks import Axis, Cells, Task
 from dpframe.strategies.base import Design, Need, Prediction

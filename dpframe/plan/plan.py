@@ -25,13 +25,8 @@ from dpframe.plan.calibrated import Calibrated, calibrate_designs
 from dpframe.plan.measurement import Measurement, TablePlan, join, join_across, noise_of
 from dpframe.plan.tables import Table, tables_of
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact, rho_of_laplace
-from dpframe.privacy.calibration import (
-    classical_mu,
-    gaussian_mu,
-    laplace_of_rho,
-    pure_of_mu,
-    pure_of_rho,
-)
+from dpframe.privacy.gaussian import classical_mu, gaussian_mu, pure_of_mu
+from dpframe.privacy.laplace import laplace_of_rho, pure_of_rho
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT

@@ -19,28 +19,41 @@ Q. Geng and P. Viswanath, "The optimal noise-adding mechanism in differential pr
 Transactions on Information Theory 62(2), 2016 (Theorem 7 has r for the least variance).
 """
 
-import decimal
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
-from dpframe.privacy.noise import random_words
-from dpframe.privacy.noise_floats import WORD, check_size
+from dpframe.privacy.gaussian import GAUSSIAN
+from dpframe.privacy.half_widths import (
+    LEAST_MISSED,
+    Known,
+    Noises,
+    Others,
+    Pair,
+    ShareSteps,
+    Single,
+    Terms,
+    form_of,
+    is_share_quick,
+    rounded_width,
+    share_holds,
+)
+from dpframe.privacy.laplace import LAPLACE
+from dpframe.privacy.law import Law
+from dpframe.privacy.noise import WORD, check_scale, check_size, exact_decimals, random_words
+from dpframe.privacy.noise_sum import NoiseSum, Steps
 
 MOST_MOVED = 2**40
 """Largest D: beyond, a float has too few digits left for b."""
 
-_DIGITS = 60
-# whatever the caller has set
-_EXACT = decimal.Context(
-    _DIGITS, decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[]
-)
+_DIGITS = 60  # of exponentials and logarithms that decide on scales and costs
 _SLACK = Decimal(f"1e{10 - _DIGITS}")  # of exponentials and logarithms, relative and absolute
 _FARTHEST = 2.0**62
 _NOT_LESS = 1 + 1e-13  # with D = 1 noise is not to look better than that of Laplace
@@ -101,7 +114,7 @@ def scale_for(moved: int, wide: float) -> float:
         )
         raise CalibrationError(text, parameter="epsilon")
     unit = math.ulp(float(moved))
-    with decimal.localcontext(_EXACT):
+    with exact_decimals(_DIGITS):
         least = (-Decimal(moved) / Decimal(wide)).exp() * (1 + _SLACK)
         return moved + max(1, math.ceil(least / Decimal(unit))) * unit  # e^-epsilon may be 0
 
@@ -141,7 +154,7 @@ def cost(scale: float, moved: int) -> Fraction:
 @lru_cache(1024)
 def _logarithm(numerator: int, bits: int) -> Fraction:
     """Return `log(2**bits / numerator)`, rounded up."""
-    with decimal.localcontext(_EXACT):
+    with exact_decimals(_DIGITS):
         return Fraction((Decimal(2**bits) / Decimal(numerator)).ln() + _SLACK)
 
 
@@ -207,12 +220,6 @@ def characteristic(scale: float, t: np.ndarray) -> np.ndarray:
 def _ratio_of_sines(turn: np.ndarray, n: int) -> np.ndarray:
     """Return `sin(n t / 2) / sin(t / 2)`, n at 0."""
     return np.asarray(n * np.sinc(n / (2 * math.pi) * turn) / np.sinc(turn / (2 * math.pi)))
-
-
-def largest_tilt(scale: float) -> float:
-    """Return `log(1 / b) / D`."""
-    stairs = stairs_of(scale)
-    return -math.log(stairs.ratio) / stairs.period
 
 
 def log_moment(scale: float, tilt: np.ndarray) -> np.ndarray:
@@ -286,3 +293,192 @@ def _periods(stairs: Stairs, size: int, context: Context) -> np.ndarray:
         going = going[words < stairs.numerator]
         periods[going] += 1
     return periods
+
+
+_NODES = 32  # ratios of two noises whose half-widths are found
+_NO_MORE = 1e-12  # what rounding adds to a ratio
+_FEW_ROWS = 100  # in which they are found by tails
+
+
+class Staircase(Law):
+    """Staircase noise: its scale is `D + b`.
+
+    What is stated of a density is that of the Laplace law, which very wide noise is next to.
+    """
+
+    __slots__ = ()
+    name = "staircase"
+    title = "staircase"
+    norm = 1
+    shape = "stairs"
+    memoryless = True
+    companion = LAPLACE.companion
+
+    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
+        """Draw each coordinate on its own."""
+        checked = (float(check_scale(scale)) for scale in scales)
+        return [staircase_noise(scale, size, context) for scale in checked]
+
+    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
+        """Draw independent noise of so many scales."""
+        out = np.zeros(len(scales), np.int64)
+        for scale in np.unique(check_scale(scales)).tolist():
+            these = np.flatnonzero(scales == scale)
+            out[these] = staircase_noise(scale, these.size, context)
+        return out
+
+    def loss(self, moved: int, scale: float) -> Fraction:
+        """Return `ceil(|moved| / D) log(1 / b)`, rounded up."""
+        return cost(scale, moved)
+
+    def settle(self, wide: float, reach: float) -> float:
+        """Return `D + b` of D, the reach, and the least b >= exp(-D / wide)."""
+        return scale_for(int(reach), wide) if wide else 0.0
+
+    def knows(self, scale: float) -> bool:
+        """Tell whether a scale is `D + b`."""
+        try:
+            return bool(stairs_of(scale))
+        except CalibrationError:
+            return False
+
+    @property
+    def limit(self) -> Law:
+        """The Laplace law."""
+        return LAPLACE
+
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return the tail at m, a sum of stairs."""
+        return at_least(scale, m)
+
+    def characteristic(self, scale: float, t: np.ndarray) -> np.ndarray:
+        """Return `E cos(t Y)`."""
+        return characteristic(scale, t)
+
+    def log_moment(self, scale: float, tilt: np.ndarray) -> np.ndarray:
+        """Return `log E exp(h Y)`."""
+        return log_moment(scale, tilt)
+
+    def largest_tilt(self, scale: float) -> float:
+        """Return `log(1 / b) / D`, where moments end."""
+        stairs = stairs_of(scale)
+        return -math.log(stairs.ratio) / stairs.period
+
+    def quantile(self, level: float) -> float:
+        """Return what is enough for every sum of symmetric noises with one peak.
+
+        Of deviation 1, one is beyond t at most `4 / (9 t^2)` of the time, and where that is above a
+        third, `1 - t / sqrt(3)` (Gauss 1823).
+        """
+        missed = 1 - level
+        return 2 / (3 * math.sqrt(missed)) if missed <= 1 / 3 else math.sqrt(3) * level
+
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Return the half-width for a sum of staircase noises.
+
+        It is that of the exact law where the noises are known one by one, see `half_widths`, or
+        where it is of a single one. Of two that differ from row to row, and of a share of a total,
+        it is that of the next larger ratio of 32, plus all steps: wider noise is never less spread
+        if it has one peak, as noises have after half a step of rounding. For others it is
+        `quantile` deviations, and half of all steps.
+
+        Examples
+        --------
+        >>> scale = STAIRCASE.settle(20 / 3, 20)
+        >>> noise = NoiseSum({"0": STAIRCASE.standard_deviation(scale)}, {"0": scale})
+        >>> STAIRCASE.half_width(scale, 0.95), STAIRCASE.sum_half_width(noise, 0.95)
+        (20, 20.0)
+        """
+        match form_of(noise, level, self, 0):
+            case Single(block, step, roundings):
+                width = step * self.half_width(noise.scales[block], level)
+                return width + rounded_width(roundings, level)
+            case Known(terms, roundings):
+                return terms.half_width(level, self) + rounded_width(roundings, level)
+            case Pair(steps, scales) if 1 - level >= LEAST_MISSED:
+                return self._of_two_kinds(steps, [*map(Noises, scales)], level)
+            case Pair() | Others():
+                return self._of_others(noise, level)
+
+    def _of_others(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Half-width where the law of the sum is not known, or takes too long."""
+        steps = noise.steps(lambda _, scale: self.standard_deviation(scale))
+        if noise.largest is None and len(steps) == len(noise.loadings) == 1:
+            ((block, step),) = steps.items()
+            return step * self.half_width(noise.scales[block], level)
+        width: np.ndarray = self.quantile(level) * noise.deviation + sum(steps.values()) / 2
+        return width
+
+    def sum_excess(
+        self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
+    ) -> np.ndarray:
+        """Compare a distance with the half-width: in few rows, of two noises by their tails."""
+        if 1 - level >= LEAST_MISSED:
+            shares = ShareSteps.of(noise, self)
+            holds = partial(self._holds, level=level)
+            if shares is not None:
+                return np.where(shares.hold(distance, holds), -1.0, 1.0)
+            pair = noise.pair(self.standard_deviation)
+            if pair is not None and (rows or np.size(distance)) <= _FEW_ROWS:
+                (one, other), (scale, its) = pair
+                both = np.abs(one), np.abs(other)
+                return np.where(holds(distance, both, scale, Noises(its)), -1.0, 1.0)
+        return np.asarray(distance - self.sum_half_width(noise, level))
+
+    def _holds(
+        self, distance: np.ndarray, steps: Steps, scale: float, others: Noises, level: float
+    ) -> np.ndarray:
+        """Tell where noise of a scale and others may lead that far, by tails or a half-width."""
+        if is_share_quick(others, np.size(distance), level, self):
+            return share_holds(distance, steps, scale, others, level, law=self)
+        return np.asarray(distance <= self._of_two_kinds(steps, [Noises(scale), others], level))
+
+    def _of_two_kinds(self, steps: Steps, noises: Sequence[Noises], level: float) -> np.ndarray:
+        """Half-width for noises of two kinds, of steps that differ from row to row."""
+        one, other = np.broadcast_arrays(*steps)
+        units = [self.standard_deviation(s) * math.sqrt(number) for s, number in noises]
+        first = one * units[0] >= other * units[1]
+        large, small = np.where(first, one, other), np.where(first, other, one)
+        ratio = np.divide(small, large, out=np.zeros(large.shape), where=large > 0)
+        ratio *= np.where(first, units[1], units[0]) / np.where(first, units[0], units[1])
+        node = np.ceil(ratio * _NODES * (1 - _NO_MORE)).clip(0, _NODES).astype(np.int64)
+        width = np.zeros(large.shape)
+        for mine, a, b in ((first, 0, 1), (~first, 1, 0)):
+            numbers = [noises[a].number, noises[b].number]
+            scales = np.repeat([noises[a].scale, noises[b].scale], numbers)
+            for at in np.unique(node[mine]).tolist():
+                parts = np.repeat([1.0, at / _NODES * units[a] / (units[b] or 1.0)], numbers)
+                wide = Terms.of(parts, scales).half_width(level, self)
+                these = mine & (node == at)
+                width[these] = (wide + parts.sum()) * large[these]
+        return width
+
+    def of_sum(self, terms: int, members: int = 1) -> Law:
+        """Return the Laplace law for one noise, and the normal law for more."""
+        return LAPLACE if terms == 1 else GAUSSIAN
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return that of the Laplace law."""
+        return LAPLACE.log_density(z)
+
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return that of the Laplace law."""
+        return LAPLACE.score(z)
+
+    def distance(self, exponent: float) -> float:
+        """Return that of the Laplace law."""
+        return LAPLACE.distance(exponent)
+
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return that of the Laplace law."""
+        return LAPLACE.continuous_deviation(sigma)
+
+    def _deviation(self, scale: float) -> float:
+        return deviation(scale)
+
+    def _beyond(self, scale: float, a: int, members: int = 1) -> float:
+        return beyond(scale, a)
+
+
+STAIRCASE = Staircase()
+"""Staircase noise."""

@@ -8,7 +8,7 @@ import numpy as np
 from dpframe.plan import calibrated
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.linear import ROUNDED
