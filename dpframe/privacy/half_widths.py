@@ -262,7 +262,7 @@ class Terms(NamedTuple):
             return _half_width(self, level, law) * self.unit
 
 
-class Single(NamedTuple):
+class OneNoise(NamedTuple):
     """One noise, the same for all rows: its block, what an integer moves, and roundings beside."""
 
     block: str
@@ -270,14 +270,14 @@ class Single(NamedTuple):
     roundings: np.ndarray
 
 
-class Known(NamedTuple):
+class KnownTerms(NamedTuple):
     """Noises that are known one by one, the same for all rows, and roundings beside."""
 
     terms: Terms
     roundings: np.ndarray
 
 
-class Pair(NamedTuple):
+class TwoNoises(NamedTuple):
     """Two noises, that may differ from row to row: what an integer of each moves, and scales."""
 
     steps: Steps
@@ -288,7 +288,7 @@ class Others(NamedTuple):
     """Noises of which no more is known than deviations and largest steps."""
 
 
-Form: TypeAlias = Single | Known | Pair | Others
+Form: TypeAlias = OneNoise | KnownTerms | TwoNoises | Others
 """How the noises of a sum are known."""
 
 
@@ -311,15 +311,15 @@ def form_of(noise: NoiseSum, level: float, law: DeviatingLaw, bounded: int) -> F
     if terms and all(own.values()):  # of so large an epsilon that floats know no noise
         if noise.terms is None and len(terms) == 1:
             ((block, part),) = terms.items()
-            return Single(block, float(np.abs(part[0]) / own[block]), roundings)
+            return OneNoise(block, float(np.abs(part[0]) / own[block]), roundings)
         if noise.terms is not None or len(terms) > bounded:
             steps = np.concatenate([part / own[block] for block, part in terms.items()])
             scales = [np.full(part.size, noise.scales[block]) for block, part in terms.items()]
             known = Terms.of(steps, np.concatenate(scales))
             if known.is_quick(level):
-                return Known(known, roundings)
+                return KnownTerms(known, roundings)
     pair = noise.pair(law.standard_deviation)
-    return Others() if pair is None else Pair(*pair)
+    return Others() if pair is None else TwoNoises(*pair)
 
 
 @lru_cache(1024)

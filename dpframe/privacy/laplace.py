@@ -16,13 +16,13 @@ from dpframe.context import Context
 from dpframe.privacy.amounts import rho_of_laplace, rho_of_pure
 from dpframe.privacy.gaussian import GAUSSIAN
 from dpframe.privacy.half_widths import (
-    Known,
+    KnownTerms,
     Noises,
+    OneNoise,
     Others,
-    Pair,
     ShareSteps,
-    Single,
     Tails,
+    TwoNoises,
     form_of,
     half_step,
     is_share_quick,
@@ -133,12 +133,12 @@ class Laplace(Law):
         3.0
         """
         match form_of(noise, level, self, _FEW):
-            case Single(block, step, roundings):
+            case OneNoise(block, step, roundings):
                 width = step * self.half_width(noise.scales[block], level)
                 return width + rounded_width(roundings, level)
-            case Known(terms, roundings):
+            case KnownTerms(terms, roundings):
                 return terms.half_width(level, self) + rounded_width(roundings, level)
-            case Pair(steps, scales):
+            case TwoNoises(steps, scales):
                 return integer_pair_half_width(steps, scales, level)
             case Others():
                 wide: np.ndarray = half_step(noise, self) + self._continuous_half_width(

@@ -33,13 +33,13 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy.gaussian import GAUSSIAN
 from dpframe.privacy.half_widths import (
     LEAST_MISSED,
-    Known,
+    KnownTerms,
     Noises,
+    OneNoise,
     Others,
-    Pair,
     ShareSteps,
-    Single,
     Terms,
+    TwoNoises,
     form_of,
     is_share_quick,
     rounded_width,
@@ -139,18 +139,6 @@ def stairs_of(scale: float) -> Stairs:
     return Stairs(period, width, fraction, denominator.bit_length() - 1)
 
 
-def cost(scale: float, moved: int) -> Fraction:
-    """Return what it costs to move by so much, at most 1e-50 above `ceil(|moved| / D) log(1 / b)`.
-
-    Examples
-    --------
-    >>> [round(float(cost(scale_for(20, 20 / 3), moved)), 9) for moved in (0, 1, 20, 21)]
-    [0.0, 3.0, 3.0, 6.0]
-    """
-    stairs = stairs_of(scale)
-    return -(-abs(moved) // stairs.period) * _logarithm(stairs.numerator, stairs.bits)
-
-
 @lru_cache(1024)
 def _logarithm(numerator: int, bits: int) -> Fraction:
     """Return `log(2**bits / numerator)`, rounded up."""
@@ -158,75 +146,9 @@ def _logarithm(numerator: int, bits: int) -> Fraction:
         return Fraction((Decimal(2**bits) / Decimal(numerator)).ln() + _SLACK)
 
 
-def deviation(scale: float) -> float:
-    """Return the standard deviation.
-
-    With `w_p` the sum of `i^p` times the chance of i, in that of 0, over i from 0 to D - 1, the
-    variance is `2 a (D^2 w b (1 + b) / (1 - b)^3 + 2 D w_1 b / (1 - b)^2 + w_2 / (1 - b))`.
-    """
-    stairs = stairs_of(scale)
-    period, width, b = stairs.period, stairs.width, stairs.ratio
-    left = 1 - b
-    ones = [n * (n - 1) // 2 for n in (width, period)]
-    squares = [n * (n - 1) * (2 * n - 1) // 6 for n in (width, period)]
-    first, second = (below + b * (all_ - below) for below, all_ in (ones, squares))
-    sums = period * stairs.first * b * (1 + b) / left**3 * period
-    sums += 2 * period * first * b / left**2 + second / left
-    return math.sqrt(2 * stairs.peak * sums) * _NOT_LESS
-
-
-def at_least(scale: float, m: np.ndarray | int) -> np.ndarray:
-    """Return P(Y >= m)."""
-    stairs = stairs_of(scale)
-    places = np.asarray(np.clip(m, -_FARTHEST, _FARTHEST), np.int64)  # may be infinite
-    above = places >= 1
-    k, j = np.divmod(np.where(above, places, 1 - places), stairs.period)
-    rest = np.maximum(stairs.width - j, 0) + stairs.ratio * np.minimum(
-        stairs.period - j, stairs.period - stairs.width
-    )
-    rest = rest + stairs.first * stairs.ratio / (1 - stairs.ratio)
-    tail = stairs.peak * rest * np.exp(k * math.log(stairs.ratio))
-    return np.asarray(np.where(above, tail, 1 - tail))
-
-
-def beyond(scale: float, a: int) -> float:
-    """Return P(|Y| > a) for one whole a >= 0: half-widths ask for it dozens of times.
-
-    Examples
-    --------
-    >>> scale = scale_for(20, 20 / 3)
-    >>> bool(np.isclose(beyond(scale, 24), 2 * at_least(scale, 25), rtol=1e-14))
-    True
-    """
-    stairs = stairs_of(scale)
-    b = stairs.ratio
-    k, j = divmod(a + 1, stairs.period)
-    rest = max(stairs.width - j, 0) + b * min(stairs.period - j, stairs.period - stairs.width)
-    rest += stairs.first * b / (1 - b)
-    return 2 * stairs.peak * rest * math.exp(k * math.log(b))
-
-
-def characteristic(scale: float, t: np.ndarray) -> np.ndarray:
-    """Return `E cos(t Y)`, in closed form: sums of powers of `z = exp(i t)` are geometric."""
-    stairs = stairs_of(scale)
-    period, width, b = stairs.period, stairs.width, stairs.ratio
-    turn = t - 2 * math.pi * np.rint(t / (2 * math.pi))  # of whole turns nothing is left
-    near = np.exp(0.5j * (width - 1) * turn) * _ratio_of_sines(turn, width)
-    far = np.exp(0.5j * (period + width - 1) * turn) * _ratio_of_sines(turn, period - width)
-    upward = (near + b * far) / (1 - b * np.exp(1j * period * turn))
-    return np.asarray(stairs.peak * (2 * upward.real - 1))
-
-
 def _ratio_of_sines(turn: np.ndarray, n: int) -> np.ndarray:
     """Return `sin(n t / 2) / sin(t / 2)`, n at 0."""
     return np.asarray(n * np.sinc(n / (2 * math.pi) * turn) / np.sinc(turn / (2 * math.pi)))
-
-
-def log_moment(scale: float, tilt: np.ndarray) -> np.ndarray:
-    """Return `log E exp(h Y)`, for tilts h of size below `log(1 / b) / D`."""
-    stairs = stairs_of(scale)
-    sides = [_upward(stairs, sign * np.asarray(tilt)) for sign in (1, -1)]
-    return np.asarray(np.log(stairs.peak * (sides[0] + sides[1] - 1)))
 
 
 def _upward(stairs: Stairs, tilt: np.ndarray) -> np.ndarray:
@@ -328,8 +250,16 @@ class Staircase(Law):
         return out
 
     def loss(self, moved: int, scale: float) -> Fraction:
-        """Return `ceil(|moved| / D) log(1 / b)`, rounded up."""
-        return cost(scale, moved)
+        """Return what it costs to move by so much, at most 1e-50 above `ceil(|moved| / D) log(1 / b)`.
+
+        Examples
+        --------
+        >>> scale = scale_for(20, 20 / 3)
+        >>> [round(float(STAIRCASE.loss(moved, scale)), 9) for moved in (0, 1, 20, 21)]
+        [0.0, 3.0, 3.0, 6.0]
+        """
+        stairs = stairs_of(scale)
+        return -(-abs(moved) // stairs.period) * _logarithm(stairs.numerator, stairs.bits)
 
     def settle(self, wide: float, reach: float) -> float:
         """Return `D + b` of D, the reach, and the least b >= exp(-D / wide)."""
@@ -348,16 +278,33 @@ class Staircase(Law):
         return LAPLACE
 
     def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
-        """Return the tail at m, a sum of stairs."""
-        return at_least(scale, m)
+        """Return P(Y >= m)."""
+        stairs = stairs_of(scale)
+        places = np.asarray(np.clip(m, -_FARTHEST, _FARTHEST), np.int64)  # may be infinite
+        above = places >= 1
+        k, j = np.divmod(np.where(above, places, 1 - places), stairs.period)
+        rest = np.maximum(stairs.width - j, 0) + stairs.ratio * np.minimum(
+            stairs.period - j, stairs.period - stairs.width
+        )
+        rest = rest + stairs.first * stairs.ratio / (1 - stairs.ratio)
+        tail = stairs.peak * rest * np.exp(k * math.log(stairs.ratio))
+        return np.asarray(np.where(above, tail, 1 - tail))
 
     def characteristic(self, scale: float, t: np.ndarray) -> np.ndarray:
-        """Return `E cos(t Y)`."""
-        return characteristic(scale, t)
+        """Return `E cos(t Y)`, in closed form: sums of powers of `z = exp(i t)` are geometric."""
+        stairs = stairs_of(scale)
+        period, width, b = stairs.period, stairs.width, stairs.ratio
+        turn = t - 2 * math.pi * np.rint(t / (2 * math.pi))  # of whole turns nothing is left
+        near = np.exp(0.5j * (width - 1) * turn) * _ratio_of_sines(turn, width)
+        far = np.exp(0.5j * (period + width - 1) * turn) * _ratio_of_sines(turn, period - width)
+        upward = (near + b * far) / (1 - b * np.exp(1j * period * turn))
+        return np.asarray(stairs.peak * (2 * upward.real - 1))
 
     def log_moment(self, scale: float, tilt: np.ndarray) -> np.ndarray:
-        """Return `log E exp(h Y)`."""
-        return log_moment(scale, tilt)
+        """Return `log E exp(h Y)`, for tilts h of size below `log(1 / b) / D`."""
+        stairs = stairs_of(scale)
+        sides = [_upward(stairs, sign * np.asarray(tilt)) for sign in (1, -1)]
+        return np.asarray(np.log(stairs.peak * (sides[0] + sides[1] - 1)))
 
     def largest_tilt(self, scale: float) -> float:
         """Return `log(1 / b) / D`, where moments end."""
@@ -390,14 +337,14 @@ class Staircase(Law):
         (20, 20.0)
         """
         match form_of(noise, level, self, 0):
-            case Single(block, step, roundings):
+            case OneNoise(block, step, roundings):
                 width = step * self.half_width(noise.scales[block], level)
                 return width + rounded_width(roundings, level)
-            case Known(terms, roundings):
+            case KnownTerms(terms, roundings):
                 return terms.half_width(level, self) + rounded_width(roundings, level)
-            case Pair(steps, scales) if 1 - level >= LEAST_MISSED:
+            case TwoNoises(steps, scales) if 1 - level >= LEAST_MISSED:
                 return self._of_two_kinds(steps, [*map(Noises, scales)], level)
-            case Pair() | Others():
+            case TwoNoises() | Others():
                 return self._of_others(noise, level)
 
     def _of_others(self, noise: NoiseSum, level: float) -> float | np.ndarray:
@@ -474,10 +421,36 @@ class Staircase(Law):
         return LAPLACE.continuous_deviation(sigma)
 
     def _deviation(self, scale: float) -> float:
-        return deviation(scale)
+        """Return the standard deviation.
+
+        With `w_p` the sum of `i^p` times the chance of i, in that of 0, over i from 0 to D - 1, the
+        variance is `2 a (D^2 w b (1 + b) / (1 - b)^3 + 2 D w_1 b / (1 - b)^2 + w_2 / (1 - b))`.
+        """
+        stairs = stairs_of(scale)
+        period, width, b = stairs.period, stairs.width, stairs.ratio
+        left = 1 - b
+        ones = [n * (n - 1) // 2 for n in (width, period)]
+        squares = [n * (n - 1) * (2 * n - 1) // 6 for n in (width, period)]
+        first, second = (below + b * (all_ - below) for below, all_ in (ones, squares))
+        sums = period * stairs.first * b * (1 + b) / left**3 * period
+        sums += 2 * period * first * b / left**2 + second / left
+        return math.sqrt(2 * stairs.peak * sums) * _NOT_LESS
 
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
-        return beyond(scale, a)
+        """Return P(|Y| > a) for one whole a >= 0: half-widths ask for it dozens of times.
+
+        Examples
+        --------
+        >>> scale = scale_for(20, 20 / 3)
+        >>> bool(np.isclose(STAIRCASE._beyond(scale, 24), 2 * STAIRCASE.at_least(scale, 25), rtol=1e-14))
+        True
+        """
+        stairs = stairs_of(scale)
+        b = stairs.ratio
+        k, j = divmod(a + 1, stairs.period)
+        rest = max(stairs.width - j, 0) + b * min(stairs.period - j, stairs.period - stairs.width)
+        rest += stairs.first * b / (1 - b)
+        return 2 * stairs.peak * rest * math.exp(k * math.log(b))
 
 
 STAIRCASE = Staircase()
