@@ -250,7 +250,7 @@ class Staircase(Law):
         return out
 
     def loss(self, moved: int, scale: float) -> Fraction:
-        """Return what it costs to move by so much, at most 1e-50 above `ceil(|moved| / D) log(1 / b)`.
+        """Return `ceil(|moved| / D) log(1 / b)`, at most 1e-50 above.
 
         Examples
         --------
@@ -442,7 +442,8 @@ class Staircase(Law):
         Examples
         --------
         >>> scale = scale_for(20, 20 / 3)
-        >>> bool(np.isclose(STAIRCASE._beyond(scale, 24), 2 * STAIRCASE.at_least(scale, 25), rtol=1e-14))
+        >>> tails = STAIRCASE._beyond(scale, 24), 2 * STAIRCASE.at_least(scale, 25)
+        >>> bool(np.isclose(*tails, rtol=1e-14))
         True
         """
         stairs = stairs_of(scale)

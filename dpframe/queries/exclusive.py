@@ -41,16 +41,16 @@ def exclusive_sets(conditions: Sequence[Condition | None]) -> tuple[tuple[int, .
     for at, condition in enumerate(conditions):
         for column in () if condition is None else condition.columns:
             by_column.setdefault(column, []).append(at)
-    found: list[tuple[int, ...]] = []
+    sets: list[tuple[int, ...]] = []
     taken: set[int] = set()
     for column, places in by_column.items():
         free = [at for at in places if at not in taken]
         if len(free) > 1:
             roots = {at: one.root for at in free if (one := conditions[at]) is not None}
             own = [one for one in _disjoint(_may_hold(column, roots)) if len(one) > 1]
-            found += own
+            sets += own
             taken.update(at for one in own for at in one)
-    return tuple(sorted(found))
+    return tuple(sorted(sets))
 
 
 def _disjoint(cells: Mapping[int, int]) -> list[tuple[int, ...]]:
