@@ -30,13 +30,13 @@ class _OfPair(Query):
         """One output, named after what it is."""
         labels, bounds = (self.x, self.y), self.bounds
         by_column = bounds if isinstance(bounds, Mapping) else dict.fromkeys(labels, bounds)
-        known = {} if bounds is None else by_column
+        bounds_by_column = {} if bounds is None else by_column
         statistic = self._statistic
-        spec = {"bounds": known, "other": self.y, "sampled": self.sampling}
+        spec = {"bounds": bounds_by_column, "other": self.y, "sampled": self.sampling}
         return (OutputSpec(statistic, statistic, self.x, **spec),)  # type: ignore[arg-type]
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         return self._words + ", with what its sampling error takes" * self.sampling
 

@@ -126,7 +126,7 @@ class Histogram(Query):
         return (OutputSpec("count", "count", weights=self.weights),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         return weighted_words(f"histogram of {self.column}", self.weights)
 
@@ -207,9 +207,9 @@ class Ranges(Query):
         return (OutputSpec(name, "count"),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return f"ranges of {self.column}" if self.read is None else self.read.what
+        return f"ranges of {self.column}" if self.read is None else self.read.subject
 
     ranges = True
 

@@ -54,7 +54,7 @@ class Quantile(Query):
         return (OutputSpec(self.column, "quantile", self.column, bounds=bounds),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         several = "quantile" if len(self.quantiles) == 1 else "quantiles"
         number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
@@ -81,7 +81,7 @@ class Quantile(Query):
         """
         bins = BINS if self.bins is None else self.bins
         quantiles = tuple(map(float, self.quantiles))
-        read = ReadOff(self.what, quantiles, self.level, self.simultaneous)
+        read = ReadOff(self.subject, quantiles, self.level, self.simultaneous)
         return Ranges(
             self.by,
             self.where,

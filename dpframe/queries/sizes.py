@@ -104,7 +104,7 @@ class UnitSizes(Query):
     outputs = (OutputSpec("units", "count"),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         bins = "".join(f", binned by {label}" for label in self.binned)
         return f"units by the {self.cap} that they need{bins}"

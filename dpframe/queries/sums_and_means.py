@@ -22,20 +22,22 @@ from dpframe.queries.query import (
 from dpframe.queries.where import Condition
 
 
-def several_rows(unit: Sequence[Hashable], *, whole: bool) -> QueryError:
+def several_rows(unit: Sequence[Hashable], *, of_all_groups: bool) -> QueryError:
     """Make the error about a sampling error of rows of which one unit may have several.
 
     Parameters
     ----------
     unit
         The columns of the unit.
-    whole
+    of_all_groups
         Whether rows of several groups are put together.
     """
     rule = "takes each row for a draw of its own"
     named = ", ".join(map(str, unit))
-    reason = f"{rule}, and a unit ({named}) may have several{'' if whole else ' in a group'}"
-    cap = "max_rows=1" if whole else "max_rows_per_group=1"
+    reason = (
+        f"{rule}, and a unit ({named}) may have several{'' if of_all_groups else ' in a group'}"
+    )
+    cap = "max_rows=1" if of_all_groups else "max_rows_per_group=1"
     way_out = f"Release it with {cap}, so that each unit counts with one row at random."
     return QueryError.about("sampling", reason, True, way_out)
 
@@ -59,7 +61,7 @@ class _OfColumns(Query):
         )
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         return f"{self._called} of {list_labels(self.columns)}"
 
@@ -86,9 +88,9 @@ class Sum(_OfColumns):
         return tuple(replace(output, weights=self.weights) for output in super().outputs)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return weighted_words(super().what, self.weights)
+        return weighted_words(super().subject, self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +112,9 @@ class Mean(_OfColumns):
         )
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        words = weighted_words(super().what, self.weights)
+        words = weighted_words(super().subject, self.weights)
         return words + ", with what its sampling error takes" * self.sampling
 
 
