@@ -26,7 +26,7 @@ from dpframe.queries.timescale import Moment, as_moment, in_use, index_of, micro
 BINS = 1024
 """How many bins there are, where nothing is said of them."""
 
-_HUGE = 1e290
+_HUGE = 1e290  # bounds below it stay floats when they are multiplied by a number of bins
 _FAR = 2**53  # whole numbers up to here are floats
 _Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 _PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers

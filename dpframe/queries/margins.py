@@ -146,9 +146,9 @@ MarginWeights: TypeAlias = Mapping[Hashable, float] | None
 
 ColumnSet: TypeAlias = tuple[Hashable, ...]
 
-_WAYS = 2
-_MOST_LAYERS = 2**17
-_FAR_APART = 1e6
+_WAYS = 2  # columns of a table, unless the call says so
+_MOST_LAYERS = 2**17  # layers of all tables; planning more would take very long
+_FAR_APART = 1e6  # how many times a weight may be more or less than 1
 _GROUP_CAPS = ("max_groups", "max_rows_per_group")
 
 

@@ -29,8 +29,8 @@ QUARTILES = (0.25, 0.5, 0.75)
 MOST_BINS = 16_384
 """Bins between the bounds, where the call does not say how many."""
 
-_LARGEST_BINS = 2**20
-_MOST_QUANTILES = 9
+_LARGEST_BINS = 2**20  # bins to select among
+_MOST_QUANTILES = 9  # quantiles to select, in four rounds
 _MOST_PARTS = 10**6  # quantiles are whole multiples of 1 over this or less, so integers stay small
 
 

@@ -16,7 +16,7 @@ from dpframe.errors import QueryError
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
 from dpframe.reporting.tables import level_and_keys
 
-_MOST_PAIRS = MOST_ROWS // 2
+_MOST_PAIRS = MOST_ROWS // 2  # rows of two tables that are shown
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from dpframe.reporting.tables import TableView, releases_of, tables_of
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)
 _FALSE_POSITIVES = (0.01, 0.05, 0.1)
-_MOST_ENTRIES = 50
+_MOST_ENTRIES = 50  # of a ledger that are shown
 _CHART = (600.0, 120.0)
 _MOST_POINTS = 1000  # of a chart 600 wide
 
