@@ -195,7 +195,7 @@ class Ranges(Query):
 
     column: Hashable = field(kw_only=True)
     bins: pd.IntervalIndex | int = field(default=BINS, kw_only=True)
-    bounds: GivenBounds = field(default=None, kw_only=True)
+    bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
     read: ReadOff | None = field(default=None, kw_only=True)
 
     @property
@@ -226,10 +226,7 @@ class Ranges(Query):
 
 def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
     """Return bounds of a column in bins that were given in the call, by column."""
-    if not isinstance(query, Ranges) or query.bounds is None:
-        return {}
-    bounds = query.bounds
-    return bounds if isinstance(bounds, Mapping) else {query.column: bounds}
+    return query.bounds if isinstance(query, Ranges) else {}
 
 
 def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
@@ -416,5 +413,5 @@ def ranges(
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
     groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
-    bounds, limits = bounds_of((column,), bounds), limits_of(rows)
-    return Ranges(*groups, column=column, bins=bins, bounds=bounds, limits=limits)
+    by_column = bounds_of((column,), bounds)
+    return Ranges(*groups, column=column, bins=bins, bounds=by_column, limits=limits_of(rows))

@@ -40,7 +40,7 @@ class Quantile(Query):
 
     column: Hashable = field(kw_only=True)
     quantiles: tuple[Fraction, ...] = field(kw_only=True)
-    bounds: GivenBounds = field(default=None, kw_only=True)
+    bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
     bins: pd.IntervalIndex | int | None = field(default=None, kw_only=True)
     candidates: tuple[float, ...] | None = field(default=None, kw_only=True)
     level: float = field(default=0.95, kw_only=True)
@@ -49,9 +49,7 @@ class Quantile(Query):
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column, of all quantiles."""
-        interval = self.bounds[self.column] if isinstance(self.bounds, Mapping) else self.bounds
-        bounds = {} if interval is None else {self.column: interval}
-        return (OutputSpec(self.column, "quantile", self.column, bounds=bounds),)
+        return (OutputSpec(self.column, "quantile", self.column, bounds=self.bounds),)
 
     @property
     def subject(self) -> str:
