@@ -100,7 +100,7 @@ def _check_independent(release: Release, *, across: bool) -> None:
     whole = across or isinstance(release.mechanism, MarginsPart | SignsPart)
     if caps.single_row or (caps.max_rows_per_group == 1 and not whole):
         return
-    raise several_rows(release.privacy_unit.columns, whole=whole)
+    raise several_rows(release.privacy_unit.columns, of_all_groups=whole)
 
 
 _LEAST_FREEDOM = 20  # below that, the estimate is too unsure to tell how unsure it is
