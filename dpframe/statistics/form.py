@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeV
 
 import numpy as np
 
-from dpframe.privacy.accuracy import Rows
+from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
 
 FeatureWeights: TypeAlias = Mapping[str, Any]

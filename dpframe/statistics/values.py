@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.privacy.accuracy import Rows
+from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.statistics.form import (
     ROWS,

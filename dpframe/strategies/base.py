@@ -11,11 +11,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.unit_pair import Scale
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Kernel, Reach, Scale
 from dpframe.statistics.form import Statistic, Totals
 from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 from dpframe.strategies.domain import Domain
