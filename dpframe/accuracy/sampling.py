@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.json_records import unpack
@@ -19,8 +20,7 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
 )
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.queries.sums_and_means import several_rows

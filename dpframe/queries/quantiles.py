@@ -12,8 +12,8 @@ import pandas as pd
 from dpframe.arguments import check_flag, check_size
 from dpframe.errors import QueryError
 from dpframe.options import By, ChosenRows, GivenBounds
-from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_float, as_number, exact
+from dpframe.privacy.half_widths import check_level
 from dpframe.queries.binned import BINS, Ranges, check_range_bins
 from dpframe.queries.query import OutputSpec, Query, ReadOff
 from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of

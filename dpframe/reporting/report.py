@@ -26,8 +26,8 @@ from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus
-from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.calibration import gaussian_epsilon
+from dpframe.privacy.gaussian import gaussian_epsilon
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.public import public_call
 from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
