@@ -5,7 +5,7 @@ holds only between two numbers, two texts or two points in time, and a missing v
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import reduce
 from operator import eq, ge, gt, le, lt
 from typing import Any
@@ -17,6 +17,7 @@ from dpframe.columns.identity import known_base
 from dpframe.columns.times import EPOCH, MICROSECOND, instants, wall_times
 from dpframe.columns.values import numbers, objects, raw_numbers, split_categories, spread, texts
 from dpframe.queries import where
+from dpframe.queries.timescale import moment_of
 from dpframe.queries.where import Condition
 
 _Relation = Callable[[Any, Any], np.ndarray]
@@ -170,9 +171,8 @@ def _texts_against(column: pd.Series, compare: _Relation, constant: str) -> np.n
 
 def _times_against(column: pd.Series, compare: _Relation, constant: str) -> np.ndarray:
     """Compare the points in time of a column with a text, if that is one."""
-    try:
-        moment = datetime.fromisoformat(constant)
-    except ValueError:
+    moment = moment_of(constant)
+    if moment is None:
         return np.zeros(len(column), dtype=bool)
     times, valid = wall_times(column) if moment.tzinfo is None else instants(column)
     since = moment - EPOCH.replace(tzinfo=moment.tzinfo and UTC)

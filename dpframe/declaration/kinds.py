@@ -110,11 +110,3 @@ def kind_of_value(value: object) -> str:
         case _:
             kind = OTHER
     return kind
-
-
-def moment_of(text: str) -> datetime | None:
-    """Read the point in time that a text in ISO form may stand for."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None

@@ -20,14 +20,14 @@ from dpframe.checker.measured import (
 )
 from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import PlanCheckError
-from dpframe.plan.noisy import NoisyDesign
+from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import ROW_CAPS, Caps, Neighboring
 from dpframe.queries import where
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis, Cells, KeyAxis, LabelTask, Task, Term
+from dpframe.queries.timescale import moment_of
 
 _PROBE = "\0probe"
 _INNER = range(1, 8)

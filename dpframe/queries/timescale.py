@@ -22,6 +22,20 @@ _LAST = (datetime.max - _EPOCH) // timedelta(microseconds=1)
 _FARTHEST = 2**62  # room for the sum of two
 
 
+def moment_of(text: str) -> datetime | None:
+    """Read the point in time that a text in ISO form stands for; `None`: it is none.
+
+    Examples
+    --------
+    >>> moment_of("2020-01"), moment_of("2020-01-31")
+    (None, datetime.datetime(2020, 1, 31, 0, 0))
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def as_moment(value: object) -> Moment | None:
     """Read a point in time (a date is its midnight) or a duration; `None` for anything else.
 

@@ -185,8 +185,9 @@ class Condition:
             return None, self
         others = tuple(demand for demand in demands if not isinstance(demand, InPart))
         named = tuple(dict.fromkeys(label for demand in others for label in names_in(demand)))
-        remainder = Condition(self.text, named, All(others)) if others else None
-        return Condition(self.text, (part[0].label,), part[0]), remainder
+        condition = Condition.of_part(part[0].label, part[0].text, part[0].number)
+        text = self.text.removeprefix(f"{condition.text} and ")
+        return condition, Condition(text, named, All(others)) if others else None
 
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":

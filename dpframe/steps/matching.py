@@ -4,7 +4,6 @@ Keys and values of a release are public, so that errors may show them.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from dpframe.arguments import is_label
 from dpframe.columns.times import instants, wall_times
 from dpframe.columns.values import missing, numbers, texts
 from dpframe.errors import QueryError, quote
+from dpframe.queries.timescale import moment_of
 from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, comparisons
 
 _ONE_AND_MANY = {
@@ -85,9 +85,8 @@ def may_match(values: pd.Series, constant: float | str) -> bool:
 
 
 def _may_be_time(values: pd.Series, constant: str) -> bool:
-    try:
-        moment = datetime.fromisoformat(constant)
-    except ValueError:
+    moment = moment_of(constant)
+    if moment is None:
         return False
     _, valid = wall_times(values) if moment.tzinfo is None else instants(values)
     return bool(valid.any())
