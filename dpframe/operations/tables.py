@@ -300,7 +300,7 @@ def _check_sampled(declaration: Declaration, query: Query) -> None:
     if any(out.sampled for out in query.outputs):
         caps = caps_of(query, declaration)
         if 1 not in (caps.rows, caps.rows_per_group):
-            raise several_rows(declaration.unit_columns, whole=False)
+            raise several_rows(declaration.unit_columns, of_all_groups=False)
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
