@@ -30,12 +30,8 @@ from dpframe.plan.allowances import (
 from dpframe.plan.designs import Designs, NoisyDesign, calibrate, narrowest
 from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
 from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace
-<<<<<<< HEAD
 from dpframe.privacy.laplace import laplace_of_rho
-=======
-from dpframe.privacy.calibration import laplace_of_rho
 from dpframe.privacy.law import Allowance
->>>>>>> main
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.sensitivity import Reach
 from dpframe.queries.aggregate import Joint
