@@ -24,14 +24,9 @@ _LEVEL = 0.95  # of the intervals within which colors are linear
 
 @public_call
 def plot_map(
-    released: pd.DataFrame,
-    coords: Coords,
-    *,
-    column: Hashable = None,
-    edges: pd.DataFrame | None = None,
-    ax: Any = None,
-    denoised: bool | None = None,
-) -> Any:
+    released: pd.DataFrame, coords: Coords, *, column: Hashable = None,
+    edges: pd.DataFrame | None = None, ax: Any = None, denoised: bool | None = None,
+) -> Any:  # fmt: skip
     """Draw released values at their places, in color, over the edges that join them.
 
     A line below the map states the size of the noise, without other errors.

@@ -168,17 +168,10 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 @public_call
 def aggregate(
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    max_rows: int | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
-    n_weight: float = 0.0,
-    objective: Objective = "total",
-    **queries: AggregatePart,
-) -> Aggregate:
+    by: By = None, *, where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, n_weight: float = 0.0,
+    objective: Objective = "total", **queries: AggregatePart,
+) -> Aggregate:  # fmt: skip
     """Describe several outputs by the same groups, one column each.
 
     Parameters

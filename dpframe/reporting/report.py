@@ -43,15 +43,11 @@ _MOST_POINTS = 1000  # of a chart 600 wide
 
 @public_call
 def report(
-    released: pd.DataFrame | Sequence[pd.DataFrame] | Mapping[Any, pd.DataFrame],
-    *,
-    ledger: Ledger | None = None,
-    title: str = "Release report",
-    path: str | PathLike[str] | None = None,
-    level: float = 0.95,
-    percent: bool = False,
+    released: pd.DataFrame | Sequence[pd.DataFrame] | Mapping[Any, pd.DataFrame], *,
+    ledger: Ledger | None = None, title: str = "Release report",
+    path: str | PathLike[str] | None = None, level: float = 0.95, percent: bool = False,
     changes: bool = False,
-) -> str:
+) -> str:  # fmt: skip
     """Write one page that says what is published, what is promised, and what a person must confirm.
 
     It shows
