@@ -172,9 +172,12 @@ class Laplace(IntegerLaw):
     def _continuous_half_width(self, noise: NoiseSum, level: float) -> np.ndarray:
         """Half-width for continuous noises of the same scales; some may not be of integers."""
         wide = self._continuous(noise)
-        alone = len(wide) == 1 and not self._is_public(noise)
-        if noise.largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
-            return pair_half_width(wide[0], 0.0 if alone else wide[1], level)
+        moving = any(noise.scales.get(block, 0.0) for block in noise.loadings)
+        match wide:
+            case [alone] if moving and noise.largest is None:
+                return pair_half_width(alone, 0.0, level)
+            case [one, other] if noise.largest is None:
+                return pair_half_width(one, other, level)
         if self._is_summed(noise, level):
             return laplace_sum_half_width(wide, level)
         width: np.ndarray = self.quantile(level) * norm(wide)
@@ -187,10 +190,6 @@ class Laplace(IntegerLaw):
             np.abs(loading) / own[b] * (_ROOT2 * noise.scales[b]) if own[b] else np.abs(loading)
             for b, loading in noise.loadings.items()
         ]
-
-    def _is_public(self, noise: NoiseSum) -> bool:
-        """Whether no noise has a scale above 0."""
-        return not any(noise.scales.get(b, 0.0) > 0 for b in noise.loadings)
 
     def _is_summed(self, noise: NoiseSum, level: float) -> bool:
         """Whether the law of three or four noises is summed up, row by row."""
