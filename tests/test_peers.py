@@ -12,7 +12,7 @@ import pytest
 from mpmath import mp
 
 import dpframe as dpf
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.queries.grid import Grid
 
 EXACT = {"epsilon": 1e6}  # noise of scale 1e-6: whole numbers come back as they are

@@ -57,8 +57,8 @@ _HEADINGS: Mapping[Standing, str] = MappingProxyType(
         "none": "what is no frame that dpframe can read",
     }
 )
-_MOST_COLUMNS = 10
-_WIDTH = 80
+_MOST_COLUMNS = 10  # of a declaration that are shown
+_WIDTH = 80  # characters of a line
 _POSSIBLE = "  possible: "
 _INDENT = " " * len(_POSSIBLE)
 _OF_BUDGET = {"budget", "ledger"}

@@ -10,6 +10,7 @@ from dpframe.accuracy.intervals import check_not_selected, intervals_of
 from dpframe.accuracy.joint_errors import Side, check_no_given_rows, shared_noise
 from dpframe.accuracy.quotients import Quotients, estimate_quotients, part_of, span_of_signs
 from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_cells
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
 from dpframe.certificates.certificate import Certificate, Release, check_alike, check_before
 from dpframe.certificates.column_parts import ColumnPart, DispersionPart, TotalPart
@@ -21,8 +22,7 @@ from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.html import bounds_text
-from dpframe.privacy.accuracy import Rows, check_level
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows, check_level
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.public import public_call

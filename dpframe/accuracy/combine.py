@@ -17,6 +17,7 @@ from dpframe.accuracy.joint_errors import (
 )
 from dpframe.accuracy.quotients import part_of
 from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
 from dpframe.certificates.certificate import check_each_before
 from dpframe.certificates.column_parts import AssociationPart
@@ -24,9 +25,8 @@ from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_float
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.public import public_call

@@ -23,7 +23,7 @@ from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call
 

@@ -10,6 +10,7 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
 from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, quotient_interval
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.certificates import column_parts, companion_columns
 from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.companion_columns import ENDS, quantile_intervals
@@ -20,8 +21,7 @@ from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.unstacked import spread, stack_table
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
 from dpframe.public import public_call

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
 from dpframe.accuracy.sampling import WithSampling, check_sampled
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.certificates.certificate import Certificate, Release, check_before
 from dpframe.certificates.column_parts import ColumnPart, CountPart, TotalPart
@@ -18,8 +19,7 @@ from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.options import By
-from dpframe.privacy.accuracy import Rows, check_level, narrow
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows, check_level, narrow
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds

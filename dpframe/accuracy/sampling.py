@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.json_records import unpack
@@ -19,8 +20,7 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
 )
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.queries.sums_and_means import several_rows
@@ -100,7 +100,7 @@ def _check_independent(release: Release, *, across: bool) -> None:
     whole = across or isinstance(release.mechanism, MarginsPart | SignsPart)
     if caps.single_row or (caps.max_rows_per_group == 1 and not whole):
         return
-    raise several_rows(release.privacy_unit.columns, whole=whole)
+    raise several_rows(release.privacy_unit.columns, of_all_groups=whole)
 
 
 _LEAST_FREEDOM = 20  # below that, the estimate is too unsure to tell how unsure it is

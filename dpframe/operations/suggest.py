@@ -278,7 +278,9 @@ def plan_bounds(
 
     @cache  # with a ratio of powers of two, many pairs have one plan
     def error_within(low: float, high: float) -> float:
-        plan = _plan_later(replace(later, bounds=(low, high)), declaration, amounts)
+        plan = _plan_later(
+            replace(later, bounds={search.column: (low, high)}), declaration, amounts
+        )
         table = plan.tables[SINGLE]
         return mean_error(plan.predictions(table)[0].std_error) * table.outputs[0].step
 

@@ -19,7 +19,7 @@ from dpframe.certificates.column_parts import AssociationPart
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.public import did_you_mean
 from dpframe.queries.edges import first_edge
 from dpframe.queries.timescale import as_moment, in_use, index_of

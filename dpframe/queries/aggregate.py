@@ -84,7 +84,7 @@ class Aggregate(Query):
         )
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         return ", ".join(f"{name}: {part.words}" for name, part in self.queries.items())
 
@@ -117,9 +117,9 @@ class Joint(Query):
         )
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return "; ".join(part.what for part in self.parts)
+        return "; ".join(part.subject for part in self.parts)
 
     @property
     def condition(self) -> Condition | None:

@@ -102,8 +102,10 @@ class QueryOptions:
         words = "" if self.max_true is None else f", at most {self.max_true} true in a row"
         if self.n is None:
             return words
-        known = "an estimate of the rows" if isinstance(self.n, tuple) else "the rows of each group"
-        return f"{words}, given {known}"
+        knowledge = (
+            "an estimate of the rows" if isinstance(self.n, tuple) else "the rows of each group"
+        )
+        return f"{words}, given {knowledge}"
 
 
 NO_OPTIONS = QueryOptions()
@@ -116,7 +118,7 @@ class ReadOff:
 
     Parameters
     ----------
-    what
+    subject
         What is computed, in words.
     quantiles
         The quantiles, in increasing order.
@@ -124,7 +126,7 @@ class ReadOff:
         Confidence level of their intervals, and whether it is that of all at once.
     """
 
-    what: str
+    subject: str
     quantiles: tuple[float, ...]
     level: float
     simultaneous: bool
@@ -164,7 +166,7 @@ class Query(ABC):
 
     @property
     @abstractmethod
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed per group, in words."""
 
     @property
@@ -249,7 +251,7 @@ class Query(ABC):
         """
         groups = f" by {list_labels(self.by)}" if self.by else ""
         condition = "" if self.where is None else f" where {self.where.text}"
-        return self.what + groups + self.options.words + self.limits.words + condition
+        return self.subject + groups + self.options.words + self.limits.words + condition
 
     @property
     def labels(self) -> Mapping[Hashable, str]:

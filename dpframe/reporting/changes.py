@@ -16,7 +16,7 @@ from dpframe.errors import QueryError
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
 from dpframe.reporting.tables import level_and_keys
 
-_MOST_PAIRS = MOST_ROWS // 2
+_MOST_PAIRS = MOST_ROWS // 2  # rows of two tables that are shown
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ def compare_tables(
         ends = pd.concat([end for _, end in pair], ignore_index=True)
         cells = cells_of(values, ends, part.origin, None)
         rows = slice(place, len(parts) * len(shown), len(parts))
-        own = changes.iloc[rows], percents.iloc[rows]
-        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, *own))
+        of_column = changes.iloc[rows], percents.iloc[rows]
+        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, *of_column))
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return ChangeView(
         *names,
@@ -181,9 +181,9 @@ def put_side_by_side(
         parts = [
             (
                 pd.DataFrame(frame).droplevel(level_name),
-                intervals_of(frame, one, level).droplevel(level_name),
+                intervals_of(frame, certificate, level).droplevel(level_name),
             )
-            for frame, one in tables
+            for frame, certificate in tables
         ]
     except QueryError:
         return None
@@ -194,7 +194,7 @@ def put_side_by_side(
     size = len(shown)
     columns = []
     for place, part in enumerate(tables[0][1].columns):
-        pairs = [_column(*one, place, shown) for one in parts]
+        pairs = [_column(*table, place, shown) for table in parts]
         values = pd.concat([value for value, _ in pairs], ignore_index=True)
         ends = pd.concat([end for _, end in pairs], ignore_index=True)
         cells = cells_of(values, ends, part.origin, None)
@@ -231,21 +231,21 @@ def _cells(
 ) -> list[ChangeCell]:
     """Put the cells of a column beside their changes."""
     unit = "" if part.times is None else " s"
-    whole = isinstance(part, TotalPart) and part.integer
-    texts = zip(_texts(changes, unit, whole=whole), _texts(percents, " %"), strict=True)
+    is_whole = isinstance(part, TotalPart) and part.integer
+    texts = zip(_texts(changes, unit, is_whole=is_whole), _texts(percents, " %"), strict=True)
     drowned = (changes["low"] <= 0) & (changes["high"] >= 0)
     rows = zip(before, now, texts, drowned, strict=True)
-    return [ChangeCell(one, two, *text, bool(noise)) for one, two, text, noise in rows]
+    return [ChangeCell(first, second, *text, bool(noise)) for first, second, text, noise in rows]
 
 
-def _texts(changes: pd.DataFrame, unit: str, *, whole: bool = False) -> list[str]:
+def _texts(changes: pd.DataFrame, unit: str, *, is_whole: bool = False) -> list[str]:
     """Show changes with their intervals; nothing where one is missing."""
-    found = []
+    texts = []
     for estimate, low, high in zip(
         changes["estimate"], changes["low"], changes["high"], strict=True
     ):
         width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
-        ends = (int(end) if whole and end.is_integer() else end for end in (estimate, low, high))
+        ends = (int(end) if is_whole and end.is_integer() else end for end in (estimate, low, high))
         value, first, last = (number_text(end, width) for end in ends)
-        found.append(f"{value}{unit} ({first} to {last})" if value else "")
-    return found
+        texts.append(f"{value}{unit} ({first} to {last})" if value else "")
+    return texts

@@ -179,7 +179,7 @@ def _rename_columns(step: steps.PercentStep, names: steps.RenameStep) -> steps.P
     return replace(step, by=by)
 
 
-_MOST_NAMES = 5
+_MOST_NAMES = 5  # of columns, in a note
 
 
 @dataclass(frozen=True)

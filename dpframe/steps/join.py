@@ -11,7 +11,7 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.steps import IntervalsStep, PercentStep
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
 from dpframe.steps.apply import Outcome, after, label_place
 

@@ -17,7 +17,7 @@ from dpframe.certificates.steps import ADDED_OR_RENAMED, QuantilesStep
 from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.options import By, ChosenRows, GivenBounds, Keys
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call, takes_no_frame
 from dpframe.queries.quantiles import (

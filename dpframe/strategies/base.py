@@ -12,11 +12,9 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.unit_pair import Scale
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Kernel, Reach, Scale
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.structure import Structure
 

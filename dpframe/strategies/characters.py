@@ -33,7 +33,7 @@ import numpy as np
 from dpframe.forks import cached_property
 from dpframe.privacy.box import spread
 from dpframe.privacy.law import Law
-from dpframe.privacy.unit_pair import Scale
+from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.base import Estimate, Need, Prediction, Workload
 from dpframe.strategies.box import boxes_of
 from dpframe.strategies.contrasts import place

@@ -30,7 +30,7 @@ from typing import TypeAlias
 
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.unit_pair import Norm
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import best_scales, depend_on_rows, lift_totals, parts, weights
 from dpframe.strategies.linear import LinearDesign, corners, parts_of

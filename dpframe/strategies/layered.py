@@ -11,8 +11,7 @@ from typing import ClassVar, assert_never
 import numpy as np
 
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_pair import Scale
+from dpframe.privacy.sensitivity import Scale, movement
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
 from dpframe.strategies.linear import AnyReading, Dispersion, LinearDesign, Pair, Quotient, Reading
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, assert_never, cast
 
-from dpframe.privacy.unit_pair import Norm
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.association import Association
 from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload, parts_of_pair
 from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Pair, Quotient, Reading
@@ -296,7 +296,7 @@ def share_in_sets(
     --------
     >>> from dpframe.strategies.base import Source
     >>> from dpframe.strategies.domain import Domain
-    >>> from dpframe.privacy.unit_reach import Reach
+    >>> from dpframe.privacy.sensitivity import Reach
     >>> two = Source(0, 0, optional=True), Source(0, 0, optional=True)
     >>> facts = {"domain": Domain(), "reach": Reach(1, 1, 0, 1), "neighboring": "add_remove"}
     >>> work = Workload((Source(0, 0, optional=False), *two), (), **facts, exclusive=((1, 2),))

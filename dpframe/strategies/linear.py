@@ -15,12 +15,18 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.footprints import Exclusive, Footprint, Parts, Sparse
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_pair import Norm, Scale
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import (
+    Exclusive,
+    Footprint,
+    Norm,
+    Parts,
+    Reach,
+    Scale,
+    Sparse,
+    movement,
+)
 from dpframe.strategies.association import Association, associate, center, read, unit_of
 from dpframe.strategies.base import (
     EVERYONE,

@@ -25,11 +25,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpframe.privacy.footprints import Footprint, Sparse
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_pair import Scale
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Footprint, Reach, Scale, Sparse, movement
 from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
 from dpframe.strategies.linear import ROUNDED, Block, LinearDesign, Reading

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpframe.privacy.law import Law
+from dpframe.privacy.sensitivity import Reach, Scale
 from dpframe.privacy.staircase import MOST_MOVED
-from dpframe.privacy.unit_pair import Scale
-from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import separate
 from dpframe.strategies.linear import Block, LinearDesign, move_in

@@ -8,8 +8,8 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.accuracy.sampling import WithSampling, count_ends, error_of_association, widen
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.errors import QueryError
-from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies.base import JointMoments

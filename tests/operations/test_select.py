@@ -22,7 +22,8 @@ from dpframe.errors import (
 from dpframe.operations.select import plan_quantiles
 from dpframe.privacy import selection
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.calibration import pure_of_mu, pure_of_rho
+from dpframe.privacy.gaussian import pure_of_mu
+from dpframe.privacy.laplace import pure_of_rho
 
 SURE = {"epsilon": 10**7}  # hardly any noise
 QUARTILES = [0.25, 0.5, 0.75]

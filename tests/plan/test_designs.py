@@ -9,7 +9,7 @@ from support.designing import EVERYONE, columns, counting, row_of, workload
 
 from dpframe.plan.designs import _calibrate, calibrate
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Reach
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Output, PublicRows, Source
 from dpframe.strategies.domain import Dimension, Domain

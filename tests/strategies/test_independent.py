@@ -11,7 +11,7 @@ from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import independent
 from dpframe.strategies.base import Output, Source
 from dpframe.strategies.linear import LinearDesign

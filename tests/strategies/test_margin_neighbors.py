@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, sigmas, up_to
 
-from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import margins
 from dpframe.strategies.base import Output, Source
 

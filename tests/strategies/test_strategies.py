@@ -12,7 +12,7 @@ from dpframe.context import SYSTEM
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import MECHANISMS, independent, margins, tree
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain

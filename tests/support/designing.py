@@ -9,7 +9,7 @@ from support.plans import deviations_of
 from dpframe.plan import designs
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.linear import ROUNDED
