@@ -52,16 +52,15 @@ def source_of(given: Any) -> RowSource:
         is_csv = isinstance(getattr(given, "format", None), ds.CsvFileFormat)
         return text_dataset(given) if is_csv else _Dataset(given)
     if isinstance(given, pa.Table | pa.RecordBatch):
-        return _Table(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
+        return _Stream(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
     if _is_of(given, "polars", "LazyFrame"):
         return _LazyFrame(given, lambda: _lazy_schema(given), _lazy_batches(given))
     if _is_of(given, "duckdb", "DuckDBPyRelation"):
         return _Stream(given, lambda: _relation_schema(given), _relation_batches(given))
     if hasattr(given, "__arrow_c_stream__"):
-        kind = _Table if _is_of(given, "polars", "DataFrame") else _Stream
-        return _readers(kind, given, lambda: pa.RecordBatchReader.from_stream(given))
+        return _readers(given, lambda: pa.RecordBatchReader.from_stream(given))
     if callable(given):
-        return _readers(_Stream, given, lambda: _reader(given()))
+        return _readers(given, lambda: _reader(given()))
     raise refusal(given, _KINDS)
 
 
@@ -111,8 +110,6 @@ class _Stream(RowSource):
         Reads some columns, as batches of about some rows.
     """
 
-    opaque = True
-
     def __init__(
         self,
         given: Any,
@@ -121,6 +118,8 @@ class _Stream(RowSource):
     ) -> None:
         self._given, self._look, self._read = given, look, read
         self.door = f"{type(given).__module__}.{type(given).__qualname__}"
+        in_memory = isinstance(given, pa.Table | pa.RecordBatch)
+        self.opaque = not (in_memory or _is_of(given, "polars", "DataFrame"))
 
     def refresh(self) -> None:
         """Look at the schema."""
@@ -150,12 +149,6 @@ def _looked_at(look: Callable[[], Any], given: object) -> tuple[Any, dict[str, A
     found = check_readable(look, given)
     attrs = check_readable(lambda: attrs_of(found.metadata), given)
     return pa.schema([(field.name, plain_type(field.type)) for field in found]), attrs
-
-
-class _Table(_Stream):
-    """Rows in memory."""
-
-    opaque = False
 
 
 class _LazyFrame(_Stream):
@@ -206,7 +199,7 @@ def _columns_of(table: Any, labels: Sequence[str]) -> Iterable[Any]:
     return [selected] if isinstance(selected, pa.RecordBatch) else selected.to_batches()
 
 
-def _readers(kind: type[_Stream], given: object, make: Callable[[], Any]) -> _Stream:
+def _readers(given: object, make: Callable[[], Any]) -> _Stream:
     """Read by a new reader each time; two are made to see that they are."""
     first, second = (check_readable(make, given) for _ in range(2))
     if first is second or first.schema != second.schema:
@@ -223,7 +216,7 @@ def _readers(kind: type[_Stream], given: object, make: Callable[[], Any]) -> _St
             for batch in reader:
                 yield batch.select(labels)
 
-    return kind(given, look, read)
+    return _Stream(given, look, read)
 
 
 def _reader(made: Any) -> Any:
