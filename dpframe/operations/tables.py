@@ -136,7 +136,7 @@ def _describe(plan: Plan, table: Table) -> list[Described]:
     return [
         Described(
             column.name,
-            column.kind,
+            column.form,
             None if cell.per_row else cell.std_error * column.step,
             column.weights is not None,
         )
@@ -342,7 +342,7 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
     """From grid units to those of the column; integers stay integers, and times times."""
     if column.grid is not None and column.ticks is not None:
         exponent = column.grid.exponent
-        convert = moments if column.kind == "mean" else durations
+        convert = moments if column.is_mean else durations
         counted = np.ldexp(estimate.values, exponent) if exponent else estimate.values
         return convert(counted, column.ticks)
     if column.unit == 1 and not column.shift:

@@ -154,17 +154,11 @@ _GROUP_CAPS = ("max_groups", "max_rows_per_group")
 
 @public_call
 def margins(
-    columns: Columns | Iterable[Sequence[Hashable]],
-    ways: int | None = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bins: MarginBins = None,
-    other: MarginOther = None,
-    weights: MarginWeights = None,
-    max_rows: int | None = None,
+    columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
+    where: str | None = None, keys: Keys = None, bins: MarginBins = None,
+    other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
     **queries: MarginPart,
-) -> Margins:
+) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 
     They are measured together: the cells of a table add up to those of all tables by fewer of its
