@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import pandas as pd
@@ -171,15 +171,26 @@ def _scanned_files(plan: str) -> tuple[list[list[FileId]], bool]:
     Each node begins a line. A file may be joined with itself; what is put together may have it
     once. What is no file is not looked at: a text with lines of its own may look like a node.
     """
-    begun = re.findall(r"^ *\w+ SCAN\b.*", plan, re.MULTILINE)
-    shown = [_CUT.sub("]", node) for node in begun]
-    listed = [_named_files(node.partition("SCAN ")[2]) for node in shown]
-    named = [files for files in listed if files is not None]
-    whole = shown == begun and len(named) == len(begun) > 0
-    joins = re.search(r"^ *[A-Z ]*\bJOIN\b.*:$", plan, re.MULTILINE)
-    return (named if joins else [list(chain(*named))]), whole
+    named: dict[int, list[FileId]] = {}
+    whole = bool(_SCAN.search(plan))
+    for node in _SCAN.finditer(plan):
+        shown = _CUT.sub("]", node[0])
+        files = _named_files(shown.partition("SCAN ")[2])
+        whole = whole and files is not None and shown == node[0]
+        named[node.start()] = files or []
+    if not re.search(r"^ *[A-Z ]*\bJOIN\b.*:$", plan, re.MULTILINE):
+        return [[*chain(*named.values())]], whole
+    listed = [*named.values()]
+    for union in _UNION.finditer(plan):
+        ends = [part.start() for part in re.finditer(rf"^{union[1]}  PLAN", union[0], re.MULTILINE)]
+        parts = pairwise([*(union.start() + end for end in ends), union.end()])
+        files_of = ({f.place: f for at in named if a < at < b for f in named[at]} for a, b in parts)
+        listed.append([file for files in files_of for file in files.values()])
+    return listed, whole
 
 
+_SCAN = re.compile(r"^ *\w+ SCAN\b.*", re.MULTILINE)
+_UNION = re.compile(r"^( *)UNION\b.*\n(?:\1 .*\n)*", re.MULTILINE)
 _CUT = re.compile(r", \.\.\. \d+ other sources?\]$")
 """How Polars ends a list of three files or more, of which it shows the first."""
 
