@@ -12,7 +12,6 @@ from pandas.api.typing import DataFrameGroupBy
 from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
 from dpframe.certificates.certificate import TEST
-from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.companion_columns import DENOISED, followers
 from dpframe.certificates.mechanism_parts import (
     LayersPart,
@@ -205,7 +204,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         return {*_BOTH, "best"}
     release, steps = certificate.releases[0], {*map(type, certificate.steps)}
     columns, mechanism = release.columns, release.mechanism
-    totals = sum(isinstance(column, TotalPart) for column in columns)
+    totals = sum(column.form.is_total for column in columns)
     numbers = any(column.times is None for column in columns)
     noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
     has_law = noisy and not isinstance(mechanism, ThresholdPart)
@@ -232,7 +231,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         "covariance": noisy and after(ROW_BY_ROW),
         "denoise": apart
         and after(COMPUTED)
-        and any(isinstance(column, TotalPart | QuotientPart) for column in columns),
+        and any(column.form.is_total or column.form.is_mean for column in columns),
         "independence": frame.index.nlevels > 1
         and apart
         and any(column.counts_rows for column in columns)

@@ -18,7 +18,6 @@ from dpframe.accuracy.joint_errors import check_apart
 from dpframe.accuracy.outward import known_numbers
 from dpframe.accuracy.quotients import column_of_shares
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
@@ -230,8 +229,8 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     check_not_selected(release, "independence")
     check_apart(release, "independence", _ALONE)
     column = release.columns[place]
-    if not isinstance(column, CountPart) or not column.counts_rows:
-        if isinstance(column, CountPart):
+    if not column.counts_rows:
+        if column.form.is_whole:
             rule = f"independence takes each row to count 1, and {quote(column.name)} is weighted"
             way = "Release dpf.count(by=[...]) without weights."
             raise QueryError(f"{rule}. {way}", parameter="released")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.certificates.column_parts import ColumnPart, QuotientPart
+from dpframe.certificates.column_parts import ColumnPart
 
 Ends: TypeAlias = tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]
 
@@ -40,7 +40,7 @@ def shown_ends(ends: Ends, values: pd.Series, described: ColumnPart) -> Ends:
     if described.rounded is not None:
         decimals = described.rounded.decimals
         low, high = outward(low, decimals, up=False), outward(high, decimals, up=True)
-        if isinstance(described, QuotientPart):
+        if described.form.is_mean:
             low, high = np.maximum(low, described.span[0]), np.minimum(high, described.span[1])
     missing = values.isna().to_numpy()
     return (_without(low, missing), _without(high, missing)) if missing.any() else (low, high)

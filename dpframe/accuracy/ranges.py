@@ -9,14 +9,14 @@ import pandas as pd
 
 from dpframe.accuracy import distribution
 from dpframe.certificates.certificate import UNSEALED, Certificate, Release
-from dpframe.certificates.column_parts import QuantilePart, TimesPart
+from dpframe.certificates.column_parts import ColumnPart, quantile_part, values_part
 from dpframe.certificates.companion_columns import ENDS
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 from dpframe.queries.edges import edges_of
 from dpframe.queries.quantiles import LEVEL
-from dpframe.queries.timescale import Moment, microseconds
+from dpframe.queries.timescale import microseconds
 from dpframe.strategies.structure import Structure
 
 _MOST_EXACT = 30  # quantiles of a table, each of which takes some thousandths of a second
@@ -152,19 +152,7 @@ def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
 
 
-def _describe_quantiles(found: Distribution, label: str) -> QuantilePart:
+def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
     """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
-    timed = isinstance(first, pd.Timestamp | pd.Timedelta)
-    bounds = _times(first, last) if timed else (first, last)
-    return QuantilePart("quantile", label, None, None, None, label, bounds)
-
-
-def _times(first: Moment, last: Moment) -> TimesPart:
-    """Say what the times of a column are."""
-    bounds = microseconds(first), microseconds(last)
-    written = str(first), str(last)
-    if isinstance(first, pd.Timedelta):
-        return TimesPart(written, "in seconds", 0, bounds, None)
-    zone = None if first.tzinfo is None else str(first.tzinfo)
-    return TimesPart(written, "from the lower bound, in seconds", bounds[0], bounds, zone)
+    return quantile_part(label, values_part(label, (first, last)))

@@ -10,7 +10,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
 from dpframe.certificates import mechanism_parts, parts, words
-from dpframe.certificates.column_parts import ReleasedColumn, no_errors, no_numbers
+from dpframe.certificates.column_parts import ColumnPart, no_errors, no_numbers
 from dpframe.certificates.digest import ContentPart
 from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.steps import (
@@ -26,7 +26,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 MOST_STEPS: Final = 1_000
 TEST: Final = "TEST: made inside a testing block; not private, and not for publication"
 UNSEALED: Final = ""
@@ -96,7 +96,7 @@ class Release(records.Record, repr=False):
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     query: parts.QueryPart
-    columns: tuple[Annotated[ReleasedColumn, records.TaggedBy("kind")], ...]
+    columns: tuple[ColumnPart, ...]
     mechanism: Annotated[mechanism_parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
@@ -112,7 +112,7 @@ class Release(records.Record, repr=False):
         kinds = mechanism_parts.kinds_of_groups(mechanism)
         records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
         records.require(all(found) or not any(found), "all groups are discovered, or none is")
-        quantiles = {column.kind == "quantile" for column in self.columns}
+        quantiles = {not column.features for column in self.columns}
         selects = isinstance(mechanism, mechanism_parts.SelectionPart)
         records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
         read = selects or isinstance(mechanism, mechanism_parts.TreePart)
@@ -240,7 +240,7 @@ class Certificate(records.Record):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[7]
+    format: Literal[8]
     releases: records.Some[Release]
     steps: Steps
     unstacked: UnstackedPart | None
@@ -282,7 +282,7 @@ class Certificate(records.Record):
         return self.release.query
 
     @property
-    def columns(self) -> tuple[ReleasedColumn, ...]:
+    def columns(self) -> tuple[ColumnPart, ...]:
         """The columns of the only release."""
         return self.release.columns
 
@@ -370,17 +370,13 @@ class Certificate(records.Record):
         """Return the certificate of some released columns."""
         return self._replace_columns(lambda one: (one.columns[place] for place in places))
 
-    def with_each(
-        self, change: Callable[[int, ReleasedColumn, _Rows], ReleasedColumn]
-    ) -> "Certificate":
+    def with_each(self, change: Callable[[int, ColumnPart, _Rows], ColumnPart]) -> "Certificate":
         """Return a certificate with each column changed, by its position and those of its rows."""
         return self._replace_columns(
             lambda one: (change(at, column, one.places) for at, column in enumerate(one.columns))
         )
 
-    def _replace_columns(
-        self, columns: Callable[[Release], Iterable[ReleasedColumn]]
-    ) -> "Certificate":
+    def _replace_columns(self, columns: Callable[[Release], Iterable[ColumnPart]]) -> "Certificate":
         releases = (replace(one, columns=tuple(columns(one))) for one in self.releases)
         return replace(self, releases=tuple(releases))
 
@@ -503,13 +499,13 @@ def check_alike(
         raise QueryError(f"{rule}, {why}.", parameter=parameter)
 
 
-def _measured_as(column: ReleasedColumn) -> tuple[object, ...]:
+def _measured_as(column: ColumnPart) -> tuple[object, ...]:
     """Say of what kind the numbers of a column are."""
     times, weights = column.times, column.weights
     return column.kind, times and (times.origin, times.zone), weights and weights.column
 
 
-def without_cells(column: ReleasedColumn, hidden: np.ndarray) -> Any:
+def without_cells(column: ColumnPart, hidden: np.ndarray) -> Any:
     """Leave out what is said about some cells of a column."""
     return _change_rows(column, lambda part: Packed.of(np.where(hidden, np.nan, unpack(part))))
 

@@ -5,7 +5,6 @@ from collections.abc import Hashable, Sequence
 import pandas as pd
 
 from dpframe.certificates.certificate import Certificate, Release
-from dpframe.certificates.column_parts import QuantilePart
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import QueryError
 
@@ -85,7 +84,7 @@ def check_no_intervals_beside(certificate: Certificate, what: str) -> None:
     certificate.require_numbers()
     for release in certificate.releases:
         column = release.columns[0]
-        if isinstance(column, QuantilePart) and isinstance(release.mechanism, TreePart):
+        if not column.features and isinstance(release.mechanism, TreePart):
             ends = " to ".join(repr(f"{column.name}{end}") for end in ENDS)
             rule = f"{what} is not for quantiles that were read off a distribution"
             why = f"they have no standard error, and their intervals are beside them, {ends}"

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from dpframe.certificates.column_parts import ColumnPart, DispersionPart, QuotientPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.verify import verify
 from dpframe.public import public_call
 
@@ -80,11 +80,9 @@ def _column(pandera: Any, values: pd.Series, described: ColumnPart | None) -> An
     checks = []
     if described is not None and described.rounded is not None:
         described = None  # rounding may go beyond a bound
-    if isinstance(described, DispersionPart):
-        half = described.moments.half_width
-        checks.append(pandera.Check.in_range(0, half if described.root else half**2))
-    if isinstance(described, QuotientPart):
-        checks.append(pandera.Check.in_range(*(described.declared or described.span)))
+    if described is not None and (described.form.is_mean or described.form.is_fine):
+        possible = described.declared if described.form.is_mean else None
+        checks.append(pandera.Check.in_range(*(possible or described.span)))
     return pandera.Column(values.dtype, checks, nullable=bool(values.isna().any()))
 
 

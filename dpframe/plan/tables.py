@@ -16,10 +16,12 @@ from dpframe.privacy.sensitivity import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.missing import equals_itself
-from dpframe.queries.query import Query, QueryOptions, Statistic
+from dpframe.queries.query import Query, QueryOptions
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Need, Output, PublicRows, Source, Total, Workload, parts_of_pair
+from dpframe.statistics.pairs import parts_of_pair
+from dpframe.statistics.table import StatisticName
+from dpframe.strategies.base import Need, Output, PublicRows, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
 _LEAST_BITS = 16
@@ -128,9 +130,8 @@ class Table:
     @property
     def rows_counted(self) -> Condition | None:
         """The condition that rows must meet, on values that must not be missing, too."""
-        return Condition.all_of(
-            self.where, *(equals_itself(str(label)) for label, _ in self.valued)
-        )
+        present = [equals_itself(str(label)) for label, _ in self.valued]
+        return Condition.all_of(self.where, *present) if present else self.where
 
 
 def table_of(
@@ -183,8 +184,8 @@ def table_of(
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
-            Output(total, places[source], out.sampled, out.of_rows)
-            for (source, total), out in zip(read, outputs, strict=True)
+            Output(statistic, places[source], out.sampled, out.of_rows)
+            for (source, statistic), out in zip(read, outputs, strict=True)
         ),
         neighboring=declaration.neighboring,
         has_units=bool(unit) and weights is None,
@@ -192,7 +193,7 @@ def table_of(
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
-        exclusive=exclusive_sets([source.where for source in wanted]),
+        exclusive=() if not read[1:] else exclusive_sets([source.where for source in wanted]),
         weight=1 if weights is None else weights.grid.upper,
         **_of_cells(declaration, query, cells, caps, always=always),
     )
@@ -257,7 +258,7 @@ def _of_cells(
     return {
         "domain": _domain(query, cells),
         "reach": reach_in(declaration, query, cells, caps, always=always),
-        "known_rows": known_rows(query.options.n, cells),
+        "known_rows": None if query.options.n is None else known_rows(query.options.n, cells),
     }
 
 
@@ -287,37 +288,20 @@ def caps_of(query: Query, declaration: Declaration) -> Caps:
     return ROW_CAPS
 
 
-def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, Total]]:
+def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, StatisticName]]:
     """Say what is read off which source; a count of what a rate counts is read off the rate's."""
+    for out in outputs:
+        if not out.form.family:
+            why = "quantiles are selected, not read off totals: release one query for them on its "
+            way = "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
+            raise QueryError(f"{why}{way}", parameter="queries")
     rates = {out.source.met: out.source for out in outputs if out.condition is not None}
     return [
-        (rates[out.where], "value")
-        if out.kind == "count" and out.where in rates
-        else (out.source, _total(out.kind))
+        (rates[out.where], "sum")
+        if out.form.is_whole and out.where in rates
+        else (out.source, out.kind)
         for out in outputs
     ]
-
-
-def _total(statistic: Statistic) -> Total:
-    """Name what a strategy reads off a source for a statistic."""
-    if statistic == "quantile":
-        why = "quantiles are selected, not read off totals: release one query for them on its own,"
-        way = ".dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
-        raise QueryError(f"{why} {way}", parameter="queries")
-    return _TOTALS[statistic]
-
-
-_TOTALS: dict[Statistic, Total] = {
-    "count": "rows",
-    "sum": "value",
-    "mean": "mean",
-    "rate": "mean",
-    "var": "variance",
-    "std": "deviation",
-    "cov": "covariance",
-    "corr": "correlation",
-    "slope": "slope",
-}
 
 
 def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:

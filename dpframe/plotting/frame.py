@@ -15,7 +15,6 @@ from dpframe.accuracy.ranges import distribution_of
 from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of, visible
 from dpframe.certificates.certificate import Certificate, check_before
-from dpframe.certificates.column_parts import AssociationPart
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
@@ -179,7 +178,7 @@ def gather(
         numbers, scale = to_numbers(list(parts.values()))
         cells = pd.DataFrame(dict(zip(parts, numbers, strict=True)), index=released.index)
         place = 0 if certificate.unstacked else labels.index(label)
-        effect = isinstance(certificate.releases[0].columns[place], AssociationPart)
+        effect = certificate.releases[0].columns[place].form.of_pair
         drawn.append(Drawn(label, scale.name(text(label)), _with_arrows(cells), scale, effect))
     return drawn
 

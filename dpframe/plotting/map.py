@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.certificates.certificate import check_before
-from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.steps import ROW_BY_ROW
 from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
@@ -98,7 +97,7 @@ def plot_map(
     spots = _spots(points, list(released.index), "keys of the release", known=True)
     lines = None if edges is None else _lines(points, edges)
     width = float((drawn.cells["high"] - drawn.cells["low"]).median())
-    total = isinstance(release.columns[columns.index(label)], TotalPart)
+    total = release.columns[columns.index(label)].form.is_total
     norm = _norm(np.concatenate(list(parts.values())), width / 2 if total else None)
     middle = np.radians((spots[:, 1].min() + spots[:, 1].max()) / 2)
     # a degree of latitude in degrees of longitude; no map reaches a pole

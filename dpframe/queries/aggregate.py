@@ -70,14 +70,16 @@ class Aggregate(Query):
             for name, part in self.queries.items()
             for specs in part.outputs
         ]
-        means = {(spec.column, spec.where) for spec in specs if spec.statistic == "mean"}
+        means = {
+            (spec.column, spec.where) for spec in specs if spec.form.is_mean and spec.of_column
+        }
         # sums stay whole numbers; means alone are read off the integers of the variance
-        summed = {spec.column for spec in specs if spec.statistic == "sum"}
-        fine = {spec.column for spec in specs if spec.statistic in ("var", "std")} - summed
+        summed = {spec.column for spec in specs if spec.is_sum}
+        fine = {spec.column for spec in specs if spec.form.is_fine} - summed
         return tuple(
             replace(
                 spec,
-                averaged=spec.statistic == "sum" and (spec.column, spec.where) in means,
+                averaged=spec.is_sum and (spec.column, spec.where) in means,
                 fine=spec.column in fine and not spec.of_pair,
             )
             for spec in specs

@@ -9,15 +9,15 @@ from dpframe.errors import QueryError
 from dpframe.options import By, ChosenRows, GivenBounds, Keys
 from dpframe.public import public_call
 from dpframe.queries import reading
-from dpframe.queries.query import OutputSpec, Query, Statistic
+from dpframe.queries.query import OutputSpec, Query
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 
 @dataclass(frozen=True, eq=False)
 class _OfPair(Query):
     """One statistic of two bounded columns."""
 
-    _statistic: ClassVar[Statistic]
-    _called: ClassVar[str]
+    _statistic: ClassVar[StatisticName]
 
     x: Hashable = None
     y: Hashable = None
@@ -34,11 +34,8 @@ class _OfPair(Query):
     @property
     def subject(self) -> str:
         """What is computed."""
-        return self._words + ", with what its sampling error takes" * self.sampling
-
-    @property
-    def _words(self) -> str:
-        return f"{self._called} of {self.x} and {self.y}"
+        words = STATISTICS[self._statistic].words((self.x, self.y))
+        return words + ", with what its sampling error takes" * self.sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,6 @@ class Covariance(_OfPair):
     """The covariance of two columns per group, over the rows where both have a value."""
 
     _statistic = "cov"
-    _called = "covariance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +50,6 @@ class Correlation(_OfPair):
     """The correlation of two columns per group, as `Covariance`."""
 
     _statistic = "corr"
-    _called = "correlation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +57,6 @@ class Slope(_OfPair):
     """The slope of the second column on the first one per group, as `Covariance`."""
 
     _statistic = "slope"
-    _called = "slope"
-
-    @property
-    def _words(self) -> str:
-        return f"slope of {self.y} on {self.x}"
 
 
 def _of_pair(

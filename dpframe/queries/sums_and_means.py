@@ -10,15 +10,8 @@ from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRow
 from dpframe.privacy.amounts import WRITTEN, as_float
 from dpframe.public import public_call
 from dpframe.queries import reading
-from dpframe.queries.query import (
-    NO_OPTIONS,
-    OutputSpec,
-    Query,
-    QueryOptions,
-    Statistic,
-    list_labels,
-    weighted_words,
-)
+from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions, weighted_words
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 
 def several_rows(unit: Sequence[Hashable], *, of_all_groups: bool) -> QueryError:
@@ -45,8 +38,7 @@ def several_rows(unit: Sequence[Hashable], *, of_all_groups: bool) -> QueryError
 class _OfColumns(Query):
     """One statistic of several bounded columns."""
 
-    _statistic: ClassVar[Statistic]
-    _called: ClassVar[str]
+    _statistic: ClassVar[StatisticName]
 
     columns: tuple[Hashable, ...] = ()
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
@@ -71,7 +63,7 @@ class _OfColumns(Query):
     @property
     def subject(self) -> str:
         """What is computed."""
-        words = weighted_words(f"{self._called} of {list_labels(self.columns)}", self.weights)
+        words = weighted_words(STATISTICS[self._statistic].words(self.columns), self.weights)
         return words + ", with what its sampling error takes" * self.sampling
 
 
@@ -82,7 +74,6 @@ class Sum(_OfColumns):
     options: QueryOptions = NO_OPTIONS
 
     _statistic = "sum"
-    _called = "sum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +81,6 @@ class Mean(_OfColumns):
     """Means of several columns per group, over the rows where the column is present."""
 
     _statistic = "mean"
-    _called = "mean"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +88,6 @@ class Variance(_OfColumns):
     """Variances of several columns per group, over the rows where the column is present."""
 
     _statistic = "var"
-    _called = "variance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +95,6 @@ class Deviation(_OfColumns):
     """Standard deviations of several columns per group, as `Variance`."""
 
     _statistic = "std"
-    _called = "standard deviation"
 
 
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite

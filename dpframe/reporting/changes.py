@@ -10,7 +10,7 @@ import pandas as pd
 from dpframe.accuracy.change import change_of
 from dpframe.accuracy.intervals import intervals_of
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.verify import certificate_of
 from dpframe.errors import QueryError
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
@@ -225,13 +225,13 @@ def _column(
 def _cells(
     before: list[CellView],
     now: list[CellView],
-    part: ReleasedColumn,
+    part: ColumnPart,
     changes: pd.DataFrame,
     percents: pd.DataFrame,
 ) -> list[ChangeCell]:
     """Put the cells of a column beside their changes."""
     unit = "" if part.times is None else " s"
-    is_whole = isinstance(part, TotalPart) and part.integer
+    is_whole = part.integer
     texts = zip(_texts(changes, unit, is_whole=is_whole), _texts(percents, " %"), strict=True)
     drowned = (changes["low"] <= 0) & (changes["high"] >= 0)
     rows = zip(before, now, texts, drowned, strict=True)

@@ -17,7 +17,6 @@ import pandas as pd
 
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.certificates.certificate import TEST, Release
-from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
 from dpframe.certificates.words import has_noise
 from dpframe.context import at_the_door
@@ -462,7 +461,7 @@ def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     releases = [table.release for table in tables]
     units = {release.privacy_unit.columns for release in releases}
     sources = {grouping.source for release in releases for grouping in release.query.by}
-    bounded = any(isinstance(part, ValuePart) for release in releases for part in release.columns)
+    bounded = any(len(part.columns) == 1 for release in releases for part in release.columns)
     selects = {isinstance(release.mechanism, SelectionPart) for release in releases}
     others = (
         "All releases about these people are charged to this ledger, and there is no other copy."

@@ -10,7 +10,6 @@ from dpframe.accuracy.intervals import intervals_of
 from dpframe.accuracy.quotients import percent_of
 from dpframe.certificates import steps, words
 from dpframe.certificates.certificate import Certificate, Release
-from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart
@@ -462,7 +461,7 @@ def _percentages(
     found: dict[int, pd.DataFrame] = {}
     without: dict[str, list[str]] = {}
     for place, part in enumerate(certificate.columns):
-        if not asked or not isinstance(part, TotalPart) or place in there:
+        if not asked or not part.form.is_total or place in there:
             continue
         label = released.columns[place]
         try:

@@ -10,7 +10,6 @@ import pandas as pd
 from dpframe.accuracy.joint_errors import of_one_query
 from dpframe.arguments import is_one_of
 from dpframe.certificates.certificate import Certificate, check_before
-from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.steps import DenoiseStep
 from dpframe.certificates.verify import attach, certificate_of, verify
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
@@ -175,7 +174,7 @@ def _columns(certificate: Certificate) -> tuple[str, ...]:
 def _step(certificate: Certificate, at: int, into: str) -> DenoiseStep:
     """Say what was done with a column."""
     column = certificate.columns[at]
-    error = column.std_error if isinstance(column, CountPart) else None
+    error = column.std_error if column.form.is_whole else None
     before = [one for one in certificate.steps if isinstance(one, DenoiseStep)]
     return DenoiseStep(
         step="denoise",

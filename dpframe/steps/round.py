@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpframe.accuracy.outward import known_numbers, outward
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.column_parts import MOST_DECIMALS, ReleasedColumn, RoundedPart
+from dpframe.certificates.column_parts import MOST_DECIMALS, ColumnPart, RoundedPart
 from dpframe.certificates.companion_columns import ENDS, ends_of
 from dpframe.certificates.steps import RoundStep
 from dpframe.certificates.verify import verify
@@ -107,7 +107,7 @@ def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:
     return rounded.astype(column.dtype).mask(column.isna())
 
 
-def _describe_rounded(column: ReleasedColumn, dtype: Any, decimals: int | None) -> ReleasedColumn:
+def _describe_rounded(column: ColumnPart, dtype: Any, decimals: int | None) -> ColumnPart:
     """Say how a column was rounded, this time and before."""
     before = column.rounded
     if decimals is None or (dtype.kind == "i" and decimals >= 0):

@@ -8,7 +8,6 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import error_of
 from dpframe.certificates.certificate import Certificate, without_cells
-from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
 from dpframe.certificates.steps import SuppressStep
 from dpframe.certificates.unstacked import stack_table
@@ -104,7 +103,7 @@ def _check_judges(
         way_out = "Take the released column."
         raise QueryError.about("by", "was computed, and has no standard error", by, way_out)
     for place in (place for place in places if place < len(known)):
-        own = low is not None and by is None and not isinstance(known[place], TotalPart)
+        own = low is not None and by is None and not known[place].form.is_total
         if own or known[place].times is not None:
             label = cells.columns[place]
             rule = f"column {label!r} cannot say by its size which cells are to be suppressed"

@@ -43,9 +43,7 @@ from dpframe.strategies.linear import (
     ROUNDED,
     AnyReading,
     Block,
-    Dispersion,
-    Pair,
-    Quotient,
+    QuotientReading,
     Reading,
     corners,
     round_whole,
@@ -480,7 +478,7 @@ def _sums_read(readings: Sequence[AnyReading]) -> list[Reading] | None:
         match reading:
             case Reading():
                 sums.append(reading)
-            case Quotient() | Dispersion() | Pair():
+            case QuotientReading():
                 return None
             case _:
                 assert_never(reading)

@@ -140,7 +140,7 @@ def _alone(workload: Workload) -> bool:
     """
     if len(workload.outputs) > 1 or workload.rows_weight or workload.known_rows:
         return False
-    return workload.neighboring == "add_remove" or workload.outputs[0].kind != "mean"
+    return workload.neighboring == "add_remove" or not workload.outputs[0].kind.is_mean
 
 
 def _units_apart(workload: Workload) -> int:

@@ -54,7 +54,7 @@ def design(workload: Workload, law: Law) -> StaircaseDesign | None:
     law
         Law of the noise.
     """
-    rows_alone = all(output.kind == "rows" for output in workload.outputs)
+    rows_alone = all(output.kind.is_whole for output in workload.outputs)
     if rows_alone and workload.reach.rows == workload.weight == 1:  # most counts
         return None
     made = design_beside(workload, law)

@@ -416,7 +416,7 @@ def test_claims_that_contradict_themselves_cannot_be_read(trips):
         (released, {"mechanism": count["mechanism"]}),
         (noisy, {"mechanism": selected["mechanism"]}),
         (noisy, {"columns": selected["columns"]}),
-        (noisy, {"columns": [count["columns"][0] | {"loadings": {}}]}),
+        (noisy, {"columns": [count["columns"][0] | {"features": {}}]}),
     ):
         changed = frame.copy()
         changed.attrs["dpframe"]["releases"][0] |= wrong

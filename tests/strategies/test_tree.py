@@ -37,7 +37,7 @@ def planned(make, bins, groups=1, law=None):
 def workload(bins, groups=3, neighboring="add_remove", caps=None):
     axes = Dimension(groups, ordered=False), Dimension(bins, ordered=True)
     reach = reach_of(caps or Caps(1, 1, 1), groups, always=False)
-    everyone, output = Source(0, 0, optional=False), Output("rows", 0)
+    everyone, output = Source(0, 0, optional=False), Output("count", 0)
     return Workload((everyone,), (output,), Domain(axes), reach, neighboring, ranges=True)
 
 

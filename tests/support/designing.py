@@ -31,7 +31,7 @@ def workload(
     sources, outputs=None, *, cells=1, caps=ROW_CAPS, neighboring="add_remove", always=False, **more
 ):
     """Sums of all columns, unless outputs are given."""
-    sums = tuple(Output("value", position) for position in range(1, len(sources)))
+    sums = tuple(Output("sum", position) for position in range(1, len(sources)))
     reach = reach_of(caps, cells, always=always)
     return Workload(sources, outputs or sums, row_of(cells), reach, neighboring, **more)
 

@@ -12,7 +12,7 @@ from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain, largest_sets
 
 EVERYONE = Source(0, 0, optional=False)
-COUNT = Output("rows", 0)
+COUNT = Output("count", 0)
 
 
 def up_to(axes, ways):
