@@ -20,7 +20,7 @@ import numpy as np
 from support.plans import law_of, parts_of
 
 from dpframe.errors import PrivacyTestError
-from dpframe.privacy import box, laws, selection, staircase
+from dpframe.privacy import box, gaussian, laplace, laws, selection, staircase
 from dpframe.testing.comparing import difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.recorder import Replay, Run
@@ -171,7 +171,8 @@ class Tags:
     def instead_of_noise(self):
         """Replace the samplers."""
         with ExitStack() as stack:
-            stack.enter_context(mock.patch("dpframe.privacy.law.integer_noise", self._integers))
+            for law in (gaussian, laplace):
+                stack.enter_context(mock.patch.object(law, "integer_noise", self._integers))
             stack.enter_context(mock.patch.object(box, "box_noise", self._box))
             stack.enter_context(mock.patch.object(selection, "geometric", self._geometric))
             stack.enter_context(mock.patch.object(staircase, "staircase_noise", self._staircase))
