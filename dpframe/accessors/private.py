@@ -15,7 +15,7 @@ from dpframe.accessors.showing import (
 )
 from dpframe.arguments import is_one_of
 from dpframe.calls import with_keywords_of_methods
-from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import ACCESSORS, Frame

@@ -78,7 +78,7 @@ def check_sampled(
             if column.kind != "cov":
                 continue
         rule = f"takes what was not measured for {column.kind} {quote(column.name)}"
-        choose = "Leave sampling out, or choose other columns with dpf.select(..., columns=[...])."
+        choose = "Leave sampling out, or choose other columns, released[[...]]."
         raise QueryError.about("sampling", rule, True, f"{way_out} {choose}")
     _check_independent(release, across=across)
 

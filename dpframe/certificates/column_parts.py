@@ -149,8 +149,6 @@ def joint_part(joint: JointMoments, steps: tuple[float, float]) -> JointMomentsP
 
 
 WrittenBounds: TypeAlias = tuple[int | float, int | float]
-MOST_DECIMALS = 15  # floats have no more
-Decimals: TypeAlias = Annotated[int, records.Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
 Microseconds: TypeAlias = Annotated[int, records.Limits(ge=-(2**63), lt=2**63)]
 
 
@@ -197,21 +195,6 @@ class NoisePart(records.Record):
     members: records.AtLeastOne
 
 
-class RoundedPart(records.Record):
-    """How the values of a column were rounded after the release.
-
-    Parameters
-    ----------
-    decimals
-        Number of decimals; -2: to hundreds.
-    most
-        By how much a value may differ from the one released.
-    """
-
-    decimals: Decimals
-    most: records.NotNegative
-
-
 class WeightsPart(records.Record):
     """What rows count for in a weighted total, mean or rate.
 
@@ -243,8 +226,6 @@ class ColumnPart(records.Record):
         Its label.
     where
         A condition of its own, beside that of the query.
-    rounded
-        How the values were rounded after the release; null: they were not.
     weights
         What rows count for; null: each counts for 1.
     """
@@ -252,7 +233,6 @@ class ColumnPart(records.Record):
     kind: Statistic
     name: str
     where: str | None
-    rounded: RoundedPart | None
     weights: WeightsPart | None
 
     @property

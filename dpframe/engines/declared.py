@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from dpframe.arguments import is_unicode
-from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.declaration.facts import Declaration, is_copied, is_of_another_test, kept_declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError, of_query

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.verify import attach
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.rounds import LabelRound, worst_labels
 from dpframe.checker.witness import Witness
@@ -27,7 +27,7 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
 from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
-from dpframe.plan.record import Charged, certificate_for, outlook, record_of_discovery
+from dpframe.plan.record import Charged, outlook, record_of_discovery
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.threshold import LabelThreshold
 from dpframe.provenance import mark_found
@@ -192,7 +192,7 @@ def _certify_labels(
         for grouping, level in zip(record.query.by, levels, strict=True)
     )
     query = replace(record.query, by=by, cells=len(released))
-    attach(released, certificate_for(replace(record, query=query)))
+    attach(released, [replace(record, query=query)])
     mark_found(released.index)
     return released
 

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
+from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.verify import attach
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.rounds import Selected, worst_selection
 from dpframe.checker.witness import Witness
@@ -37,7 +37,7 @@ from dpframe.operations.pipeline import (
 from dpframe.operations.probing import check_rows
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
-from dpframe.plan.record import Charged, certificate_for, left_after, outlook, record_of_selection
+from dpframe.plan.record import Charged, left_after, outlook, record_of_selection
 from dpframe.plan.selection import SelectionPlan, plan_selection
 from dpframe.plan.suggestion import plan_search
 from dpframe.privacy.amounts import AmountOptions, Spend
@@ -127,7 +127,7 @@ def _certify_quantiles(
     values = plan.bins.values[bins_of(chosen, plan.bins.parts)].ravel()
     released = pd.DataFrame({0: values}, index=index)
     released.columns = pd.Index([plan.column.name], tupleize_cols=False)
-    attach(released, certificate_for(record))
+    attach(released, [record])
     return released
 
 

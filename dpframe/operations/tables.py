@@ -10,9 +10,10 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.distribution import least_squares
 from dpframe.accuracy.intervals import half_width as width_of
+from dpframe.cells.record import attach
+from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.verify import attach
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
@@ -30,7 +31,6 @@ from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.record import (
     Charged,
     Describe,
-    certificate_for,
     mechanism_of,
     noise_of_column,
     outlook,
@@ -312,11 +312,11 @@ def _certify_table(
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     release = replace(release, columns=described, ledger=ledger)
-    certificate = attach(released, certificate_for(release))
+    attach(released, [release])
     read = planned.table.query.read
     if read is not None:
         return quantiles_of(released, read.quantiles, read.level, simultaneous=read.simultaneous)
-    return released if how is None else apply_denoising(released, certificate, how)
+    return released if how is None else apply_denoising(look(released), how)
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import numpy as np
 import pandas as pd
 
-from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.errors import QueryError, a_type
 from dpframe.privacy.amounts import as_float
 from dpframe.queries.tasks import Cells

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeAlias, TypedDict, assert_never, cast
 
 import pandas as pd
 
+from dpframe.cells.record import ATTRIBUTE
+from dpframe.cells.verify import look
 from dpframe.certificates import column_parts, mechanism_parts, parts
-from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import packed_loadings
-from dpframe.certificates.digest import NOTHING
 from dpframe.certificates.json_records import pack
-from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
@@ -194,14 +194,8 @@ def _release(
         witness=charged.witness,
         ledger=None,
         rows=None,
-        steps=(),
         **own,
     )
-
-
-def certificate_for(release: Release) -> Certificate:
-    """Return the certificate of a table of one release, to be sealed."""
-    return Certificate(FORMAT, (release,), (), None, NOTHING, UNSEALED)
 
 
 def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> parts.QueryPart:
@@ -330,7 +324,7 @@ def _were_found(keys: object) -> bool:
     if not isinstance(keys, pd.DataFrame) or ATTRIBUTE not in keys.attrs:
         return is_found(keys)
     try:
-        release = verify(keys).releases[0]
+        release = look(keys).opened.certificate.releases[0]
     except CertificateError:
         return False
     return bool(mechanism_parts.kinds_of_groups(release.mechanism))
@@ -346,7 +340,6 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         "kind": column.kind,
         "name": str(column.name),
         "where": _text(column.where),
-        "rounded": None,
         "weights": _weights(column),
     }
     if column.other_bounds is not None and column.bounds is not None:
@@ -467,7 +460,6 @@ def _column_of_units(plan: DiscoveryPlan) -> column_parts.CountPart:
         kind="count",
         name="units",
         where=None,
-        rounded=None,
         weights=None,
         integer=True,
         noise=column_parts.NoisePart(plan.threshold.scale, 1.0, 1),

@@ -17,6 +17,8 @@ import pandas as pd
 
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.calls import with_keywords
+from dpframe.cells.reduce import apart
+from dpframe.cells.verify import look
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
@@ -31,7 +33,7 @@ from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.calibration import gaussian_epsilon
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
-from dpframe.reporting.tables import TableView, releases_of, tables_of
+from dpframe.reporting.tables import TableView, tables_of
 
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)
@@ -196,7 +198,7 @@ def _published(
     called = name or ", ".join(dict.fromkeys(one.name or one.words for one in asked))
     if not views[0].stamp.sound or any(view.has_percent for view in views):
         return _Published(called, views, None)
-    tables = releases_of(frame, views[0].carried)
+    tables = apart(look(frame))
     return _Published(called, views, put_side_by_side(views[0].carried, tables, level))
 
 
