@@ -25,7 +25,8 @@ _CATCH_ALLS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
 _FRAMES = frozenset(
-    {*_OWNERS, *"before frame published queries query released releases source tables".split()}
+    {*_OWNERS, *"against before frame of queries query released releases source table".split()}
+    | {"tables"}
 )
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()
@@ -59,8 +60,7 @@ _WAYS_OUT = {
 """What to do in place of taking a public argument from the data."""
 
 _NOT_THERE = {
-    ("rename", "index"): "Keys stay as they were released: relabel the column before it is "
-    "declared, or the table in a copy for show. rename() takes columns and levels.",
+    ("rename", "index"): "Name the level, too: keys={'zone': {'A': 'Alpha'}}.",
     ("plot", "x"): "The groups are on the x axis. It takes column, kind and others.",
 } | {
     (called, name): "Give it to the query, as in dpf.count(where=...)."

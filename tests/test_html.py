@@ -155,12 +155,12 @@ def test_steps_are_shown():
     certificate = dpf.denoise(trips().dp.count("zone", epsilon=1), "simplex").dp.certificate
     shown = [("simplex", 0.256, "26% of the squared error"), ("simplex", None, "not estimated")]
     for method, gain, words in shown:
-        step = replace(certificate.steps[0], tried={method: gain})
+        step = replace(certificate.table.definitions[0], tried={method: gain})
         made = replace(certificate, steps=(step,))._repr_html_()
         assert tables(made)[2][1] == ["count_denoised", "count", method, words]
     released = trips().dp.histogram("fare", range(30), epsilon=0.1)
     certificate = dpf.denoise(released).dp.certificate
-    (step,) = certificate.steps
+    (step,) = certificate.table.definitions
     row = tables(certificate._repr_html_())[2][1]
     assert row[:2] == ["count_denoised", "count"]
     if len(list(step.members)) > 1:  # which ones is chosen by what was released
@@ -288,7 +288,7 @@ def test_hostile_labels_stay_texts():
         {"released_at": HOSTILE},
         {"digest": HOSTILE},
         {"columns": (replace(record.columns[0], name=HOSTILE, where=HOSTILE),)},
-        {"steps": (replace(record.steps[0], into=HOSTILE, members=(HOSTILE, HOSTILE)),)},
+        {"steps": (replace(record.table.definitions[0], into=HOSTILE, members=(HOSTILE, HOSTILE)),)},
         {"privacy_unit": replace(record.privacy_unit, columns=(HOSTILE,))},
     ):
         own = change.keys() <= vars(record).keys()

@@ -117,7 +117,7 @@ def test_weights_of_one_of_several_columns_are_told_to_choose_it(wide):
     key = released.index[0]
     with pytest.raises(QueryError, match=r"dpf.select\(released, columns=\[...\]\)"):
         released.dp.combine({key: 1})
-    (estimate,) = released.dp.select(columns=["n"]).dp.combine({key: 1})["estimate"]
+    (estimate,) = released[["n"]].dp.combine({key: 1})["estimate"]
     assert estimate == released.loc[key, "n"]
 
 

@@ -232,7 +232,7 @@ OLD_NAMES = [  # what other versions and libraries call it
     mistake("table.dp.ci(0.95)", NoSuchNameError, ".dp.interval("),
     mistake("table.dp.nope", NoSuchNameError, "It has", "interval"),
     mistake('table.dp.drop(columns="n")', NoSuchNameError, ".dp.select("),
-    mistake('table.dp.nlargest(3, "n")', NoSuchNameError, ".dp.head("),
+    mistake('table.dp.nlargest(3, "n")', NoSuchNameError, ".head("),
     mistake("table.dp.merge(grid)", NoSuchNameError, "dpf.concat("),
     mistake('table.dp.to_csv("a.csv")', NoSuchNameError, ".dp.write_csv("),
 ]
@@ -461,7 +461,7 @@ CONDITIONS = [
     mistake("table.dp.select('n = 3')", QueryError, "==", parameter="where"),
     mistake("table.dp.select(lambda row: row.n > 3)", QueryError, "text", parameter="where"),
     mistake("table.dp.select(table.n > 3)", QueryError, parameter="where"),
-    mistake('table.dp.select("visits > 3")', UnknownColumnError, "'n'", label="visits"),
+    mistake('table.query("visits > 3")', UnknownColumnError, "'n'", label="visits"),
 ]
 
 ROWS = [*HABITS, *CALLS, *OLD_NAMES, *COLUMNS, *BINS, *CONDITIONS]

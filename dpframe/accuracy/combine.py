@@ -8,12 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import association_interval, check_not_selected
-from dpframe.accuracy.joint_errors import (
-    NoiseSource,
-    Side,
-    Weighed,
-    independent_sources,
-)
+from dpframe.accuracy.joint_errors import NoiseSource, Side, Weighed, independent_sources
 from dpframe.accuracy.quotients import part_of
 from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
 from dpframe.arguments import check_flag

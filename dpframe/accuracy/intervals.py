@@ -32,7 +32,6 @@ from dpframe.strategies.base import JointMoments
 from dpframe.strategies.dispersion import loadings_at, variances
 from dpframe.strategies.dispersion import ratio as mean_of
 
-
 ENDS = ("_low", "_high")
 
 
@@ -378,9 +377,7 @@ def std_error(released: pd.DataFrame) -> pd.DataFrame:
     check_no_intervals_beside(shown, "std_error")
     check_parts(shown, "std_error")
     errors = shown.certificate.by_release(shown.frame, _errors)
-    return mark_diagnosis(
-        shown.pick(errors, shown.labels), shown.certificate.releases, "std_error"
-    )
+    return mark_diagnosis(shown.pick(errors, shown.labels), shown.certificate.releases, "std_error")
 
 
 def check_no_intervals_beside(shown: Shown, what: str) -> None:
@@ -406,7 +403,7 @@ def check_no_intervals_beside(shown: Shown, what: str) -> None:
 def _errors(released: pd.DataFrame, release: Release) -> pd.DataFrame:
     """Return the standard errors of the cells of one release."""
     columns = []
-    for at, column in enumerate(release.columns):
+    for column in release.columns:
         errors = np.broadcast_to(error_of(column), len(released))
         columns.append(errors if column.times is None else seconds(errors))
     return _like(released, columns, list(released.columns[: len(columns)]))
@@ -428,9 +425,7 @@ def intervals_of(
         unit = max(shown.units[label], _published_unit(shown, label))
         if unit:
             ends.isetitem(at, _rounded_outward(shown, ends.iloc[:, at], label, unit, at % 2))
-    made = mark_diagnosis(
-        shown.pick(ends, labels), shown.certificate.releases, "interval"
-    )
+    made = mark_diagnosis(shown.pick(ends, labels), shown.certificate.releases, "interval")
     few = [] if simultaneous or chosen == "keys" else _few(shown)
     if few:
         made.attrs[NOTE] = _note(level, *few[0])
@@ -473,7 +468,7 @@ def _note(level: float, cells: int, released: int) -> str:
     own = level_of_chosen(level, cells, released)
     return (
         f"Level {own:.6g} for {cells:,} of {released:,} cells, so that {100 * level:g} % of those "
-        "shown hold however they were chosen; chosen by keys: interval(chosen=\"keys\")."
+        'shown hold however they were chosen; chosen by keys: interval(chosen="keys").'
     )
 
 

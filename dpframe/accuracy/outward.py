@@ -31,14 +31,16 @@ def outward(ends: Any, unit: float, *, up: bool) -> Any:
 
     Examples
     --------
-    >>> outward(np.array([1491, 1500]), 10, up=False), outward(np.array([0.29, 0.291]), 0.01, up=True)
-    (array([1490, 1500]), array([0.29, 0.3 ]))
+    >>> outward(np.array([1491, 1500]), 10, up=False)
+    array([1490, 1500])
+    >>> outward(np.array([0.29, 0.291]), 0.01, up=True)
+    array([0.29, 0.3 ])
     """
     kind = getattr(ends.dtype, "kind", "O")
     if kind in "mM":
         column = pd.Series(ends)
-        step = f"{int(unit)}us"
-        return (column.dt.ceil(step) if up else column.dt.floor(step)).array
+        every = f"{int(unit)}us"
+        return (column.dt.ceil(every) if up else column.dt.floor(every)).array
     if kind == "i" and unit == int(unit):
         step = int(unit)
         return -(-ends // step) * step if up else ends // step * step

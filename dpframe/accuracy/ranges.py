@@ -88,7 +88,9 @@ class Read:
     simultaneous: bool
 
 
-def quantiles_read(frame: pd.DataFrame, release: Release, read: Read) -> tuple[pd.DataFrame, Release]:
+def quantiles_read(
+    frame: pd.DataFrame, release: Release, read: Read
+) -> tuple[pd.DataFrame, Release]:
     """Return the table of quantiles with the ends of their intervals, and what is promised."""
     found = distribution_of(frame, release, "quantile")
     label = frame.index.names[-1]

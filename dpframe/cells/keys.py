@@ -24,8 +24,10 @@ def alter(why: str) -> CertificateError:
     return CertificateError(f"this frame is not what its certificate was given for: {why}")
 
 
-def write_key(value: Any) -> Any:  # noqa: PLR0911  # a kind a line
+def write_key(value: Any) -> Any:  # noqa: PLR0911, PLR0912  # a kind a line
     """Write a label or a key as JSON; whole floats are whole numbers, as files exchange them."""
+    if value is None or value is pd.NaT or value is pd.NA:
+        return _MISSING
     match value:
         case str():
             return str(value)
@@ -35,8 +37,6 @@ def write_key(value: Any) -> Any:  # noqa: PLR0911  # a kind a line
             return int(value)
         case float() | np.floating():
             return _write_float(float(value))
-        case None | pd.NaT | pd.NA:
-            return _MISSING
         case datetime() | np.datetime64():
             return ["datetime", pd.Timestamp(value).isoformat()]
         case timedelta() | np.timedelta64():
@@ -65,7 +65,7 @@ def _write_float(number: float) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def read_key(written: Any) -> Any:
+def read_key(written: Any) -> Any:  # noqa: PLR0911  # a kind a line
     """Return the key that was written, or its text where its type is not one of the usual ones.
 
     Raises
@@ -253,7 +253,8 @@ class Level:
             raise alter(f"level {self.name!r} has a key that was not released")
         by_code = np.zeros(len(values.keys) + 1, np.intp)
         by_code[used + 1] = places
-        return by_code[values.codes + 1]
+        found: np.ndarray = by_code[values.codes + 1]
+        return found
 
     def _by_token(self, keys: list[Any], alias: Mapping[str, str]) -> np.ndarray:
         texts = map(token, keys)

@@ -56,11 +56,14 @@ class Layout:
         If each row of the table is a released row, which; -1 where it was not released.
     levels
         Where each level of keys is.
+    frame
+        The table, without attributes, with labels in the index where `melt` made a column of them.
     """
 
     located: Sequence[Located]
     rows: np.ndarray | None
     levels: Sequence[Place]
+    frame: pd.DataFrame
 
 
 class _Names:
@@ -142,17 +145,15 @@ class _Search:
         of_rows, of_columns = self._find_labels(stray)
         located = list(self._cells(keys, rows, columns, of_rows, of_columns))
         tall = None if wide or of_rows is not None else self.opened.rows_at(rows)
-        return Layout(located, tall, levels)
+        return Layout(located, tall, levels, self.frame)
 
     def _places(self, at: int, axis: int, number: int) -> np.ndarray:
         """Return the places of the keys of a level, along an axis or in a column."""
-        level = self.opened.levels[at]
-        alias = self.opened.table.alias.keys.get(token(level.name), {})
         if axis == _CELLS:
             values = factored(self.frame.iloc[:, number].array)
         else:
             values = factored(self.axes[axis], number)
-        return level.places(values, alias)
+        return self.opened.places(at, values)
 
     def _find_levels(self) -> tuple[list[Place], list[Place]]:
         """Return where each released level is, and the levels of the table that are none.

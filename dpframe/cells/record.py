@@ -17,19 +17,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import Level, factored, label_of, token
+from dpframe.cells.keys import Factored, Level, factored, label_of, token
 from dpframe.cells.numbers import Numbers, numbers_of, series_of
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
 from dpframe.certificates.json_records import plain, read
-from dpframe.certificates.table_parts import (
-    NO_ALIAS,
-    CellsPart,
-    JoinedPart,
-    TablePart,
-    Zipped,
-)
+from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.declaration.facts import kept_declaration
 from dpframe.errors import CertificateError, UnreadableCertificateError, a_type
 from dpframe.forks import cached_property
@@ -183,7 +177,8 @@ class Opened:
         keys = [self.shown_keys(at) for at in range(len(self.levels))]
         if len(keys) == 1:
             return keys[0].take(self.codes[0]).rename(names[0])
-        return pd.MultiIndex(levels=keys, codes=list(self.codes), names=names)
+        levels: Any = keys
+        return pd.MultiIndex(levels=levels, codes=list(self.codes), names=names)
 
     def shown_keys(self, at: int) -> pd.Index:
         """Return the keys of a level as they are shown."""
@@ -194,6 +189,11 @@ class Opened:
         shown = {old: label_of(new) for new, old in alias.items()}
         keys = [shown.get(token(key), key) for key in level.keys]
         return pd.Index(keys, dtype=object, tupleize_cols=False).infer_objects()
+
+    def places(self, at: int, values: Factored) -> np.ndarray:
+        """Return the places of values among the keys of a level."""
+        level = self.levels[at]
+        return level.places(values, self.table.alias.keys.get(token(level.name), {}))
 
     def shown_label(self, label: str, which: str = "columns") -> Any:
         """Return what a column or a level is called where it is shown."""
@@ -219,9 +219,7 @@ class Opened:
         table = replace(self.table, **fields)
         return seal(replace(self.certificate, table=table))
 
-    def with_columns(
-        self, added: pd.DataFrame, definitions: Sequence[Definition]
-    ) -> "Opened":
+    def with_columns(self, added: pd.DataFrame, definitions: Sequence[Definition]) -> "Opened":
         """Return a record with more columns, each with its definition; others of a label go."""
         made = [
             cells_part(label, added.iloc[:, at], definition)
@@ -279,9 +277,7 @@ def attach(
     bare.attrs = {}  # pandas copies all attrs for each column that is looked at
     total = list(index.names) == [None] and list(index) == [0]  # of all rows, which have no keys
     names = [] if total else list(index.names)
-    made = [
-        Level.of(factored(index, at), name) for at, name in enumerate(names)
-    ]
+    made = [Level.of(factored(index, at), name) for at, name in enumerate(names)]
     levels = [level for level, _ in made]
     codes = np.array([places for _, places in made], np.int64).reshape(len(made), len(frame))
     known = definitions or [None] * bare.shape[1]
@@ -413,15 +409,17 @@ def _codes(table: TablePart, levels: Sequence[Level]) -> np.ndarray:
     sizes, rows = [len(level.keys) for level in levels], table.rows
     if table.codes is not None:
         codes = table.codes.numbers("<i8", rows * len(sizes)).reshape(len(sizes), rows)
-        if any((own < 0).any() or (own >= size).any() for own, size in zip(codes, sizes, strict=True)):
+        if any(
+            (own < 0).any() or (own >= size).any() for own, size in zip(codes, sizes, strict=True)
+        ):
             raise ValueError("each row has a key of each level")
         return codes
     if prod(sizes) != rows:
         raise ValueError("each combination of keys has a row")
     places = np.arange(rows)
     strides = [prod(sizes[at:]) for at in range(len(sizes) + 1)]
-    codes = [places % outer // inner for outer, inner in pairwise(strides)]
-    return np.array(codes, np.int64).reshape(len(sizes), rows)
+    of_levels = [places % outer // inner for outer, inner in pairwise(strides)]
+    return np.array(of_levels, np.int64).reshape(len(sizes), rows)
 
 
 def _numbers(part: CellsPart, rows: int) -> Numbers:

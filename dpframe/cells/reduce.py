@@ -39,8 +39,7 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     if whole and note is None:
         return opened
     _check_intervals(shown, labels)
-    masks = [shown.seen[label] for label in labels]
-    rows = np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.arange(opened.rows)
+    rows = _rows(shown)
     released = [part.label for part in opened.table.released]
     complete = all(_is_whole(shown, label) for label in released)
     releases = [_of_rows(one, rows, complete=complete) for one in opened.certificate.releases]
@@ -55,7 +54,9 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
         columns=tuple(_part(shown, label, rows) for label in labels),
         alias=_alias(opened.table.alias, labels),
         units={name: unit for name, unit in opened.table.units.items() if name in labels},
-        cuts=tuple(replace(cut, at=cut.at if cut.call == "suppress" else None) for cut in opened.table.cuts),
+        cuts=tuple(
+            replace(cut, at=cut.at if cut.call == "suppress" else None) for cut in opened.table.cuts
+        ),
         published=PublishedPart(
             cells={label: shown.counts(label) for label in labels},
             units={label: _unit(shown, label) for label in labels},
@@ -64,6 +65,14 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
         salt=None,
     )
     return seal(replace(certificate, table=table))
+
+
+def _rows(shown: Shown) -> np.ndarray:
+    """Return the released rows of all cells of a table, missing ones, too."""
+    if not shown.layout.located:
+        return np.sort(shown.rows)
+    rows = np.unique(np.concatenate([one.rows for one in shown.layout.located]))
+    return rows[rows >= 0]
 
 
 def _is_whole(shown: Shown, label: str) -> bool:
@@ -118,7 +127,7 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
     by_name: Mapping[str, str] = dict(zip(names, (part.label for part in columns), strict=True))
     for label in labels:
         definition = shown.opened.columns[label].part.definition
-        source = by_name.get(getattr(definition, "column", ""))
+        source = by_name.get(getattr(definition, "column", ""), "")
         if source not in labels or getattr(definition, "end", None) is None:
             continue
         names_shown = [shown.opened.shown_label(one) for one in (source, label)]

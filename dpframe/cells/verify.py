@@ -1,4 +1,4 @@
-"""Is a table sound: is each cell the released one with the same keys and label, or a rounding?"""
+"""Whether each cell of a table is the released one with the same keys and label, or a rounding."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +73,9 @@ def unit_of(
         fine = _FINE.get(shown.dtype, _EXACT)
         end = getattr(column.part.definition, "end", None)
         units = _UNITS_OF_TIME if column.kind else _UNITS
-        return _rounded_to(given[finite], real[finite], (*units, *filter(None, [declared])), fine, end)
+        return _rounded_to(
+            given[finite], real[finite], (*units, *filter(None, [declared])), fine, end
+        )
 
 
 def _rounded_to(
@@ -87,7 +89,10 @@ def _rounded_to(
         if unit > most:
             continue
         slack = np.maximum(np.abs(shown), unit) * fine
-        if off > unit * reach * _SLACK or (np.abs(np.rint(shown / unit) * unit - shown) > slack).any():
+        if (
+            off > unit * reach * _SLACK
+            or (np.abs(np.rint(shown / unit) * unit - shown) > slack).any()
+        ):
             continue
         inside = shown > real + slack if end == "low" else shown < real - slack
         if end is not None and inside.any():
@@ -186,8 +191,10 @@ class Shown:
         for one in self.layout.located:
             if one.label == label:
                 there = ~one.numbers.missing
-                if one.numbers.values.dtype.kind == "f" and values.dtype.kind == "i" and not (
-                    column.kind
+                if (
+                    one.numbers.values.dtype.kind == "f"
+                    and values.dtype.kind == "i"
+                    and not (column.kind)
                 ):
                     values = values.astype(np.float64)
                 values[one.rows[there]] = one.numbers.values[there]
@@ -265,9 +272,7 @@ class Shown:
         self, opened: Opened, edit: Callable[[Located, pd.Series], pd.Series]
     ) -> pd.DataFrame:
         """Return the table with other cells, in the same layout, and another record."""
-        made = pd.DataFrame(self.source)
-        made.attrs = {}
-        made = made.copy(deep=False)
+        made = self.layout.frame.copy(deep=False)
         for one in self.layout.located:
             column = made.iloc[:, one.column]
             if isinstance(one.where, slice):

@@ -11,8 +11,8 @@ from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
 from dpframe.certificates import mechanism_parts, parts, words
 from dpframe.certificates.column_parts import ReleasedColumn, TotalPart, no_errors, no_numbers
-from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.definitions import DenoiseDefinition
+from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.table_parts import NO_ALIAS, TablePart
 from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.errors import QueryError, quote
@@ -480,6 +480,8 @@ def _packed_in(part: Any) -> Iterator[Packed]:
                 yield from _packed_in(inner)
         case records.Record():
             yield from _packed_in(vars(part))
+        case _:  # a number or a text
+            return
 
 
 def _change_rows(part: Any, change: Callable[[Packed], Packed]) -> Any:

@@ -328,7 +328,8 @@ def _about_suggestion(definition: definitions.SuggestDefinition) -> str:
     """Say whose errors are predicted, and what is suggested."""
     planned = ", ".join(f"{name}={amount:g}" for name, amount in definition.planned.items())
     best = ", ".join(f"{name}={found}" for name, found in definition.best.items())
-    return f"{definition.into}: predicted from {definition.column} for {definition.query} with {planned}; best {best}"
+    said = f"predicted from {definition.column} for {definition.query} with {planned}"
+    return f"{definition.into}: {said}; best {best}"
 
 
 def _about_denoising(definition: definitions.DenoiseDefinition) -> str:
@@ -340,7 +341,8 @@ def _about_denoising(definition: definitions.DenoiseDefinition) -> str:
     members = ", ".join(definition.members)
     method = f"the average of {members}" if len(definition.members) > 1 else members
     raised = "; totals come out too high" if "nonnegative" in definition.members else ""
-    return f"{definition.into}: {definition.column} denoised by {method}{_how(definition)}{expected}{raised}"
+    said = f"{definition.column} denoised by {method}{_how(definition)}"
+    return f"{definition.into}: {said}{expected}{raised}"
 
 
 def _how(definition: definitions.DenoiseDefinition) -> str:
@@ -349,9 +351,7 @@ def _how(definition: definitions.DenoiseDefinition) -> str:
 
 def tables_afterwards(table: TablePart) -> list[str]:
     """Show what was denoised, and what else was done after the release."""
-    denoised = [
-        one for one in table.definitions if isinstance(one, definitions.DenoiseDefinition)
-    ]
+    denoised = [one for one in table.definitions if isinstance(one, definitions.DenoiseDefinition)]
     said = {*map(about_definition, denoised)}
     words = [[line] for line in lines_afterwards(table) if line not in said]
     shown = [_denoised_table(denoised)] if denoised else []
@@ -366,5 +366,12 @@ def _denoised_table(taken: Iterable[definitions.DenoiseDefinition]) -> str:
         gain = definition.tried.get(definition.method)
         several = list(definition.members) if len(definition.members) > 1 else []
         removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
-        rows.append([definition.into, definition.column, several or f"{definition.method}{_how(definition)}", removed])
+        rows.append(
+            [
+                definition.into,
+                definition.column,
+                several or f"{definition.method}{_how(definition)}",
+                removed,
+            ]
+        )
     return grid(header, rows)

@@ -91,7 +91,7 @@ def check_private(frame: Frame) -> None:
     if ATTRIBUTE in attrs:
         raise DeclarationError(
             "this frame carries a certificate: it was released by dpframe, no row is private. "
-            "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If "
+            "Work on it with .dp.interval, .dp.combine and other calls, at no cost. If "
             f"it is private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
         )
 

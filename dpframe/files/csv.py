@@ -20,7 +20,7 @@ import pandas as pd
 
 from dpframe.arguments import check_place
 from dpframe.calls import with_keywords
-from dpframe.cells.keys import factored, label_of, token
+from dpframe.cells.keys import Factored, factored, label_of, token
 from dpframe.cells.locate import Place
 from dpframe.cells.numbers import Numbers, numbers_of, series_of
 from dpframe.cells.record import ATTRIBUTE, Opened, opened_of
@@ -78,7 +78,7 @@ class Sidecar(json_records.Record):
     escaped_formulas: bool
 
 
-def sidecar_of(path: Place) -> Path:
+def sidecar_of(path: _Path) -> Path:
     """Return where the certificate of a CSV file is kept: beside the file that a link leads to.
 
     Examples
@@ -91,7 +91,7 @@ def sidecar_of(path: Place) -> Path:
 
 
 @with_keywords
-def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = False) -> None:
+def write_csv(released: pd.DataFrame, path: _Path, *, escape_formulas: bool = False) -> None:
     """Write what a table shows to a CSV file, and its certificate to a file beside it.
 
     The index comes first, then the columns. Numbers read back to the bit. The certificate holds
@@ -154,7 +154,7 @@ def _no_form(what: str) -> CertificateError:
 
 
 @with_keywords
-def read_csv(path: Place) -> pd.DataFrame:
+def read_csv(path: _Path) -> pd.DataFrame:
     """Read a released frame written by `write_csv`, and check it against its certificate.
 
     Keys and labels are those that were released, whatever they read like. Every row must be there.
@@ -305,8 +305,7 @@ class _Table:
 
     def __init__(self, shown: Shown, escaped: bool) -> None:
         self.shown, self.escaped = shown, escaped
-        self.frame = pd.DataFrame(shown.source)
-        self.frame.attrs = {}
+        self.frame = shown.layout.frame
         self.levels: Mapping[Place, int] = {
             place: at for at, place in enumerate(shown.layout.levels)
         }
@@ -371,15 +370,22 @@ class _Table:
 
     def _keys(self, values: Any, axis: int, number: int) -> list[str]:
         """Write the values of a level, or of a column of keys: each key once."""
-        codes, keys = factored(values, number if axis != _CELLS else 0)
-        texts = _texts(keys)
+        codes, keys = known = factored(values, number if axis != _CELLS else 0)
         level = self.levels.get((axis, number))
         if level is not None:
-            _apart(_texts(self.shown.opened.shown_keys(level)), "keys")
+            codes, keys = self._released(level, known)
+        texts = _texts(keys)
         plain = axis == _ROWS and getattr(keys.dtype, "kind", "O") in "iuf"
         written = texts if plain else [self._written(text) for text in texts]
         written.append(self._written(""))  # a missing key has the code -1
         return [written[code] for code in codes]
+
+    def _released(self, level: int, values: Factored) -> Factored:
+        """Return keys as they were released: a table may hold floats for integers."""
+        opened = self.shown.opened
+        keys = opened.shown_keys(level)
+        _apart(_texts(keys), "keys")
+        return Factored(opened.places(level, values), keys)
 
     def _cells(self, at: int) -> list[str]:
         """Write the cells of a column: numbers so that they read back to the bit."""
@@ -411,6 +417,7 @@ class _Reader:
         self.sidecar, self.opened = sidecar, opened
         self.levels = {place: at for at, place in enumerate(sidecar.levels)}
         labels = [opened.shown_label(label) for label in opened.columns]
+        labels += [name for name in opened.index.names if name is not None]
         self.labels = dict(zip(_texts(labels), labels, strict=True))
 
     def table(self, text: str) -> pd.DataFrame:
@@ -441,7 +448,7 @@ class _Reader:
         """Read the lines below the header: keys as texts, numbers as numbers."""
         depth = width - len(self.sidecar.dtypes)
         plain = dict(enumerate(self.sidecar.dtypes, depth))
-        dtypes = {
+        dtypes: dict[Any, Any] = {
             at: dtype if dtype in _NUMBERS else "str"
             for at, dtype in {**dict.fromkeys(range(depth)), **plain}.items()
         }
@@ -449,7 +456,7 @@ class _Reader:
             if stream.read().strip():
                 raise ValueError("another number of rows")
             return pd.DataFrame({at: pd.Series(dtype=object) for at in range(width)})
-        found = pd.read_csv(
+        found: pd.DataFrame = pd.read_csv(
             stream,
             header=None,
             names=range(width),
@@ -457,8 +464,8 @@ class _Reader:
             dtype=dtypes,
             keep_default_na=False,
             na_values={at: [""] for at, dtype in dtypes.items() if dtype != "str"},
-            float_precision="round_trip",
             skip_blank_lines=False,
+            **_EXACT,
         )
         if len(found) != self.sidecar.rows:
             raise ValueError("another number of rows")
@@ -479,19 +486,21 @@ class _Reader:
     def _keys(self, texts: pd.Series, place: Place, name: Any) -> pd.Index:
         """Return the keys of a level, or labels, or numbers of rows."""
         codes, known = pd.factorize(texts.array)
-        unique = [_plain(text) if self.sidecar.escaped_formulas else text for text in map(str, known)]
+        unique = [
+            _plain(text) if self.sidecar.escaped_formulas else text for text in map(str, known)
+        ]
         level = self.levels.get(place)
         if level is not None:
             keys = self.opened.shown_keys(level)
             places = {text: at for at, text in enumerate(_texts(keys))}
             return keys.take([places[text] for text in unique]).take(codes).rename(name)
-        if all(text in self.labels for text in unique):
-            labels = [self.labels[text] for text in unique]
-            made = pd.Index(labels, tupleize_cols=False)
-        else:
-            made = pd.Index([int(text) for text in unique])
-        return made.take(codes).rename(name)
+        if all(text.isdecimal() and text not in self.labels for text in unique):
+            return pd.Index([int(text) for text in unique], dtype=np.int64).take(codes).rename(name)
+        labels = [self.labels.get(text, text) for text in unique]
+        return pd.Index(labels, tupleize_cols=False).take(codes).rename(name)
 
 
+_EXACT: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
+"""What makes pandas 2 read floats to the bit, as pandas 3 does."""
 _NUMBERS = frozenset({"int64", "Int64", "float64", "float32"})
 _GONE = frozenset({"", "NaT"})

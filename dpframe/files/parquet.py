@@ -2,6 +2,7 @@
 
 import io
 import os
+
 import pandas as pd
 
 from dpframe.arguments import check_place
@@ -52,8 +53,16 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     shown = look(released)
-    table = shown.sealed(shown.source, reduced(shown))
+    table = shown.sealed(_with_text_labels(shown.source), reduced(shown))
     seam.place(place).write_bytes(_bytes_of(table))
+
+
+def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:
+    """Write keys in columns as texts, where Parquet has no others."""
+    labels = table.columns
+    if labels.nlevels > 1 or all(type(label) in (str, int, float) for label in labels):
+        return table
+    return table.set_axis(pd.Index(map(str, labels), dtype=object, name=labels.name), axis=1)
 
 
 def _bytes_of(released: pd.DataFrame) -> bytes:

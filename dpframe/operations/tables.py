@@ -28,14 +28,7 @@ from dpframe.operations.probing import check_rows, measured_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
-from dpframe.plan.record import (
-    Charged,
-    Describe,
-    mechanism_of,
-    noise_of_column,
-    outlook,
-    record_of,
-)
+from dpframe.plan.record import Charged, Describe, mechanism_of, noise_of_column, outlook, record_of
 from dpframe.plan.tables import TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
 from dpframe.progress import show_progress

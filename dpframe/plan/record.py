@@ -490,7 +490,7 @@ def record_of_selection(plan: SelectionPlan, declaration: Declaration, charged: 
         ),
         columns=(
             column_parts.QuantilePart(
-                "quantile", str(column.name), None, None, None, str(column.column), bounds
+                "quantile", str(column.name), None, None, str(column.column), bounds
             ),
         ),
         mechanism=_selection(plan),

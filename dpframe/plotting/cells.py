@@ -14,11 +14,12 @@ from dpframe.accuracy.ranges import Distribution, distribution_of
 from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of
 from dpframe.calls import did_you_mean
-from dpframe.certificates.certificate import Certificate, check_before
-from dpframe.certificates.column_parts import AssociationPart, ValuePart
-from dpframe.certificates.companion_columns import PERCENT, followers
+from dpframe.cells.needs import whole_release
+from dpframe.cells.verify import Shown
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.column_parts import AssociationPart, QuantilePart, ValuePart
+from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.certificates.mechanism_parts import ThresholdPart, TreePart
-from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plotting.positions import NUMBERS, Scale, duration_scale, seconds_along, text
 from dpframe.privacy.accuracy import check_level
@@ -61,7 +62,7 @@ class Drawn:
 _Places: TypeAlias = tuple[int, int | None]
 
 
-def locate(released: pd.DataFrame, certificate: Certificate, column: Hashable) -> _Places:
+def locate(shown: Shown, column: Hashable) -> _Places:
     """Return the positions of a released column, by default the first, and of its denoised values.
 
     Raises
@@ -69,45 +70,31 @@ def locate(released: pd.DataFrame, certificate: Certificate, column: Hashable) -
     UnknownColumnError
         If there is no such released column.
     """
-    size = certificate.width
-    raw: list[Hashable] = list(released.columns[:size])
-    derived = list(released.columns[size:])
+    raw: list[Hashable] = list(shown.frame.columns)
     if column is not None and not is_one_of(column, raw):
-        instead = _instead(released, certificate, column, raw).strip()
         rule = f"must be one of the released columns {raw}"
+        instead = did_you_mean(column, raw).strip()
         raise UnknownColumnError.about("column", rule, column, instead)
     place = 0 if column is None else raw.index(column)
-    partner = f"{raw[place]}_denoised"
-    return place, size + derived.index(partner) if partner in derived else None
-
-
-def _instead(
-    released: pd.DataFrame, certificate: Certificate, column: Hashable, raw: list[Hashable]
-) -> str:
-    """Say how to draw percentages that are in the table, or which column may be meant."""
-    for place, label in enumerate(raw):
-        beside = followers(released, certificate, place).items()
-        shares = [released.columns[later] for later, suffix in beside if suffix == PERCENT]
-        if is_one_of(column, shares):
-            return f" Percentages are drawn by column={label!r}, percent=True, before rows go."
-    return did_you_mean(column, raw)
+    name = shown.certificate.releases[0].columns[place].name
+    partners = [
+        at
+        for at, one in enumerate(shown.computed.values(), len(raw))
+        if isinstance(one, DenoiseDefinition) and one.column == name
+    ]
+    return place, partners[0] if partners else None
 
 
 def gather(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    columns: list[Hashable],
-    level: float,
-    *,
-    sampling: bool = False,
+    shown: Shown, columns: list[Hashable], level: float, *, sampling: bool = False
 ) -> list[Drawn]:
     """Gather released columns, with their intervals and denoised values."""
-    places = [locate(released, certificate, column) for column in columns]
-    about = released, certificate, check_level(level)
-    bars = {"": intervals_of(*about)}
+    places = [locate(shown, column) for column in columns]
+    level = check_level(level)
+    bars = {"": intervals_of(shown, level)}
     if sampling:
-        bars["sampled_"] = intervals_of(*about, sampling=True)
-    return [_of_column(released, bars, certificate, place) for place in places]
+        bars["sampled_"] = intervals_of(shown, level, sampling=True)
+    return [_of_column(shown.table, bars, shown.certificate, place) for place in places]
 
 
 def _of_column(
@@ -133,48 +120,41 @@ def _of_column(
 
 
 def gather_ratio(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    column: Hashable,
-    per: Hashable,
-    level: float,
-    *,
-    sampling: bool,
+    shown: Shown, column: Hashable, per: Hashable, level: float, *, sampling: bool
 ) -> list[Drawn]:
     """Gather the quotients of two released columns."""
-    label = released.columns[locate(released, certificate, column)[0]]
-    about = released, certificate, label, per, check_level(level)
+    certificate = shown.certificate
+    label = shown.frame.columns[locate(shown, column)[0]]
+    about = shown, label, per, check_level(level)
     names = "column", "per"
     tables = [
         ratio_of(*about, called=names, sampling=one) for one in _without_and_with(sampling=sampling)
     ]
-    both = [locate(released, certificate, one)[0] for one in (label, per)]
+    both = [locate(shown, one)[0] for one in (label, per)]
     caption = caption_of(certificate, both, sampling=sampling)
-    return [_of_tables(tables, label, f"{text(label)} / {text(per)}", caption)]
+    return [_of_tables(shown, tables, label, f"{text(label)} / {text(per)}", caption)]
 
 
 def gather_percent(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    column: Hashable | None,
-    level: float,
-    *,
-    sampling: bool,
+    shown: Shown, column: Hashable | None, level: float, *, sampling: bool
 ) -> list[Drawn]:
     """Gather percentages of the total of a released column."""
-    about = released, certificate, column, check_level(level)
+    certificate = shown.certificate
+    about = shown, column, check_level(level)
     tables = [percent_of(*about, sampling=one) for one in _without_and_with(sampling=sampling)]
-    place = locate(released, certificate, column)[0]
-    label = released.columns[place]
+    place = locate(shown, column)[0]
+    label = shown.frame.columns[place]
     caption = caption_of(certificate, [place], sampling=sampling)
-    return [_of_tables(tables, label, f"{text(label)} (% of the total)", caption)]
+    return [_of_tables(shown, tables, label, f"{text(label)} (% of the total)", caption)]
 
 
 def _without_and_with(*, sampling: bool) -> list[bool]:
     return [False, True] if sampling else [False]
 
 
-def _of_tables(tables: list[pd.DataFrame], label: Hashable, name: str, caption: str) -> Drawn:
+def _of_tables(
+    shown: Shown, tables: list[pd.DataFrame], label: Hashable, name: str, caption: str
+) -> Drawn:
     """Draw estimates, with ends for the noise and perhaps those of a second table outside them."""
     first = tables[0]
     columns = zip(_ENDS, ("estimate", "low", "high"), strict=True)
@@ -182,7 +162,7 @@ def _of_tables(tables: list[pd.DataFrame], label: Hashable, name: str, caption: 
     for table in tables[1:]:
         numbers["sampled_low"] = np.minimum(table["low"].to_numpy(np.float64), numbers["low"])
         numbers["sampled_high"] = np.maximum(table["high"].to_numpy(np.float64), numbers["high"])
-    return Drawn(label, name, _drawable(numbers, first.index), NUMBERS, caption)
+    return Drawn(label, name, _drawable(numbers, shown.table.index), NUMBERS, caption)
 
 
 def together(drawn: list[Drawn]) -> Drawn:
@@ -259,20 +239,19 @@ def caption_of(certificate: Certificate, places: list[int], *, sampling: bool = 
     return f"{about}, not {listed}"
 
 
-def is_distribution(certificate: Certificate) -> bool:
-    """Whether a table holds numbers of rows in ranges, as they were released."""
-    first, *others = certificate.releases
-    untouched = {*map(type, certificate.steps)} <= ADDED_OR_RENAMED
-    alone = not others and certificate.unstacked is None
-    return isinstance(first.mechanism, TreePart) and untouched and alone
+def is_distribution(shown: Shown) -> bool:
+    """Whether a table holds all numbers of rows in ranges, in rows."""
+    first, *others = shown.certificate.releases
+    read = isinstance(first.columns[0], QuantilePart)
+    whole = shown.layout.rows is not None and len(shown.rows) == shown.opened.rows
+    return isinstance(first.mechanism, TreePart) and not others and not read and whole
 
 
-def gather_distribution(
-    released: pd.DataFrame, certificate: Certificate, level: float, *, sampling: bool
-) -> Drawn:
+def gather_distribution(shown: Shown, level: float, *, sampling: bool) -> Drawn:
     """Gather the numbers of rows below the edges, made increasing, with intervals of each."""
     level = check_level(level)
-    release = check_before(certificate, "kind='distribution'", allowed=ADDED_OR_RENAMED)
+    release, released = whole_release(shown, "kind='distribution'"), shown.frame
+    certificate = shown.certificate
     found = distribution_of(released, release, "kind='distribution'")
     below, rising = below_edges(found.rows), risen(below_edges(found.rows))
     errors = deviations(found.known, len(found.bins), [0.0])

@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.calls import with_keywords
-from dpframe.certificates.certificate import Certificate, check_before
+from dpframe.cells.needs import check_parts
+from dpframe.cells.verify import Shown, look
 from dpframe.certificates.column_parts import TotalPart
-from dpframe.certificates.steps import ROW_BY_ROW
-from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError
 from dpframe.plotting.cells import Drawn, gather, locate
 from dpframe.plotting.look import PLAIN, add_caption, given_panels, inches, pyplot, wrap
@@ -85,13 +84,15 @@ def plot_map(
     >>> axes.collections[0].get_offsets().tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
-    certificate = verify(released)
-    release = check_before(certificate, "plot_map", allowed=ROW_BY_ROW)
-    raw, places = _positions(released, certificate, column, denoised)
+    shown = look(released)
+    shown.certificate.require_numbers()
+    check_parts(shown, "plot_map")
+    release, released = shown.certificate.release, shown.table
+    raw, places = _positions(shown, column, denoised)
     points, geographic = _points(coords)
     spots = _spots(points, list(released.index), "keys of the release", known=True)
     lines = None if edges is None else _lines(points, edges)
-    (drawn,) = gather(released, certificate, [released.columns[raw]], _LEVEL)
+    (drawn,) = gather(shown, [released.columns[raw]], _LEVEL)
     parts = ["value" if place == raw else "denoised" for place in places]
     values = [drawn.parts[part].to_numpy() for part in parts]
     stretch = _stretch(spots[:, 1]) if geographic else 1.0
@@ -121,13 +122,11 @@ def _caption(drawn: Drawn, *, testing: bool) -> str:
     return f"{test}{100 * _LEVEL:g}% intervals of about \u00b1{half:.3g}{unit}: {drawn.caption}"
 
 
-def _positions(
-    released: pd.DataFrame, certificate: Certificate, column: Hashable, denoised: bool | None
-) -> tuple[int, list[int]]:
+def _positions(shown: Shown, column: Hashable, denoised: bool | None) -> tuple[int, list[int]]:
     """Return the positions of the released column, and of the columns to draw."""
-    raw, partner = locate(released, certificate, column)
+    raw, partner = locate(shown, column)
     if partner is None and denoised:
-        rule = f"draws the column '{released.columns[raw]}_denoised', and there is none"
+        rule = f"draws the column '{shown.frame.columns[raw]}_denoised', and there is none"
         raise QueryError.about("denoised", rule, denoised, "Denoise the release first.")
     if partner is None or denoised is False:
         return raw, [raw]

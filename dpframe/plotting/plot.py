@@ -9,9 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.calls import did_you_mean, with_keywords
-from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.unstacked import in_rows
-from dpframe.certificates.verify import verify
+from dpframe.cells.verify import Shown, look
 from dpframe.errors import QueryError
 from dpframe.plotting import cells, positions
 from dpframe.plotting.figure import Figure, Panel, Series, draw_figure, is_crowded
@@ -264,7 +262,8 @@ def plot(
                 f"per= and percent= {rule}. Draw each by itself.", parameter="released"
             )
         released = concat(released, name=_RELEASE)
-    certificate = verify(released)
+    shown = look(released)
+    certificate = shown.certificate
     certificate.require_numbers()
     if kind == "errors" or (kind == "auto" and alone and best_suggestion(released)):
         return draw_errors(released, ax, figsize, title)
@@ -273,12 +272,12 @@ def plot(
         raise QueryError.about("kind", "draws released columns, each in a panel", kind, way_out)
     if panels is not None:
         check_flag("panels", panels)
-    whole = alone and subplots and cells.is_distribution(certificate)
-    if kind == "distribution" or (kind == "auto" and whole and _has_panels(released.index)):
-        whole_range = cells.gather_distribution(released, certificate, level, sampling=sampling)
+    whole = alone and subplots and cells.is_distribution(shown)
+    if kind == "distribution" or (kind == "auto" and whole and _has_panels(shown.frame.index)):
+        whole_range = cells.gather_distribution(shown, level, sampling=sampling)
         drawn, kind = [whole_range], "line"
     else:
-        about = (*in_rows(released, certificate), column, level, per)
+        about = (shown, column, level, per)
         drawn = _gather(*about, percent=percent, sampling=sampling)
     pyplot()  # nothing is known of dates without it
     if len(drawn) > 1 and not subplots:
@@ -309,31 +308,24 @@ def _has_panels(index: pd.Index) -> bool:
 
 
 def _gather(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    column: Any,
-    level: float,
-    per: Hashable | None,
-    *,
-    percent: bool,
-    sampling: bool,
+    shown: Shown, column: Any, level: float, per: Hashable | None, *, percent: bool, sampling: bool
 ) -> list[cells.Drawn]:
     """Gather what is asked for: columns, a quotient of two of them, or percentages."""
     if per is None and not percent:
-        own = list(released.columns[: certificate.width]) if column is None else [column]
+        own = list(shown.frame.columns) if column is None else [column]
         several = column if isinstance(column, list) else own
         if not 0 < len(several) <= _MOST_PANELS:
             rule = f"must be 1 to {_MOST_PANELS} columns"
             raise QueryError.about("column", rule, column, "Choose some with column=[...].")
-        return cells.gather(released, certificate, several, level, sampling=sampling)
+        return cells.gather(shown, several, level, sampling=sampling)
     if per is not None and percent:
         way_out = "These are two kinds of quotients: give one of them."
         raise QueryError.about("per", "does not go with percent=True", per, way_out)
     if isinstance(column, list):
         raise QueryError.about("column", "must be a single one beside per= or percent=True", column)
     if percent:
-        return cells.gather_percent(released, certificate, column, level, sampling=sampling)
-    return cells.gather_ratio(released, certificate, column, per, level, sampling=sampling)
+        return cells.gather_percent(shown, column, level, sampling=sampling)
+    return cells.gather_ratio(shown, column, per, level, sampling=sampling)
 
 
 def _arrange(one: cells.Drawn, kind: Kind, panels: bool | None, color: Any) -> list[Panel]:

@@ -315,8 +315,9 @@ def tables_of(
     names = _names(name, carried, given)
     try:
         shown = look(released)
-        for release in carried.releases if ledger is not None else ():
-            check_recorded(release, ledger)
+        if ledger is not None:
+            for release in carried.releases:
+                check_recorded(release, ledger)
     except CertificateError as error:
         return _views(names, carried, Stamp(False, str(error)))
     kept = "" if ledger is None else f", and ledger {ledger.ledger_id} was charged for it"

@@ -119,8 +119,7 @@ def apply_denoising(shown: Shown, how: Denoising) -> pd.DataFrame:
     places = sorted(made)
     labels = [label_of(released.columns[at]) for at in places]
     columns = pd.DataFrame(
-        {label: made[at][0] for label, at in zip(labels, places, strict=True)},
-        index=released.index,
+        {label: made[at][0] for label, at in zip(labels, places, strict=True)}, index=released.index
     )
     definitions = [
         replace(made[at][1], column=release.columns[at].name, into=label)

@@ -185,7 +185,9 @@ def _show(
             made = made.assign(**{str(name): made[name].replace(dict(given))})
         for axis in (0, 1):
             if name in made.axes[axis].names:
-                made = made.rename(dict(given), axis=axis, level=name if made.axes[axis].nlevels > 1 else None)
+                made = made.rename(
+                    dict(given), axis=axis, level=name if made.axes[axis].nlevels > 1 else None
+                )
     both = {**labels, **{name: new for name, new in names.items() if name in made.columns}}
     made = made.rename(columns=both)
     for axis in (0, 1):
@@ -193,5 +195,6 @@ def _show(
         if axis == 0 and labels and any(name is None or name == "variable" for name in index.names):
             made = made.rename(index=labels)
         index = made.axes[axis]
-        made = made.set_axis(index.set_names([names.get(n, n) for n in index.names]), axis=axis)
+        renamed = index.set_names([names.get(n, n) for n in index.names])
+        made = made.set_axis(renamed, axis="columns" if axis else "index")
     return made

@@ -20,10 +20,7 @@ _BUILT_IN = (1, 5)  # times powers of ten: units that tables need not write down
 
 @with_keywords
 def round(
-    released: pd.DataFrame,
-    decimals: int | Mapping[Hashable, int] = 0,
-    *,
-    to: float | None = None,
+    released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0, *, to: float | None = None
 ) -> pd.DataFrame:
     """Round the numbers of a release, halves to even, and keep its certificate.
 
@@ -90,9 +87,7 @@ def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
         why = "there are no numbers to round in this release, or decimals name none"
         way_out = "Times are not rounded: leave the step out, or name columns of numbers."
         raise QueryError(f"{why}. {way_out}", parameter="decimals")
-    return units | {
-        label: units[source] for label, source in sources.items() if source in units
-    }
+    return units | {label: units[source] for label, source in sources.items() if source in units}
 
 
 def _source(shown: Shown, label: str) -> str | None:
@@ -103,12 +98,12 @@ def _source(shown: Shown, label: str) -> str | None:
     columns = shown.opened.columns
     if own is not None and own.call == "percent":  # beside the percentage, not the number
         same = [
-            one
-            for one, column in columns.items()
-            if column.part.definition == _without_end(own)
+            one for one, column in columns.items() if column.part.definition == _without_end(own)
         ]
         return same[0] if same else None
-    return next((one for one in shown.labels if _name(shown, one) == getattr(own, "column", None)), None)
+    return next(
+        (one for one in shown.labels if _name(shown, one) == getattr(own, "column", None)), None
+    )
 
 
 def _without_end(definition: Any) -> Any:
@@ -128,7 +123,7 @@ def _named(shown: Shown, name: object, numbers: list[str]) -> str:
     if not is_one_of(name, labels):
         rule = f"must name columns of this table, {quote(list(labels))}"
         raise QueryError.about("decimals", rule, name)
-    label = labels[name]  # type: ignore[index]  # it is one of them
+    label = labels[name]
     source = _source(shown, label)
     if source is not None:
         why = f"which is rounded to the outside with {shown.opened.shown_label(source)!r}"

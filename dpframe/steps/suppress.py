@@ -112,9 +112,7 @@ def _sources(shown: Shown) -> dict[str, str]:
     names = [column.name for column in shown.certificate.releases[0].columns]
     by_name = dict(zip(names, shown.labels, strict=True))
     computed = {
-        label: by_name[one.column]
-        for label, one in shown.computed.items()
-        if one.column in by_name
+        label: by_name[one.column] for label, one in shown.computed.items() if one.column in by_name
     }
     return {**{label: label for label in shown.labels}, **computed}
 
@@ -124,7 +122,7 @@ def _place_of(shown: Shown, label: object, called: str) -> int:
     labels = list(shown.frame.columns)
     if not is_one_of(label, labels):
         raise QueryError.about(called, f"must name a released column, {quote(labels)}", label)
-    return labels.index(label)
+    return [label == one for one in labels].index(True)
 
 
 def _check_judges(shown: Shown, judge: int | None, low: float | None, most: float | None) -> None:

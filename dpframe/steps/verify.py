@@ -27,10 +27,7 @@ _ANOTHER = "this table was not made from that release. Give the one that it was 
 
 @with_keywords
 def verify(
-    frame: pd.DataFrame,
-    *,
-    ledger: Ledger | None = None,
-    against: pd.DataFrame | None = None,
+    frame: pd.DataFrame, *, ledger: Ledger | None = None, against: pd.DataFrame | None = None
 ) -> Certificate:
     """Check that a frame shows what was released; return its certificate.
 
@@ -123,9 +120,7 @@ def _computed_again(opened: Opened, whole: Opened) -> Opened:
     return seal(replace(plain.certificate, table=replace(made, columns=(*released, *computed))))
 
 
-def _again(
-    view: Shown, whole: Opened, label: str, definition: definitions.Definition
-) -> pd.Series:
+def _again(view: Shown, whole: Opened, label: str, definition: definitions.Definition) -> pd.Series:
     """Compute a column again."""
     names = [column.name for column in view.certificate.releases[0].columns]
     if definition.column not in names:
@@ -213,7 +208,7 @@ def certify(
     if not isinstance(table, pd.DataFrame):
         raise CertificateError(f"a certificate is for a DataFrame, got {a_type(table)}.")
     if isinstance(of, Mapping):
-        of = concat(of, name=table.index.names[0] if name is None else name)
+        of = concat(of, name=name or str(table.index.names[0]))
     elif not isinstance(of, pd.DataFrame):
         of = concat(of)
     opened = look(of).opened

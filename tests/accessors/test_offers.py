@@ -42,12 +42,12 @@ FRAMES = {
     "concatenated, two keys": lambda: dpf.concat(
         {"a": released("two keys"), "b": released("two keys")}, name="from"
     ),
-    "unstacked": lambda: released("two keys").dp.unstack("day"),
-    "head": lambda: released("several").dp.head(2),
+    "unstacked": lambda: released("two keys").unstack("day"),
+    "head": lambda: released("several").head(2),
     "rounded": lambda: released("several").dp.round(1),
     "suppressed": lambda: released("several").dp.suppress(below=10, by="flights"),
     "renamed": lambda: released("several").dp.rename({"flights": "n"}),
-    "one column": lambda: released("several").dp.select(columns="fare"),
+    "one column": lambda: released("several")[["fare"]],
     "joined": lambda: released("one key").dp.interval(join=True),
 }
 RELEASED = public_names(dpf.DPAccessor) - public_names(PrivateAccessor) | {"quantile"}

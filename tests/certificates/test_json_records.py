@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.certificates.verify import ATTRIBUTE, read_certificate
+from dpframe.cells.record import ATTRIBUTE, read_certificate
 from dpframe.errors import CertificateError, UnreadableCertificateError
 
 

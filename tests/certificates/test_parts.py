@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 import dpframe as dpf
 from dpframe.certificates.certificate import FORMAT
-from dpframe.certificates.verify import ATTRIBUTE, certificate_schema, read_certificate
+from dpframe.cells.record import ATTRIBUTE, certificate_schema, read_certificate
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import UnreadableCertificateError
 from dpframe.privacy.selection import SELECT

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of, read_certificate
+from dpframe.cells.record import ATTRIBUTE, attach, certificate_of, read_certificate
 from dpframe.errors import CertificateError
 
 ROOT = Path(__file__).resolve().parents[2]

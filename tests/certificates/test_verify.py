@@ -11,7 +11,7 @@ from dpframe.accuracy.intervals import std_error
 from dpframe.certificates.certificate import FORMAT
 from dpframe.certificates.digest import digest
 from dpframe.certificates.json_records import pack, unpack
-from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of
+from dpframe.cells.record import ATTRIBUTE, attach, certificate_of
 from dpframe.errors import CertificateError, DeclarationError, UnreadableCertificateError
 
 LOTS = {"epsilon": 20}

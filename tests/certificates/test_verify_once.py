@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import dpframe as dpf
-from dpframe.certificates import verify
+from dpframe.cells import verify
 
 ZONES = ["A", "B", "C", "D"]
 CELLS = {"A": (0.0, 1.0), "B": (1.0, 0.0), "C": (1.0, 1.0), "D": (2.0, 1.0)}
@@ -36,7 +36,7 @@ CALLS = {
     "std_error": ("columns", lambda f: f.dp.std_error),
     "covariance": ("columns", lambda f: f.dp.covariance),
     "interval": ("columns", lambda f: f.dp.interval()),
-    "interval of a wide table": ("keys", lambda f: f.dp.unstack().dp.interval()),
+    "interval of a wide table": ("keys", lambda f: f.unstack().dp.interval()),
     "denoise": ("one", lambda f: f.dp.denoise()),
     "combine": ("one", lambda f: f.dp.combine({"A": 1, "B": -1})),
     "ratio": ("columns", lambda f: f.dp.ratio("s", "n")),
@@ -45,14 +45,14 @@ CALLS = {
     "between": ("ranges", lambda f: f.dp.between(2, 4)),
     "interval, joined": ("columns", lambda f: f.dp.interval(join=True)),
     "percent, joined": ("one", lambda f: f.dp.percent(join=True)),
-    "sort_values": ("columns", lambda f: f.dp.sort_values("n")),
-    "head": ("columns", lambda f: f.dp.head(2)),
-    "tail": ("columns", lambda f: f.dp.tail(2)),
+    "sort_values": ("columns", lambda f: f.sort_values("n")),
+    "head": ("columns", lambda f: f.head(2)),
+    "tail": ("columns", lambda f: f.tail(2)),
     "select": ("columns", lambda f: f.dp.select("n > 3", columns=["n"])),
     "round": ("columns", lambda f: f.dp.round(-1)),
     "suppress": ("columns", lambda f: f.dp.suppress(below=3, by="n")),
     "rename": ("columns", lambda f: f.dp.rename({"n": "trips"})),
-    "unstack": ("keys", lambda f: f.dp.unstack()),
+    "unstack": ("keys", lambda f: f.unstack()),
     "schema": ("columns", dpf.schema),
     "report": ("columns", lambda f: dpf.report(f, percent=True)),
     "plot": ("columns", lambda f: dpf.plot(f, ax=Figure().subplots(3))),
@@ -67,7 +67,7 @@ CALLS = {
 }
 SEVERAL = {
     "concat": ("columns", lambda f: dpf.concat({"a": f, "b": made("columns")}, name="year"), 2),
-    "replay": ("columns", lambda f: dpf.replay(f.dp.round(-1).dp.head(2), f), 4),
+    "replay": ("columns", lambda f: dpf.replay(f.dp.round(-1).head(2), f), 4),
     "consistent": ("margins", dpf.consistent, 4),
     "change": ("columns", lambda f: f.dp.change(made("columns"), percent=True), 2),
     "combine": ("margins", lambda f: dpf.combine(f, {(): pd.Series([1.0])}), 1),

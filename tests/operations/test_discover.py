@@ -14,7 +14,7 @@ from support.raising import raises
 from support.searching import preview_of
 
 import dpframe as dpf
-from dpframe.certificates.verify import ATTRIBUTE, read_certificate
+from dpframe.cells.record import ATTRIBUTE, read_certificate
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
@@ -382,7 +382,7 @@ NO_NUMBERS = {
     "quantile": lambda found: found.dp.quantile(0.5),
     "plot": lambda found: found.dp.plot(),
     "suppress": lambda found: found.dp.suppress(below=5),
-    "unstack": lambda found: found.dp.unstack("zone"),
+    "unstack": lambda found: found.unstack("zone"),
 }
 
 
@@ -507,7 +507,7 @@ def test_files_schemas_and_reports_of_sets(units, tmp_path):
     assert dpf.verify(pd.read_parquet(tmp_path / "found.parquet")) == found.dp.certificate
     assert dpf.schema(found).validate(found).equals(found)
     assert "without numbers" in dpf.report(found)
-    assert found.dp.head(1).dp.certificate.state == "post-processed"
+    assert found.head(1).dp.certificate.state == "post-processed"
 
 
 @pytest.mark.parametrize("call", NO_NUMBERS)

@@ -391,8 +391,8 @@ def test_what_is_about_noise_is_refused_with_a_way_out(trips, what):
 
 def test_what_is_not_about_noise_works(trips, tmp_path):
     released = trips.dp.quantile("fare", QUARTILES, by="zone", mechanism="select", epsilon=1)
-    made = released.dp.select(keys={"zone": ["A", "B"]}).dp.sort_values("fare").dp.round(1)
-    wide = made.dp.unstack()
+    made = released.dp.select(keys={"zone": ["A", "B"]}).sort_values("fare").dp.round(1)
+    wide = made.unstack()
     assert dpf.verify(wide).state == "post-processed"
     made.dp.write_csv(tmp_path / "fares.csv")
     again = dpf.read_csv(tmp_path / "fares.csv")

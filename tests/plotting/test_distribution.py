@@ -56,10 +56,10 @@ def test_the_kind_can_be_asked_for_and_histograms_still_are():
 def test_other_tables_are_no_distributions():
     released = distribution()
     counted = dpf.release(trips(), dpf.histogram("fare", [0, 20, 40]), epsilon=1)
-    for frame in (counted, released.dp.head(20), released.dp.quantile()):
+    for frame in (counted, released.head(20), released.dp.quantile()):
         with pytest.raises(QueryError):
             frame.dp.plot(kind="distribution")
-    assert released.dp.head(20).dp.plot().get_ylabel() == "count"
+    assert released.head(20).dp.plot().get_ylabel() == "count"
     mpl.pyplot.close("all")
 
 

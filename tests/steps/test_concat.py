@@ -59,9 +59,9 @@ def test_steps_follow(steps):
     both = joined(tables)
     between = STEPS[steps[0]](both)
     table = STEPS[steps[1]](between)
-    kinds = [step.step for step in dpf.verify(table).steps]
+    kinds = [step.call for step in dpf.verify(table).table.definitions]
     assert kinds == ["concat", *steps]
-    assert dpf.replay(table, both).equals(table)
+    assert dpf.verify(table, against=both)
     bars = expected(tables, lambda f: f.dp.interval()).loc[table.index].to_numpy(float)
     ends = table.dp.interval().to_numpy(float, na_value=np.nan)
     here = table.iloc[:, : ends.shape[1] // 2].notna().to_numpy().repeat(2, axis=1)
@@ -72,14 +72,14 @@ def test_steps_follow(steps):
 
 def test_years_become_columns():
     tables = years()
-    wide = joined(tables).dp.unstack("year", column="n")
+    wide = joined(tables).unstack("year", column="n")
     for year, table in tables.items():
         assert wide[year].equals(table["n"].rename(year))
         bars = wide.dp.interval()[[f"{year}_low", f"{year}_high"]]
         assert (bars.to_numpy() == table.dp.interval()[["n_low", "n_high"]].to_numpy()).all()
-    cut = wide.dp.sort_values(2026).dp.head(2).dp.round(-1).dp.suppress(below=300)
+    cut = wide.sort_values(2026).head(2).dp.round(-1).dp.suppress(below=300)
     assert dpf.verify(cut).state == "post-processed"
-    assert dpf.replay(cut, joined_from(wide, tables)).equals(cut)
+    assert dpf.verify(cut, against=joined_from(wide, tables))
 
 
 def joined_from(wide, tables):
@@ -91,13 +91,13 @@ def joined_from(wide, tables):
 
 def test_rows_of_one_release_may_be_cut_before():
     table = released("several")
-    some = dpf.concat([table.dp.tail(1), table.dp.head(2)])
+    some = dpf.concat([table.tail(1), table.head(2)])
     assert list(some.index) == ["D", "A", "B"]
     assert some.dp.interval().equals(table.dp.interval().loc[["D", "A", "B"]])
-    assert dpf.verify(some).steps[0].of == tuple(
-        cut.dp.certificate.digest for cut in (table.dp.tail(1), table.dp.head(2))
+    assert dpf.verify(some).table.definitions[0].of == tuple(
+        cut.dp.certificate.digest for cut in (table.tail(1), table.head(2))
     )
-    assert [[step.step for step in one.steps] for one in dpf.verify(some).releases] == [
+    assert [[step.call for step in one.steps] for one in dpf.verify(some).releases] == [
         ["tail"],
         ["head"],
     ]
@@ -106,7 +106,7 @@ def test_rows_of_one_release_may_be_cut_before():
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_cell_comes_twice(kind):
     table = released(kind)
-    tables = {"all": table, "one": table.dp.tail(1)}
+    tables = {"all": table, "one": table.tail(1)}
     with pytest.raises(QueryError, match="releases 1 and 2 have cells of one release"):
         dpf.concat(tables, name="part")
 
@@ -170,12 +170,12 @@ def test_tables_of_several_releases_travel_in_files(kind, travel, tmp_path):
     again = back.dp.interval().reset_index(drop=True)
     pd.testing.assert_frame_equal(again, both.dp.interval().reset_index(drop=True))
     if not is_refused(kind, "round"):
-        assert dpf.verify(back.dp.round(-1).dp.head(1)).state == "post-processed"
+        assert dpf.verify(back.dp.round(-1).head(1)).state == "post-processed"
 
 
 def test_certificates_fit_their_schema_and_others_do_not():
     validator = Draft202012Validator(dpf.certificate_schema())
-    record = joined(years()).dp.unstack(column="n").attrs["dpframe"]
+    record = joined(years()).unstack(column="n").attrs["dpframe"]
     validator.validate(record)
     assert not validator.is_valid({**record, "releases": []})
 
@@ -240,16 +240,16 @@ WRONG = {
     ),
     "half a letter": (lambda one, two: dpf.concat([one], keys=["\ud800"], name="y"), "Unicode"),
     "other columns": (
-        lambda one, two: joined({1: one, 2: two.dp.select(columns="n")}),
+        lambda one, two: joined({1: one, 2: two[["n"]]}),
         "the same columns and levels",
     ),
     "other kinds": (
-        lambda one, two: joined({1: one, 2: exchanged(two).dp.select(columns=["n", "fare"])}),
+        lambda one, two: joined({1: one, 2: exchanged(two)[["n", "fare"]]}),
         "columns of the same kinds",
     ),
     "a table of several": (lambda one, two: joined({1: joined({1: one}), 2: two}), "in one call"),
     "columns of keys": (
-        lambda one, two: joined({1: released("two keys").dp.unstack()}),
+        lambda one, two: joined({1: released("two keys").unstack()}),
         "before unstack",
     ),
 }

@@ -9,7 +9,7 @@ import pytest
 import dpframe as dpf
 from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.certificates.json_records import unpack
-from dpframe.certificates.verify import ATTRIBUTE, attach
+from dpframe.cells.record import ATTRIBUTE, attach
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
 from dpframe.privacy.laws import LAPLACE
@@ -86,7 +86,7 @@ def test_means_are_denoised_beside_counts_and_sums(mechanism):
     noisy = recomputed(made, "fee", (0.0, 100.0))
     denoised, raw_risk = shrunken_means(made["fee"].to_numpy(), noisy)
     assert made["fee_denoised"].to_numpy() == pytest.approx(denoised.values)
-    step = dpf.verify(made).steps[0]
+    step = dpf.verify(made).table.definitions[0]
     assert (step.column, step.into, step.method) == ("fee", "fee_denoised", "shrunken_means")
     assert (step.asked, step.members, step.across) == ("auto", ("shrunken_means",), "rows")
     assert step.noise_variance == pytest.approx(raw_risk)
@@ -164,12 +164,12 @@ def test_few_groups_and_single_rows_are_left_alone():
     ):
         half = made.shape[1] // 2
         assert made.iloc[:, half:].to_numpy().tolist() == made.iloc[:, :half].to_numpy().tolist()
-        assert {step.method for step in dpf.verify(made).steps} == {"none"}
+        assert {step.method for step in dpf.verify(made).table.definitions} == {"none"}
 
 
 def test_a_graph_is_for_totals_alone():
     made = visits().dp.release(query(), epsilon=1).dp.denoise(graph="ordered")
-    graphs = {step.column: step.graph for step in dpf.verify(made).steps}
+    graphs = {step.column: step.graph for step in dpf.verify(made).table.definitions}
     assert graphs["fee"] is None
     assert graphs["n"].edges == 39
 
@@ -227,7 +227,7 @@ def test_the_widest_bounds_do_not_leave_the_range_of_floats():
     query = dpf.mean("x", "g", keys=range(31), bounds=(-1e100, 1e100))
     made = dpf.release(frame, query, epsilon=0.1, privacy_unit=dpf.EACH_ROW, denoise="auto")
     assert made["x_denoised"].abs().max() <= 1e100
-    moved = dpf.verify(made).steps[0].chosen["moved"]
+    moved = dpf.verify(made).table.definitions[0].chosen["moved"]
     assert moved == (made["x_denoised"] != made["x"]).sum()
     # a group whose noise puts it on a bound may stay there: one or two of 30 did in 12 of 400 runs
     assert moved >= 20

@@ -60,20 +60,20 @@ def test_they_travel_with_their_rows_and_names():
     frame = released("several")
     table = whole(frame)
     made = (
-        table.dp.sort_values("flights_percent", ascending=False)
-        .dp.select("flights_percent > 1 and paid_low > 0")
-        .dp.head(3)
+        table.sort_values("flights_percent", ascending=False)
+        .query("flights_percent > 1 and paid_low > 0")
+        .head(3)
         .dp.rename({"flights": "n"}, levels={"zone": "borough"})
     )
     wanted = table.sort_values("flights_percent", ascending=False, kind="stable").head(3)
     assert (made.to_numpy() == wanted.to_numpy()).all() and len(made) == 3
     assert list(made.columns) == [name.replace("flights", "n") for name in table.columns]
-    assert dpf.replay(made, frame).equals(made) and dpf.replay(made, table).equals(made)
-    kept = table.dp.select(columns=[*PERCENT, "flights"])
+    assert dpf.verify(made, against=frame) and dpf.verify(made, against=table)
+    kept = table[[*PERCENT, "flights"]]
     assert list(kept.columns) == ["flights", *PERCENT]
     for label in (ENDS[0], PERCENT[0], PERCENT[2]):
         with pytest.raises(QueryError, match=f"{label!r} without 'flights'"):
-            table.dp.select(columns=[label, "paid"])
+            table[[label, "paid"]]
         with pytest.raises(QueryError, match="Rename that"):
             table.dp.rename({label: "best"})
 
@@ -161,7 +161,7 @@ def test_other_calls_take_the_released_columns():
     assert table.dp.combine(weights).equals(frame.dp.combine(weights))
     assert table.dp.covariance.equals(frame.dp.covariance)
     dpf.schema(table).validate(table)
-    later = whole(released("several")).dp.head(1)
+    later = whole(released("several")).head(1)
     assert dpf.concat({1: table, 2: later}, name="part").dp.interval().shape == (5, 8)
     with pytest.raises(QueryError, match="denoise takes the table as it was before interval"):
         table.dp.denoise()
@@ -170,7 +170,7 @@ def test_other_calls_take_the_released_columns():
 def test_both_go_beside_denoised_columns():
     table = released("denoised").dp.interval(join=True).dp.percent(join=True)
     assert list(table.columns)[:4] == ["count", "count_denoised", "count_low", "count_high"]
-    few = table.dp.rename({"count": "n"}).dp.round(0).dp.head(1)
+    few = table.dp.rename({"count": "n"}).dp.round(0).head(1)
     assert list(few.columns)[:4] == ["n", "n_denoised", "n_low", "n_high"]
     assert dpf.verify(few).state == "post-processed"
 
@@ -178,13 +178,13 @@ def test_both_go_beside_denoised_columns():
 def test_what_needs_all_rows_or_rows_at_all_is_refused():
     frame = released("two keys")
     with pytest.raises(QueryError, match="percent takes the table as it was before head"):
-        frame.dp.head(2).dp.percent(join=True)
+        frame.head(2).dp.percent(join=True)
     with pytest.raises(QueryError, match="join=True takes the table as it was before unstack"):
-        frame.dp.unstack().dp.interval(join=True)
+        frame.unstack().dp.interval(join=True)
     with pytest.raises(
         QueryError, match=r"'count_high' beside it: use .dp.select\(columns='count'"
     ):
-        frame.dp.interval(join=True).dp.unstack()
+        frame.dp.interval(join=True).unstack()
     for wrong in (0, 1, "wide", None):
         with pytest.raises(QueryError, match="level"):
             frame.dp.interval(wrong, join=True)
@@ -224,8 +224,8 @@ def test_whoever_joins_them_is_shown_the_call(join):
 
 
 def test_their_steps_are_in_the_certificate():
-    steps = whole(released("several")).dp.certificate.steps
-    assert [(step.step, step.level) for step in steps] == [("interval", LEVEL), ("percent", LEVEL)]
+    steps = whole(released("several")).dp.certificate.table.definitions
+    assert [(step.call, step.level) for step in steps] == [("interval", LEVEL), ("percent", LEVEL)]
     record = whole(released("several")).dp.certificate.to_dict()
     assert read_certificate(record).steps[1].column == "flights"
 

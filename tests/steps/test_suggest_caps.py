@@ -100,7 +100,7 @@ def test_a_few_units_with_very_many_rows_are_not_lost(seed):
 def test_the_best_has_the_least_error_and_is_recorded(found):
     name = found["error"].idxmin()
     assert found.dp.best == {"max_rows": name}
-    steps = dpf.verify(found).steps
+    steps = dpf.verify(found).table.definitions
     assert [step.into for step in steps] == ["lost", "noise", "error", "error_high"]
     assert {step.query for step in steps} == {"count by zone"}
     assert {tuple(step.planned.items()) for step in steps} == {(("epsilon", 4.5),)}
