@@ -8,7 +8,7 @@ import pytest
 from support.publishing import KINDS, released
 
 import dpframe as dpf
-from dpframe.certificates.verify import read_certificate
+from dpframe.cells.record import certificate_of
 from dpframe.errors import CertificateError, QueryError
 
 LEVEL = 0.9
