@@ -14,7 +14,6 @@ from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import combine
 from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
-from dpframe.calls import with_keywords_of_init
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
@@ -24,13 +23,14 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
+from dpframe.operations.operation import VERSION
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
-from dpframe.plan.record import VERSION
 from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
+from dpframe.public import public_call
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.association import corr, cov, slope
 from dpframe.queries.binned import histogram, ranges
@@ -53,7 +53,8 @@ from dpframe.steps.verify import certify, publish, verify
 
 __version__ = VERSION
 
-with_keywords_of_init(Budget)  # its room is on the floor of calls, and imports none of these
+# the room of amounts knows no frames, and imports no door
+Budget.__init__ = public_call(Budget.__init__)  # type: ignore[method-assign]
 
 __all__ = [
     "EACH_ROW",

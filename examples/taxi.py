@@ -40,7 +40,9 @@ def main() -> None:
     )
     print(table.dp.preview(dpf.count(by="junction", where=HOUR), epsilon=1).T.to_string())
 
-    counts = table.dp.count(by="junction", where=HOUR, epsilon=1, denoise="auto", graph=town.roads)
+    counts = table.dp.release(
+        dpf.count(by="junction", where=HOUR), epsilon=1, denoise="auto", graph=town.roads
+    )
     print(counts.dp.certificate.denoising.round(3).to_string(), f"\n\n{counts.dp.certificate}\n")
 
     truth = table[table["minute"].between(45, 104)].value_counts("junction")

@@ -92,17 +92,17 @@ def test_releases_within_the_largest_bounds_are_finite(mechanism, bounds, epsilo
 def test_known_rows_that_are_too_many_are_refused_before_the_charge(said, match):
     frame = visits(bounds={"fare": (0, 1), "who": (0, 2)})
     with pytest.raises(QueryError, match=match):
-        frame.dp.sum(["fare", "who"], "zone", **said, mu=0.01)
+        frame.dp.release(dpf.sum(["fare", "who"], "zone", **said), mu=0.01)
     assert frame.dp.ledger.entries == ()
 
 
 def test_released_rows_are_no_exact_number():
     frame = visits(bounds={"fare": (0, 1), "who": (0, 2)})
-    released = frame.dp.count("zone", mu=0.01)
+    released = frame.dp.release(dpf.count("zone"), mu=0.01)
     rows, variance = released["count"], float(released.dp.std_error.iloc[0, 0] ** 2)
     for noisy in (rows, rows.astype(float), 2 * rows):
         with raises(QueryError, "variance"):
-            frame.dp.sum(["fare", "who"], "zone", n=noisy, mu=0.01)
+            frame.dp.release(dpf.sum(["fare", "who"], "zone", n=noisy), mu=0.01)
     assert len(frame.dp.ledger.entries) == 1
     with_rows = frame.dp.preview(dpf.sum(["fare", "who"], "zone", n=(rows, variance)), mu=0.01)
     exact = frame.dp.preview(

@@ -178,7 +178,7 @@ def releasing():
     def release():
         released = frame.dp.aggregate("zone", n=dpf.count(), mean=dpf.mean("fare"), epsilon=1)
         dpf.verify(released)
-        frame.dp.margins(["zone"], mu=1)
+        frame.dp.release(dpf.margins(["zone"]), mu=1)
 
     return release
 

@@ -141,7 +141,7 @@ def test_a_certificate_is_shown_with_its_numbers():
 
 
 def test_certificates_of_all_kinds_are_shown():
-    one = pairs(trips().dp.count(mu=0.25).dp.certificate._repr_html_())
+    one = pairs(trips().dp.release(dpf.count(), mu=0.25).dp.certificate._repr_html_())
     assert one["privacy unit"] == "one row"
     assert one["privacy loss"] == "mu=0.25"
     assert one["ledger"] == "none: no budget was declared"

@@ -82,38 +82,38 @@ def test_public_numbers_of_rows_are_numbers_of_every_group(wide, n):
 def test_levels_of_public_numbers_are_matched_by_name(wide):
     index = pd.MultiIndex.from_product([["x", "y"], ["a", "b"]], names=["h", "g"])
     n = pd.Series([100.0, 200, 300, 400], index=index)
-    released = wide.dp.sum(NAMES, by=["g", "h"], n=n, mu=1e4)
+    released = wide.dp.release(dpf.sum(NAMES, by=["g", "h"], n=n), mu=1e4)
     known = released.dp.certificate.query.options.n
     assert list(unpack(known.rows)) == [100, 300, 200, 400]
     with pytest.raises(QueryError, match="indexed by"):
-        wide.dp.sum(NAMES, by=["g", "h"], n=n.rename_axis(["h", "k"]), mu=1)
+        wide.dp.release(dpf.sum(NAMES, by=["g", "h"], n=n.rename_axis(["h", "k"])), mu=1)
 
 
 def test_the_certificate_tells_the_options(wide):
-    few = wide.dp.sum(NAMES, by="g", max_true=3, mu=0.5).dp.certificate
+    few = wide.dp.release(dpf.sum(NAMES, by="g", max_true=3), mu=0.5).dp.certificate
     assert "at most 3 true in a row" in few.query.words
     assert few.query.options.max_true == 3
-    told = wide.dp.sum(NAMES, by="g", n=7, mu=0.5).dp.certificate
+    told = wide.dp.release(dpf.sum(NAMES, by="g", n=7), mu=0.5).dp.certificate
     assert "given the rows of each group" in told.query.words
-    worst = wide.dp.sum(NAMES, n_weight=2, objective="worst", mu=0.5).dp.certificate
+    worst = wide.dp.release(dpf.sum(NAMES, n_weight=2, objective="worst"), mu=0.5).dp.certificate
     assert worst.query.options == OptionsPart(None, 2.0, "worst", None)
 
 
 def test_an_accurate_number_of_rows_is_always_released(wide):
     for weight in (1, 100, 1e6):
-        released = wide.dp.sum(NAMES, n_weight=weight, mu=0.1)
+        released = wide.dp.release(dpf.sum(NAMES, n_weight=weight), mu=0.1)
         assert list(released.columns) == [*NAMES, "n"]
 
 
 @pytest.mark.parametrize("key", ["a", ("a", "x", 1), 5])
 def test_weights_name_rows_by_all_their_keys(wide, key):
-    released = wide.dp.count(["g", "h"], mu=0.5)
+    released = wide.dp.release(dpf.count(["g", "h"]), mu=0.5)
     with pytest.raises(QueryError, match="weights must name rows by all of"):
         released.dp.combine({key: 1})
 
 
 def test_weights_of_one_of_several_columns_are_told_to_choose_it(wide):
-    released = wide.dp.aggregate("g", n=dpf.count(), m=dpf.count(), mu=0.5)
+    released = wide.dp.release(dpf.aggregate("g", n=dpf.count(), m=dpf.count()), mu=0.5)
     key = released.index[0]
     with pytest.raises(QueryError, match=r"dpf.select\(released, columns=\[...\]\)"):
         released.dp.combine({key: 1})
@@ -124,18 +124,18 @@ def test_weights_of_one_of_several_columns_are_told_to_choose_it(wide):
 @pytest.mark.parametrize("weight", [10**400, 1j, "1", True, None, math.nan])
 def test_weights_are_finite_numbers(wide, weight):
     with pytest.raises(QueryError, match="weights must be finite"):
-        wide.dp.count("g", mu=0.5).dp.combine({"a": weight})
+        wide.dp.release(dpf.count("g"), mu=0.5).dp.combine({"a": weight})
 
 
 def test_a_weight_given_twice_is_named(wide):
     with pytest.raises(QueryError, match="a label comes twice"):
-        wide.dp.count("g", mu=0.5).dp.combine(pd.Series([1, 2], index=["a", "a"]))
+        wide.dp.release(dpf.count("g"), mu=0.5).dp.combine(pd.Series([1, 2], index=["a", "a"]))
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e100])
 def test_errors_of_combinations_are_right_for_values_of_any_size(wide, size):
     frame = pd.DataFrame({"x": [size, 0.0]})
-    released = frame.dp.sum("x", bounds=(0, size), mu=0.5)
+    released = frame.dp.release(dpf.sum("x", bounds=(0, size)), mu=0.5)
     error = released.dp.std_error.iloc[0, 0]
     combined = released.dp.combine({0: 3.0})
     assert combined.loc[0, "std_error"] == pytest.approx(3 * error, rel=1e-12)

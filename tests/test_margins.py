@@ -143,7 +143,7 @@ def test_the_accessor_and_the_function_release_the_same_tables(people):
 
 
 def test_all_cells_have_the_standard_error_of_the_closed_form(people):
-    tables = people.dp.margins(["sex", "region"], mu=0.1, mechanism="gaussian")
+    tables = people.dp.release(dpf.margins(["sex", "region"]), mu=0.1, mechanism="gaussian")
     expected = 10 * np.sqrt(1 + 1 / 3 + 2 / 4 + 1 / 3 * 2 / 4)
     for released in tables.values():
         errors = released.dp.std_error["count"]

@@ -343,7 +343,7 @@ COLUMNS = [
         label="year",
     ),
     mistake('df.dp.sum("stay", max_true=1.5, epsilon=1)', QueryError, parameter="max_true"),
-    mistake('df.dp.sum("stay", objective="best", epsilon=1)', QueryError, parameter="objective"),
+    mistake('dpf.sum("stay", objective="best")', QueryError, parameter="objective"),
     mistake('df.dp.mean("stay", max_rows=-1, epsilon=1)', QueryError, ">= 1", parameter="max_rows"),
     mistake(
         'df.dp.units("ward", max_rows_per_group=1, epsilon=1)',

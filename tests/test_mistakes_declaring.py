@@ -18,10 +18,15 @@ from dpframe.errors import (
 AMOUNTS = [
     mistake('df.dp.count("ward")', CalibrationError, "epsilon=, mu=, rho= or share="),
     mistake('df.dp.release(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
-    mistake("df.dp.count(epsilon=1, mu=1)", CalibrationError, "exactly one way"),
+    mistake("df.dp.release(dpf.count(), epsilon=1, mu=1)", CalibrationError, "exactly one way"),
     mistake("df.dp.count(epsilon=1, share=0.1)", CalibrationError, "exactly one way"),
     mistake("df.dp.count(delta=1e-6)", CalibrationError, "exactly one way"),
-    mistake("df.dp.count(mu=1, delta=1e-6)", CalibrationError, "epsilon=", parameter="delta"),
+    mistake(
+        "df.dp.release(dpf.count(), mu=1, delta=1e-6)",
+        CalibrationError,
+        "epsilon=",
+        parameter="delta",
+    ),
     mistake('df.dp.count(epsilon="a lot")', CalibrationError, "number", parameter="epsilon"),
     mistake('df.dp.count(epsilon="1,5")', CalibrationError, "number", parameter="epsilon"),
     mistake('df.dp.count(epsilon="50%")', CalibrationError, "number", parameter="epsilon"),
@@ -69,7 +74,12 @@ AMOUNTS = [
         parameter="mechanism",
     ),
     mistake('df.dp.count(epsilon=1, denoise="magic")', QueryError, "'auto'", parameter="denoise"),
-    mistake('df.dp.count(epsilon=1, graph="grid")', QueryError, "denoise=", parameter="graph"),
+    mistake(
+        'df.dp.release(dpf.count(), epsilon=1, graph="grid")',
+        QueryError,
+        "denoise=",
+        parameter="graph",
+    ),
     mistake("df.dp.count(epsilon=1, name=7)", DeclarationError, "text", parameter="name", label=7),
     mistake('df.dp.count(epsilon=1, note=["a"])', DeclarationError, "text", parameter="note"),
     mistake(

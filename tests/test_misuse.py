@@ -89,7 +89,7 @@ def test_bins_have_an_order(trips):
 
 def test_reserved_names_of_outputs_are_told(trips):
     with raises(QueryError, "cannot be names"):
-        trips.dp.aggregate(mu=1, epsilon=None)
+        trips.dp.release(dpf.aggregate(), mu=1, epsilon=None)
 
 
 def test_units_that_cannot_be_compared_are_left_out():

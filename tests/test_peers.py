@@ -49,7 +49,7 @@ def test_replacing_a_row_of_a_grouped_count_costs_root_two():
     frame = declared(
         pd.DataFrame({"zone": ["A"]}), keys={"zone": ["A", "B"]}, neighboring="replace"
     )
-    released = frame.dp.count("zone", mu=1, mechanism="gaussian")
+    released = frame.dp.release(dpf.count("zone"), mu=1, mechanism="gaussian")
     assert scale_of(released) == pytest.approx(math.sqrt(2), rel=1e-12)
 
 
@@ -70,7 +70,7 @@ def test_a_cap_on_groups_keeps_as_many_as_it_charges_for(groups):
     )
     kept = frame.dp.count("zone", **EXACT)["count"]
     assert sorted(kept) == [0] * (8 - groups) + [1] * groups
-    charged = frame.dp.count("zone", mu=1, mechanism="gaussian")
+    charged = frame.dp.release(dpf.count("zone"), mu=1, mechanism="gaussian")
     assert scale_of(charged) == pytest.approx(math.sqrt(groups), rel=1e-12)
     charged = frame.dp.count("zone", epsilon=1, mechanism="laplace")
     assert scale_of(charged) == pytest.approx(groups, rel=1e-12)
@@ -124,8 +124,10 @@ def test_low_bits_do_not_tell_neighbors_apart():
     for frame in (values, values[:-1]):
         fares = pd.DataFrame({"zone": 0, "fare": frame})
         for mechanism in ("gaussian", "laplace"):
-            released = fares.dp.sum(
-                "fare", "zone", bounds=(0, 1), keys=range(1500), mu=0.5, mechanism=mechanism
+            released = fares.dp.release(
+                dpf.sum("fare", "zone", bounds=(0, 1), keys=range(1500)),
+                mu=0.5,
+                mechanism=mechanism,
             )
             steps = released["fare"].to_numpy() / step
             assert (steps == np.rint(steps)).all()

@@ -62,7 +62,9 @@ def test_every_public_name_has_one_place_in_the_reference():
     tests = {*dpt.__all__, "dpframe.testing.draws.Draw", "dpframe.testing.recorder.Run"}
     public = set(dpf.__all__) - {"errors"} | {"round", "sum"} | tests - {"PrivacyTestError"}
     engines = set(dpframe.engines.__all__) - {"ENGINES", "Frame", "engine_for"}
-    answered = {name for name in found if re.match(r"dpframe\.(queries|privacy|engines)\.", name)}
+    answered = {
+        name for name in found if re.match(r"dpframe\.(options|queries|privacy|engines)\.", name)
+    }
     assert answered and all(isinstance(locate(name), type) for name in answered)
     assert set(found) == public | engines | answered
 

@@ -11,14 +11,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import dpframe as dpf
 from dpframe.jobs.commands import COMMANDS, main
-from dpframe.operations.release import ReleaseOptions, SpendOptions
-from dpframe.queries.reading import CountOptions
+from dpframe.options import FRONT, RARE, ChosenRows, Spending
 
 Schema = Mapping[str, Any]
 
@@ -150,9 +150,9 @@ def _toctree(entries: Iterable[str], option: str) -> str:
 
 
 SHARED = {  # keywords that many methods share, by what stands for them in signatures
-    "**selection": tuple(CountOptions.__annotations__),
-    "**release": tuple(ReleaseOptions.__annotations__),
-    "**spend": tuple(SpendOptions.__annotations__),
+    "**selection": tuple(field.name for field in fields(ChosenRows)),
+    "**release": FRONT,
+    "**spend": tuple(field.name for field in fields(Spending) if field.name not in RARE),
 }
 
 
@@ -175,10 +175,10 @@ def short_signature(method: Callable[..., object]) -> str:
 
 def shared() -> str:
     """List the keywords behind every name that stands for several."""
-    where = {"**selection": "count", "**release": "release", "**spend": "release"}
+    where = {"**selection": "ChosenRows", "**release": "Spending", "**spend": "Spending"}
     rows = (
         f"| `{name}` | {', '.join(f'`{one}`' for one in group)} | "
-        f"{{py:func}}`dpf.{where[name]} <dpframe.{where[name]}>` |"
+        f"{{py:class}}`~dpframe.options.{where[name]}` |"
         for name, group in SHARED.items()
     )
     return "\n".join(["| in a signature | stands for | described in |", "|---|---|---|", *rows])

@@ -14,7 +14,6 @@ from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import Weights, combine
 from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
-from dpframe.calls import with_keywords_of_methods
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.denoising.methods import DenoiserName
@@ -23,6 +22,7 @@ from dpframe.files.parquet import write_parquet
 from dpframe.ledger.ledger import Ledger
 from dpframe.plotting import plot
 from dpframe.plotting.map import Coords, plot_map
+from dpframe.public import public_calls
 from dpframe.reporting.report import report
 from dpframe.steps import rename, round, suppress
 from dpframe.steps.denoise import denoise
@@ -72,7 +72,7 @@ setattr(DataFrameGroupBy, "dp", property(GroupedAccessor))  # noqa: B010  # type
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
-@with_keywords_of_methods
+@public_calls
 class DPAccessor(PrivateAccessor):
     """Differentially private releases of a frame, and what can be done with a released frame.
 

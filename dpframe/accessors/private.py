@@ -1,7 +1,8 @@
 """What `.dp` does with private frames of any kind: one-line delegations, without state."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Never, Self, Unpack, cast, overload
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, cast, overload
 
 import pandas as pd
 
@@ -14,7 +15,6 @@ from dpframe.accessors.showing import (
     public_names,
 )
 from dpframe.arguments import is_one_of
-from dpframe.calls import with_keywords_of_methods
 from dpframe.cells.record import ATTRIBUTE
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
@@ -23,98 +23,31 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
-from dpframe.operations.declare import DeclareOptions, declare
+from dpframe.operations.declare import declare
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.pipeline import RecordOptions, options_of
-from dpframe.operations.preview import PreviewOptions, preview
-from dpframe.operations.release import ReleaseOptions, SpendOptions, release
-from dpframe.privacy.amounts import Amount, AmountOptions
-from dpframe.privacy.neighbors import EachRow
-from dpframe.queries import (
-    aggregate,
-    association,
-    binned,
-    counts,
-    margins,
-    suggestions,
-    sums_and_means,
-)
-from dpframe.queries.aggregate import AggregatePart
-from dpframe.queries.binned import ranges
-from dpframe.queries.counts import RateOptions
-from dpframe.queries.discovery import DiscoverOptions, DiscoveryMechanism, discover
-from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights
-from dpframe.queries.quantiles import QUARTILES, IntervalOptions, QuantileOptions, Quantiles
-from dpframe.queries.query import By, Columns, Keys, Objective, Query, Request, Search
-from dpframe.queries.reading import ColumnOptions, CountOptions, RowOptions, WeightOptions
-from dpframe.queries.suggestions import BoundSearchOptions, CapSearchOptions
-from dpframe.queries.sums_and_means import AccuracyOptions, MeanOptions, SampledOptions, SumOptions
+from dpframe.operations.preview import Wanted, preview
+from dpframe.operations.release import release
+from dpframe.options import FRONT, RARE, By, Columns, GivenBounds, Keys, KnownRows
+from dpframe.privacy.amounts import Amount, Budget
+from dpframe.privacy.neighbors import EachRow, Neighboring
+from dpframe.public import no_such_keyword, public_calls
+from dpframe.queries import association, binned, counts, sums_and_means
+from dpframe.queries.aggregate import AggregatePart, aggregate
+from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
+from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights, margins
+from dpframe.queries.quantiles import QUARTILES, Quantiles
+from dpframe.queries.query import Query, Request, Search
+from dpframe.queries.suggestions import OfValues, suggest_bounds, suggest_caps
 from dpframe.steps.quantiles import quantile, quantiles_of
 from dpframe.strategies import MechanismName
 
 
-class UnitCall(CountOptions, ReleaseOptions, total=False):
-    """Which units to count, and options of the release; see `dpframe.units`."""
+def _others(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords among the arguments of a method."""
+    return {name: value for name, value in arguments.items() if name not in ("self", "query")}
 
 
-class CountCall(WeightOptions, ReleaseOptions, total=False):
-    """Which rows to count, and options of the release; see `dpframe.count`."""
-
-
-class RateCall(RateOptions, ReleaseOptions, total=False):
-    """Which rows to look at, and options of the release; see `dpframe.rate`."""
-
-
-class ColumnCall(ColumnOptions, ReleaseOptions, total=False):
-    """Which values to look at, and options of the release; see `dpframe.mean`."""
-
-
-class SampledCall(SampledOptions, ReleaseOptions, total=False):
-    """Which values to look at, and options of the release; see `dpframe.corr`."""
-
-
-class MeanCall(MeanOptions, ReleaseOptions, total=False):
-    """Which values to look at, and options of the release; see `dpframe.mean`."""
-
-
-class SumCall(SumOptions, ReleaseOptions, total=False):
-    """What to add up, and options of the release; see `dpframe.sum`."""
-
-
-class AggregateCall(CountOptions, AccuracyOptions, ReleaseOptions, total=False):
-    """Which rows to look at, and options of the release; see `dpframe.aggregate`."""
-
-
-class MarginsCall(RowOptions, ReleaseOptions, total=False):
-    """Which rows to look at, and options of the release; see `dpframe.margins`."""
-
-    bins: MarginBins
-    other: MarginOther
-    weights: MarginWeights
-    max_rows: int | None
-
-
-class QuantileCall(QuantileOptions, ReleaseOptions, total=False):
-    """What to read quantiles off, and options of the release; see `dpframe.quantile`."""
-
-
-class DiscoverCall(DiscoverOptions, AmountOptions, RecordOptions, total=False):
-    """What labels to look for, and options of the release; see `dpframe.discover`."""
-
-    mechanism: DiscoveryMechanism
-    part: object
-    privacy_unit: EachRow | None
-
-
-class CapSearchCall(CapSearchOptions, SpendOptions, RecordOptions, total=False):
-    """Which caps to look at, and options of the release; see `dpframe.suggest_caps`."""
-
-
-class BoundSearchCall(BoundSearchOptions, SpendOptions, RecordOptions, total=False):
-    """Which bounds to look for, and options of the release; see `dpframe.suggest_bounds`."""
-
-
-@with_keywords_of_methods
+@public_calls
 class PrivateAccessor:
     """Differentially private releases of a private frame of any kind that an engine can read.
 
@@ -153,190 +86,297 @@ class PrivateAccessor:
         """Show the same in a notebook."""
         return accessor_html(self._frame, (name for name in dir(self) if name[0] != "_"))
 
-    def declare(self, schema: object = None, **facts: Unpack[DeclareOptions]) -> Self:
+    def declare(
+        self, schema: object = None, *,
+        bounds: Mapping[Hashable, object] | None = None,
+        keys: Mapping[Hashable, object] | None = None,
+        privacy_unit: Hashable | list[Hashable] | EachRow | None = None, unit: str | None = None,
+        max_rows: int | None = None, max_groups: int | None = None,
+        max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
+        missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
+        ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
+        confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+    ) -> Self:  # fmt: skip
         """Declare what is public about this frame; see `dpframe.declare`. Returns the accessor."""
-        declare(self._frame, schema, **facts)
+        declare(self._frame, **_others(locals()))
         return self
 
-    def _read_off(
-        self, column: object, q: Quantiles, by: By, options: QuantileCall
-    ) -> pd.DataFrame:
+    def _read_off(self, arguments: dict[str, Any]) -> pd.DataFrame:
         """Read quantiles off a released distribution: the first argument is q, or its column."""
-        named = is_one_of(column, self._frame.index.names[-1:])
-        how = options_of(IntervalOptions, options)
-        others = {"by": by, **options}
-        given = [name for name in others if name not in how and others[name] is not None]
-        if given:
-            raise DeclarationError(
-                "this frame was released: quantiles are read off a release of ranges for nothing, "
-                "and take no groups and no amount, as in .dp.quantile([0.25, 0.5, 0.75]).",
-                parameter=given[0],
-            )
-        first = not named and column is not None
-        if first and q is not QUARTILES:
+        column, q = arguments["column"], arguments["q"]
+        shown = {name: arguments.pop(name) for name in ("level", "simultaneous")}
+        defaults = signature(type(self).quantile).parameters
+        for name, value in arguments.items():
+            default = defaults[name].default
+            if name not in ("self", "column", "q") and value is not default:
+                raise DeclarationError(
+                    "this frame was released: quantiles are read off a release of ranges for "
+                    "nothing, and take no groups and no amount, as in .dp.quantile([0.25, 0.75]).",
+                    parameter=name,
+                )
+        if column is None or is_one_of(column, self._frame.index.names[-1:]):
+            return quantiles_of(self._frame, q, **shown)
+        if q is not QUARTILES:
             rule = "the quantiles come first, or after the column, and level= by its name"
             raise QueryError(f"{rule}, as in .dp.quantile([0.25, 0.75], level=0.9).", parameter="q")
-        wanted = cast(Quantiles, column) if first else q
-        return quantiles_of(self._frame, wanted, **how)
+        return quantiles_of(self._frame, column, **shown)
 
-    def _ask(
-        self, make: Callable[..., Query | Search], options: Mapping[str, Any], *about: object
+    def _release(
+        self, make: Callable[..., Query | Search], arguments: dict[str, Any]
     ) -> pd.DataFrame:
-        """Release the query that a call describes."""
-        spend = options_of(ReleaseOptions, options)
-        own = {name: value for name, value in options.items() if name not in spend}
-        return release(self._frame, make(*about, **own), **spend)
+        """Release the query that a call describes, from all arguments of the call."""
+        spend = {name: arguments.pop(name) for name in FRONT if name in arguments}
+        named = arguments.pop("named", {})
+        for name in named.keys() & {*RARE, "n_weight", "objective"}:
+            raise no_such_keyword(make.__name__, name, [*FRONT, *arguments])
+        del arguments["self"]
+        query: Any = make(**arguments, **named)
+        return cast(pd.DataFrame, release(self._frame, query, **spend))
 
     def ranges(
-        self, column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnCall]
-    ) -> pd.DataFrame:
+        self, column: Hashable, bins: object = None, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release numbers of rows in ranges; see `dpframe.ranges` and `dpframe.release`."""
-        return self._ask(ranges, options, column, bins, by)
+        return self._release(binned.ranges, locals())
 
     def quantile(
-        self,
-        column: Hashable | list[float] = None,
-        q: Quantiles = QUARTILES,
-        by: By = None,
-        **options: Unpack[QuantileCall],
-    ) -> pd.DataFrame:
+        self, column: Hashable | list[float] = None, q: Quantiles = QUARTILES, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
+        bins: object = None, candidates: object = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release quantiles of a column per group; see `dpframe.quantile` and `dpframe.release`.
 
         They are read off a release of ranges, or selected with `mechanism="select"`. Of a frame
         that is a release of ranges, `.dp.quantile(q)` reads them off for nothing.
         """
+        arguments = locals()
         if isinstance(self._frame, pd.DataFrame) and ATTRIBUTE in self._frame.attrs:
-            return self._read_off(column, q, by, options)
-        return self._ask(quantile, options, column, q, by)
+            return self._read_off(arguments)
+        return self._release(quantile, arguments)
 
     def margins(
-        self,
-        /,
-        columns: Columns | Iterable[Sequence[Hashable]],
-        ways: int | None = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        bins: MarginBins = None,
-        other: MarginOther = None,
-        weights: MarginWeights = None,
-        max_rows: int | None = None,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        mu: Amount | None = None,
-        rho: Amount | None = None,
-        share: Amount | None = None,
-        mechanism: MechanismName = "auto",
+        self, /, columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
+        where: str | None = None, keys: Keys = None, bins: MarginBins = None,
+        other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-        graph: object = None,
-        name: str | None = None,
-        note: str | None = None,
-        part: object = None,
-        privacy_unit: EachRow | None = None,
         **named: MarginPart,
-    ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
+    ) -> dict[tuple[Hashable, ...], pd.DataFrame]:  # fmt: skip
         """Release tables by several sets of columns that agree; see `dpframe.margins`."""
-        options = options_of(MarginsCall, locals()) | named
-        tables = self._ask(margins.margins, options, columns, ways)
-        return cast(dict[tuple[Hashable, ...], pd.DataFrame], tables)
+        return cast(dict[tuple[Hashable, ...], pd.DataFrame], self._release(margins, locals()))
 
-    def count(self, by: By = None, **options: Unpack[CountCall]) -> pd.DataFrame:
+    def count(
+        self, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        weights: Hashable = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release the number of rows per group; see `dpframe.count` and `dpframe.release`."""
-        return self._ask(counts.count, options, by)
+        return self._release(counts.count, locals())
 
-    def rate(self, condition: str, by: By = None, **options: Unpack[RateCall]) -> pd.DataFrame:
+    def rate(
+        self, condition: str, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        weights: Hashable = None, missing: Literal[False] | None = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release the share of rows that satisfy a condition; see `dpframe.rate`."""
-        return self._ask(counts.rate, options, condition, by)
+        return self._release(counts.rate, locals())
 
-    def sum(self, columns: Columns, by: By = None, **options: Unpack[SumCall]) -> pd.DataFrame:
+    def sum(
+        self, columns: Columns, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None, weights: Hashable = None,
+        max_true: int | None = None, n: KnownRows = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
-        return self._ask(sums_and_means.sum, options, columns, by)
+        return self._release(sums_and_means.sum, locals())
 
-    def mean(self, columns: Columns, by: By = None, **options: Unpack[MeanCall]) -> pd.DataFrame:
+    def mean(
+        self, columns: Columns, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
-        return self._ask(sums_and_means.mean, options, columns, by)
+        return self._release(sums_and_means.mean, locals())
 
-    def var(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
+    def var(
+        self, columns: Columns, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
-        return self._ask(sums_and_means.var, options, columns, by)
+        return self._release(sums_and_means.var, locals())
 
-    def std(self, columns: Columns, by: By = None, **options: Unpack[ColumnCall]) -> pd.DataFrame:
+    def std(
+        self, columns: Columns, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
-        return self._ask(sums_and_means.std, options, columns, by)
+        return self._release(sums_and_means.std, locals())
 
     def cov(
-        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnCall]
-    ) -> pd.DataFrame:
+        self, x: Hashable, y: Hashable, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release covariances of two columns; see `dpframe.cov` and `dpframe.release`."""
-        return self._ask(association.cov, options, x, y, by)
+        return self._release(association.cov, locals())
 
     def corr(
-        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledCall]
-    ) -> pd.DataFrame:
+        self, x: Hashable, y: Hashable, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None, sampling: bool = False,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`."""
-        return self._ask(association.corr, options, x, y, by)
+        return self._release(association.corr, locals())
 
     def slope(
-        self, x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledCall]
-    ) -> pd.DataFrame:
+        self, x: Hashable, y: Hashable, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        bounds: GivenBounds = None, sampling: bool = False,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`."""
-        return self._ask(association.slope, options, x, y, by)
+        return self._release(association.slope, locals())
 
     def histogram(
-        self, column: Hashable, bins: object, by: By = None, **options: Unpack[CountCall]
-    ) -> pd.DataFrame:
+        self, column: Hashable, bins: object, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        weights: Hashable = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release the number of rows per bin; see `dpframe.histogram` and `dpframe.release`."""
-        return self._ask(binned.histogram, options, column, bins, by)
+        return self._release(binned.histogram, locals())
 
-    def units(self, by: By = None, **options: Unpack[UnitCall]) -> pd.DataFrame:
+    def units(
+        self, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release the number of units per group; see `dpframe.units` and `dpframe.release`."""
-        return self._ask(counts.units, options, by)
+        return self._release(counts.units, locals())
 
     def aggregate(
-        self,
-        /,
-        by: By = None,
-        *,
-        where: str | None = None,
-        keys: Keys = None,
-        max_rows: int | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        mu: Amount | None = None,
-        rho: Amount | None = None,
-        share: Amount | None = None,
-        mechanism: MechanismName = "auto",
+        self, /, by: By = None, *,
+        where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+        max_groups: int | None = None, max_rows_per_group: int | None = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-        graph: object = None,
-        name: str | None = None,
-        note: str | None = None,
-        part: object = None,
-        privacy_unit: EachRow | None = None,
-        n_weight: float = 0.0,
-        objective: Objective = "total",
         **named: AggregatePart,
-    ) -> pd.DataFrame:
+    ) -> pd.DataFrame:  # fmt: skip
         """Release several outputs by the same groups; see `dpframe.aggregate`."""
-        options = options_of(AggregateCall, locals()) | named
-        return self._ask(aggregate.aggregate, options, by)
-
-    @overload
-    def release(self, query: Query | Search, **spend: Unpack[ReleaseOptions]) -> pd.DataFrame: ...
+        return self._release(aggregate, locals())
 
     @overload
     def release(
-        self, query: Mapping[str, Query], **spend: Unpack[ReleaseOptions]
-    ) -> dict[str, pd.DataFrame]: ...
+        self, query: Query | Search, *,
+        epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+        rho: Amount | None = None, share: Amount | None = None, part: object = None,
+        mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None, graph: object = None,
+    ) -> pd.DataFrame: ...  # fmt: skip
 
-    def release(self, query: Request, **spend: Unpack[ReleaseOptions]) -> Any:
+    @overload
+    def release(
+        self, query: Mapping[str, Query], *,
+        epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+        rho: Amount | None = None, share: Amount | None = None, part: object = None,
+        mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None, graph: object = None,
+    ) -> dict[str, pd.DataFrame]: ...  # fmt: skip
+
+    def release(
+        self, query: Request, *,
+        epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+        rho: Amount | None = None, share: Amount | None = None, part: object = None,
+        mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        name: str | None = None, note: str | None = None,
+        denoise: DenoiserName | None = None, graph: object = None,
+    ) -> Any:  # fmt: skip
         """Release a query, or a dict of them at once; see `dpframe.release`."""
-        return release(self._frame, query, **spend)
+        return release(self._frame, query, **_others(locals()))
 
-    def preview(self, query: Request, **options: Unpack[PreviewOptions]) -> pd.DataFrame:
+    def preview(
+        self, query: Request, *,
+        epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+        rho: Amount | None = None, share: Amount | None = None, part: object = None,
+        mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        compare: bool = False, std_error: Wanted | None = None, half_width: Wanted | None = None,
+        rows: float | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Show cost and error of a release without making it; see `dpframe.preview`."""
-        return preview(self._frame, query, **options)
+        return preview(self._frame, query, **_others(locals()))
 
     def diagnose(
         self, query: Request | None = None, *, groups: bool = False, part: object = None
@@ -344,19 +384,38 @@ class PrivateAccessor:
         """Show, in private, what a release leaves out and changes; see `dpframe.diagnose`."""
         return diagnose(self._frame, query, groups=groups, part=part)
 
-    def discover(self, by: Columns, **options: Unpack[DiscoverCall]) -> pd.DataFrame:
+    def discover(
+        self, by: Columns, *, dtype: Dtypes = "string", max_length: int = 256,
+        where: str | None = None, max_groups: int | None = None, discovery: Amount | None = None,
+        counts: bool = True,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: DiscoveryMechanism = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Find the groups that may be published; see `dpframe.discover`."""
-        return self._ask(discover, options, by)
+        return self._release(discover, locals())
 
-    def suggest_caps(self, by: By = None, **options: Unpack[CapSearchCall]) -> pd.DataFrame:
+    def suggest_caps(
+        self, by: By = None, *, query: Query | None = None, cap: str | None = None,
+        largest: int | None = None, planned: Mapping[str, Any] | None = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release how many rows units have, and the best cap; see `dpframe.suggest_caps`."""
-        return self._ask(suggestions.suggest_caps, options, by)
+        return self._release(suggest_caps, locals())
 
     def suggest_bounds(
-        self, column: Hashable, by: By = None, **options: Unpack[BoundSearchCall]
-    ) -> pd.DataFrame:
+        self, column: Hashable, by: By = None, *, where: str | None = None, keys: Keys = None,
+        query: OfValues = "sum", smallest: float | None = None, largest: float | None = None,
+        within: tuple[float, float] | None = None, bins: int | None = None,
+        planned: Mapping[str, Any] | None = None,
+        epsilon: Amount | None = None, delta: Amount | None = None, share: Amount | None = None,
+        part: object = None, mechanism: MechanismName = "auto",
+        privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
         """Release how large values are, and the best bounds; see `dpframe.suggest_bounds`."""
-        return self._ask(suggestions.suggest_bounds, options, column, by)
+        return self._release(suggest_bounds, locals())
 
     @property
     def declaration(self) -> Declaration:

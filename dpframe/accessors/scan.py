@@ -1,18 +1,18 @@
 """Scans: private frames in files, released without ever being in memory as a whole."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Unpack
+from typing import Any
 
 from dpframe.accessors.private import PrivateAccessor
-from dpframe.calls import with_keywords
 from dpframe.engines.parquet_files import ParquetFiles, Paths
 from dpframe.engines.scans import BATCH_ROWS, ScannedFrame
 from dpframe.engines.sources import source_of
 from dpframe.engines.text_files import text_files
 from dpframe.errors import DeclarationError, a_type
-from dpframe.sources.dialect import Dialect, DialectOptions
+from dpframe.public import public_call
+from dpframe.sources.dialect import UTF8, Dialect
 
 
 class Scan(ScannedFrame):
@@ -27,16 +27,15 @@ class Scan(ScannedFrame):
         return PrivateAccessor(self)
 
 
-@with_keywords
+@public_call
 def scan(
-    source: Any,
-    *,
-    types: Mapping[str, str] | object = None,
-    batch_rows: int = BATCH_ROWS,
-    spill_folder: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-    **dialect: Unpack[DialectOptions],
-) -> Scan:
+    source: Any, *, types: Mapping[str, str] | object = None, batch_rows: int = BATCH_ROWS,
+    spill_folder: str | os.PathLike[str] | None = None, progress: bool | None = None,
+    separator: str = ",", encoding: str = UTF8, na_values: str | Sequence[str] = (),
+    thousands: str | None = None, decimal: str = ".", percent: bool = False,
+    true: str | Sequence[str] = ("true", "1"), false: str | Sequence[str] = ("false", "0"),
+    dates: str | Sequence[str] = (), newlines: bool = False,
+) -> Scan:  # fmt: skip
     """Open text files, or a source of Arrow batches, as a private frame larger than memory.
 
     Rows are read anew whenever something is released: only columns that are needed, batch by batch.
@@ -107,7 +106,10 @@ def scan(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    asked = Dialect.of(**dialect)
+    asked = Dialect.of(
+        separator=separator, encoding=encoding, na_values=na_values, thousands=thousands,
+        decimal=decimal, percent=percent, true=true, false=false, dates=dates, newlines=newlines,
+    )  # fmt: skip
     if isinstance(source, str | os.PathLike | list | tuple):
         rows: Any = text_files(source, types, asked)
     else:
@@ -126,7 +128,7 @@ def _refuse_text_options(source: Any, types: object, asked: Dialect) -> None:
         raise DeclarationError(f"{rule}. Give the paths of the files.", parameter=name)
 
 
-@with_keywords
+@public_call
 def scan_parquet(
     path: Paths,
     *,

@@ -10,7 +10,6 @@ import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
 
 from dpframe.arguments import visible
-from dpframe.calls import nearest
 from dpframe.cells.record import ATTRIBUTE, certificate_of
 from dpframe.certificates.certificate import TEST
 from dpframe.certificates.column_parts import QuotientPart, TotalPart
@@ -27,6 +26,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.errors import CallError, CertificateError, DeclarationError, NoSuchNameError, quote
 from dpframe.html import declaration_html, pairs, section, title_html
 from dpframe.provenance import is_private
+from dpframe.public import nearest
 
 Standing: TypeAlias = Literal[
     "undeclared", "declared", "tested", "derived", "released", "diagnosis", "none"

@@ -11,7 +11,6 @@ from dpframe.accuracy.joint_errors import Side, check_no_given_rows, shared_nois
 from dpframe.accuracy.quotients import Quotients, estimate_quotients, part_of, span_of_signs
 from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_cells
 from dpframe.arguments import check_flag
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release, check_alike
@@ -26,13 +25,14 @@ from dpframe.privacy.accuracy import Rows, check_level
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
 
 _ALL = slice(None)
 _COLUMNS = ["estimate", "std_error", "low", "high"]
 
 
-@with_keywords
+@public_call
 def change(
     released: pd.DataFrame,
     before: pd.DataFrame,

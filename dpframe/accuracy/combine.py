@@ -12,7 +12,6 @@ from dpframe.accuracy.joint_errors import NoiseSource, Side, Weighed, independen
 from dpframe.accuracy.quotients import part_of
 from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
 from dpframe.arguments import check_flag
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import check_whole
 from dpframe.cells.record import ATTRIBUTE
 from dpframe.cells.verify import look
@@ -25,12 +24,13 @@ from dpframe.privacy.amounts import as_float
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
 
 Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
 
 
-@with_keywords
+@public_call
 def combine(
     released: pd.DataFrame | Mapping[Any, pd.DataFrame],
     weights: Weights | Mapping[Any, Weights],

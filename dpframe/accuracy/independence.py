@@ -17,7 +17,6 @@ from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import check_apart
 from dpframe.accuracy.outward import known_numbers
 from dpframe.accuracy.quotients import column_of_shares
-from dpframe.calls import with_keywords
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import CountPart
@@ -26,6 +25,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Law
+from dpframe.public import public_call
 
 _DRAWS = 999  # made-up tables for a p-value
 _FEWER = 499  # and for each step towards an end of an interval
@@ -161,7 +161,7 @@ def cramers_v(probabilities: np.ndarray) -> float:
     return float(np.sqrt(parts.sum() / (min(probabilities.shape) - 1)))
 
 
-@with_keywords
+@public_call
 def independence(
     released: pd.DataFrame, column: Hashable | None = None, level: float = 0.95
 ) -> pd.DataFrame:

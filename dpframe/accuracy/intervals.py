@@ -12,7 +12,6 @@ from pandas.api.extensions import ExtensionArray
 from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, outward
 from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, quotient_interval
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import check_parts
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import column_parts
@@ -26,6 +25,7 @@ from dpframe.privacy.accuracy import Rows
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
+from dpframe.public import public_call
 from dpframe.queries.timescale import seconds, times_around
 from dpframe.strategies.association import Tested, center, parts_of_quotient, read, unit_of
 from dpframe.strategies.base import JointMoments
@@ -370,7 +370,7 @@ def _sum_of(loadings: Mapping[int, np.ndarray], mechanism: NoiseRecord, groups: 
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
-@with_keywords
+@public_call
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """Return the standard error of every released cell."""
     shown = look(released)
@@ -670,7 +670,7 @@ def _bars(
     return low, high
 
 
-@with_keywords
+@public_call
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row."""
     shown = look(released)

@@ -10,7 +10,6 @@ import pandas as pd
 from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
 from dpframe.accuracy.sampling import WithSampling, check_sampled
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release
@@ -18,10 +17,11 @@ from dpframe.certificates.column_parts import ColumnPart, CountPart, TotalPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, TreePart
 from dpframe.errors import QueryError, quote
+from dpframe.options import By
 from dpframe.privacy.accuracy import Rows, check_level, narrow
 from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
-from dpframe.queries.query import By
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
 
 Parts: TypeAlias = dict[str, float | np.ndarray]
@@ -227,7 +227,7 @@ def border(
     return rejected
 
 
-@with_keywords
+@public_call
 def ratio(
     released: pd.DataFrame,
     numerator: Hashable,

@@ -4,7 +4,6 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.arguments import no_ledger
-from dpframe.calls import with_keywords
 from dpframe.certificates.certificate import FORMAT, Certificate, Release
 from dpframe.certificates.json_records import schema_of_record
 from dpframe.certificates.witness_parts import recomputed_loss
@@ -12,6 +11,7 @@ from dpframe.checker.witness import cost_words
 from dpframe.errors import CertificateError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
+from dpframe.public import public_call
 
 
 def check_recorded(release: Release, ledger: Ledger) -> None:
@@ -81,7 +81,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
 _NEAR = 1 + Fraction(1, 2**40)  # amounts of certificates are floats
 
 
-@with_keywords
+@public_call
 def certificate_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the certificates of this version.
 

@@ -188,24 +188,25 @@ class Cell:
         """Return the worst classes of rows, and what they add."""
         if not b:
             return self._one_sided(part, a, kernel)
-        classes = part.classes
-        if max(int(group.sizes.sum()) for group in part.groups) ** 2 > _MOST_PAIRS:
-            classes = classes[self._farthest_classes(part, a, kernel)]
-        costs = np.zeros((len(classes), len(classes)))
-        pairs = []
-        for at, group in enumerate(part.groups):
-            sets, places = np.unique(classes[:, at], return_inverse=True)
-            vectors, starts = _take(group, sets)
-            each = self._costs(group.blocks, vectors, vectors, (a, b), kernel)
-            pairs.append((each, vectors, starts, places))
-            worst = np.maximum.reduceat(np.maximum.reduceat(each, starts, 0), starts, 1)
-            costs += worst[np.ix_(places, places)]
-        mine, theirs = np.unravel_index(int(costs.argmax()), costs.shape)
+        if max(len(group.vectors) for group in part.groups) ** 2 > _MOST_PAIRS:
+            part = _of_classes(part, self._farthest_classes(part, a, kernel))
+        size = len(part.classes)
+        costs, pairs = np.zeros((size, size)), []
+        for places, group in zip(part.classes.T, part.groups, strict=True):
+            each = self._costs(group.blocks, group.vectors, group.vectors, (a, b), kernel)
+            pairs.append(each)
+            worst = each
+            if len(group.starts) < len(each):
+                worst = np.maximum.reduceat(worst, group.starts, 0)
+                worst = np.maximum.reduceat(worst, group.starts, 1)
+            costs += worst[places[:, None], places]
+        mine, theirs = divmod(int(costs.argmax()), size)
         rows: dict[int, tuple[int, int]] = {}
-        for group, (each, vectors, starts, places) in zip(part.groups, pairs, strict=True):
-            first, second = (_members(starts, places[k], len(vectors)) for k in (mine, theirs))
-            x, y = np.unravel_index(int(each[first, second].argmax()), each[first, second].shape)
-            rows |= self._named(group, vectors[first][x], vectors[second][y], a, b)
+        for places, group, each in zip(part.classes.T, part.groups, pairs, strict=True):
+            first, second = (_members(group, int(places[k])) for k in (mine, theirs))
+            own = each[first, second]
+            x, y = divmod(int(own.argmax()), own.shape[1])
+            rows |= self._named(group, group.vectors[first][x], group.vectors[second][y], a, b)
         return float(costs[mine, theirs]), rows
 
     def _one_sided(
@@ -215,7 +216,7 @@ class Cell:
         worst = part.classes[int(costs.argmax())]
         rows: dict[int, tuple[int, int]] = {}
         for group, own, kind in zip(part.groups, each, worst.tolist(), strict=True):
-            members = _members(group.starts, kind, len(group.vectors))
+            members = _members(group, kind)
             x = group.vectors[members][int(own[members].argmax())]
             rows |= self._named(group, x, np.zeros_like(x), a, 0)
         return float(costs.max()), rows
@@ -269,13 +270,11 @@ class Cell:
         self, group: Group, a: int, b: int, kernel: PlaceKernel
     ) -> list[tuple[float, dict[int, tuple[int, int]]]]:
         """Return what it costs that both rows, one, the other or neither has a group."""
-        absent, present = (
-            group.vectors[_members(group.starts, kind, len(group.vectors))] for kind in (0, 1)
-        )
+        absent, present = (group.vectors[_members(group, kind)] for kind in (0, 1))
         found = []
         for x, y in ((present, present), (present, absent), (absent, present), (absent, absent)):
             costs = self._costs(group.blocks, x, y, (a, b), kernel)
-            i, j = np.unravel_index(int(costs.argmax()), costs.shape)
+            i, j = divmod(int(costs.argmax()), costs.shape[1])
             found.append((float(costs[i, j]), self._named(group, x[i], y[j], a, b)))
         return found
 
@@ -332,16 +331,19 @@ def _times(vectors: np.ndarray, factor: int) -> np.ndarray:
     return vectors * np.int64(factor)
 
 
-def _members(starts: np.ndarray, kind: int, size: int) -> slice:
+def _members(group: Group, kind: int) -> slice:
     """Return where a set is among vectors."""
-    ends = [*starts.tolist(), size]
-    return slice(ends[kind], ends[kind + 1])
+    following = group.starts[kind + 1 : kind + 2]
+    return slice(int(group.starts[kind]), int(following[0]) if len(following) else None)
 
 
-def _take(group: Group, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vectors of some sets, and where each begins."""
-    own = [
-        group.vectors[_members(group.starts, kind, len(group.vectors))] for kind in sets.tolist()
-    ]
-    starts = np.cumsum([0, *map(len, own)])[:-1]
-    return np.concatenate(own), starts
+def _of_classes(part: Component, chosen: np.ndarray) -> Component:
+    """Keep some classes of a component, and the sets that they have."""
+    groups, places = [], []
+    for kinds, group in zip(part.classes[chosen].T, part.groups, strict=True):
+        sets, at = np.unique(kinds, return_inverse=True)
+        own = [group.vectors[_members(group, kind)] for kind in sets.tolist()]
+        starts = np.cumsum([0, *map(len, own)])[:-1]
+        groups.append(Group(group.blocks, np.concatenate(own), starts))
+        places.append(at)
+    return Component(tuple(groups), np.array(places).T)

@@ -8,8 +8,9 @@ import numpy as np
 
 from dpframe.checker.cell import ONE_CELL, Cell
 from dpframe.checker.encoding import EncodingProbe, layers_of
-from dpframe.checker.measured import Measured
+from dpframe.checker.measured import Measured, Recognized
 from dpframe.checker.mixed import worst_over_cells, worst_with_units
+from dpframe.checker.noise import BlockNoise
 from dpframe.checker.rows import RowVectors, row_vectors
 from dpframe.checker.units import FilledCaps, FilledCells, worst_cells, worst_stairs
 from dpframe.checker.witness import Found, Witness, WitnessCells, compare
@@ -52,10 +53,11 @@ class KeptVerdicts(Generic[_Value]):
         self._found.clear()
 
 
-_VERDICTS: KeptVerdicts[tuple[Found, Measured]] = (
-    KeptVerdicts()
-)  # a key may name what is only kept alive here
+# keys may name what is only kept alive here
+_WITNESSES: KeptVerdicts[tuple[Witness, Sequence[Measured]]] = KeptVerdicts()
+_VERDICTS: KeptVerdicts[tuple[Found, Measured]] = KeptVerdicts()
 _ROWS: KeptVerdicts[RowVectors] = KeptVerdicts()
+_CELLS: KeptVerdicts[Cell] = KeptVerdicts()
 
 
 class Chargeable(Protocol):
@@ -78,21 +80,36 @@ def check_charge(operation: Chargeable, loss: PrivacyLoss) -> Witness:
     return witness
 
 
-def witness_of(measurements: Sequence[Measured]) -> Witness:
+def witness_of(measurements: Sequence[Recognized]) -> Witness:
     """Find the worst unit of every measurement of a release: what all cost adds up."""
-    return Witness(tuple(map(find_worst, measurements)))
-
-
-def find_worst(measured: Measured) -> Found:
-    """Find the worst unit of one measurement, or return what is known of it."""
-    known = _VERDICTS.get(measured.key)
+    key = tuple([key for key, _ in measurements])
+    known = _WITNESSES.get(key)
     if known is None:
-        found = _find(measured), measured
-        known = _VERDICTS.add(measured.key, found, measured.places.cells)
+        verdicts = [_verdict(own) for own in measurements]
+        witness = Witness(tuple(found for found, _ in verdicts))
+        measured = [own for _, own in verdicts]
+        cells = sum(own.places.cells for own in measured)
+        known = _WITNESSES.add(key, (witness, measured), cells)
     return known[0]
 
 
-def _find(measured: Measured) -> Found:
+def _verdict(measurement: Recognized) -> tuple[Found, Measured]:
+    known = _VERDICTS.get(measurement.key)
+    if known is None:
+        measured = measurement.prepare()
+        verdict = find_worst(measured), measured
+        known = _VERDICTS.add(measurement.key, verdict, measured.places.cells)
+    return known
+
+
+def forget_verdicts() -> None:
+    """Forget all that is kept of checks."""
+    for kept in (_WITNESSES, _VERDICTS, _ROWS, _CELLS):
+        kept.cache_clear()
+
+
+def find_worst(measured: Measured) -> Found:
+    """Find the worst unit of one measurement."""
     seed = zlib.crc32(repr((measured.noise.scales, measured.caps, measured.places)).encode())
     dice = np.random.default_rng(seed)  # no noise: a sample of rows and places to try
     probe = EncodingProbe(measured, dice)
@@ -101,13 +118,14 @@ def _find(measured: Measured) -> Found:
     if measured.mixed and measured.noise.profile is None:
         weights = np.eye(len(measured.totals), dtype=np.int64)
         return worst_over_cells(measured, probe, _vectors(measured, weights, dice), dice)
-    kernels, sampled = [ONE_CELL], False
+    sampled = False
     if measured.noise.profile is None:
-        weights = probe.weights_of_cells()
+        vectors = _vectors(measured, probe.weights_of_cells(), dice)
+        cell = _cell(vectors, measured.noise)
     else:
         weights, kernels, sampled = layers_of(measured, probe, dice)
-    vectors = _vectors(measured, weights, dice)
-    cell = Cell(vectors, measured.noise, kernels)
+        vectors = _vectors(measured, weights, dice)
+        cell = Cell(vectors, measured.noise, kernels)
     filled, cells = _worst(measured, cell, always=_is_always(measured, vectors))
     return Found(
         measured.noise.law.name,
@@ -122,6 +140,11 @@ def _vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator)
     key = measured.content, weights.tobytes(), weights.shape
     known = _ROWS.get(key)
     return known or _ROWS.add(key, row_vectors(measured, weights, dice))
+
+
+def _cell(vectors: RowVectors, noise: BlockNoise) -> Cell:
+    key = id(vectors), noise.law, noise.scales, noise.groups
+    return _CELLS.get(key) or _CELLS.add(key, Cell(vectors, noise, [ONE_CELL]))
 
 
 def _is_always(measured: Measured, vectors: RowVectors) -> bool:

@@ -20,8 +20,8 @@ _MOST_PLACES = 12
 _MOST_AXES = 6  # with sets of axes along which a second row is elsewhere
 _SAMPLED = 2  # places beside the ends
 _LARGEST = 2**20  # of random totals
-_BASE, _DIGITS = 2**15, 4
-"""Places are digits of one integer of 64 bits, four at once."""
+_WORD, _DIGIT = 62, 15
+"""Bits of an integer whose digits are places, and of a digit; of many, as few as the last needs."""
 
 RowPlace: TypeAlias = tuple[int, ...]
 """Where a row is within a group, axis by axis."""
@@ -100,30 +100,41 @@ class EncodingProbe:
     def at_places(self, total: int, places: Sequence[RowPlace]) -> dict[RowPlace, list[np.ndarray]]:
         """Return what one row adds by one total, at each place.
 
-        Several places are encoded at once, as digits of one integer. That the digits are small
+        Several places are encoded at once, as digits of one integer. That the digits are wide
         enough is seen where they are added up another way.
         """
-        found: dict[RowPlace, list[np.ndarray]] = {}
-        for start in range(0, len(places), _DIGITS):
-            some = places[start : start + _DIGITS]
-            arrays = self._encode(self._units(total, some, [_BASE**k for k in range(len(some))]))
+        found: dict[RowPlace, np.ndarray] = {}
+        others, bits = places, _DIGIT
+        if len(places) > _WORD // bits:
+            last = max(places)  # whose integers are the largest
+            others = [place for place in places if place != last]
+            found[last] = self._encode_units(total, [last], [1])
+            bits = min((2 * int(np.abs(found[last]).max(initial=0)) + 1).bit_length(), bits)
+        half, at_once = 1 << bits - 1, _WORD // bits
+        for start in range(0, len(others), at_once):
+            some = others[start : start + at_once]
+            whole = self._encode_units(total, some, [1 << bits * k for k in range(len(some))])
             for place in some:
-                digits = [(array + _BASE // 2) % _BASE - _BASE // 2 for array in arrays]
-                arrays = [(a - d) // _BASE for a, d in zip(arrays, digits, strict=True)]
+                digits = (whole + half & 2 * half - 1) - half
+                whole = (whole - digits) >> bits
                 found[place] = digits
-        times = self._dice.integers(-_LARGEST, _LARGEST, len(places)).tolist()
-        other = self._units(total, places, times)
+        times = self._dice.integers(-_LARGEST, _LARGEST, len(places))
+        other = self._units(total, places, times.tolist())
         added = self._added_up(other, self._random(self._measured.places.cells))
-        for k, whole in enumerate(added):
-            sums = sum(n * found[place][k] for n, place in zip(times, places, strict=True))
-            if not np.array_equal(sums, whole):
-                return {place: self._encode(self._units(total, [place], [1])) for place in places}
-        return found
+        sums = times @ np.array([found[place] for place in places])
+        if not np.array_equal(sums, np.concatenate(added)):
+            found = {place: self._encode_units(total, [place], [1]) for place in places}
+        ends = list(itertools.accumulate(map(len, added), initial=0))
+        return {
+            place: [whole[start:end] for start, end in itertools.pairwise(ends)]
+            for place, whole in found.items()
+        }
 
     def _added_up(self, one: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
         """Encode totals, and refuse what does not add up with other totals."""
         first, second, both = (self._encode(totals) for totals in (one, other, one + other))
-        if not all(map(np.array_equal, map(np.add, first, second), both)):
+        whole = np.concatenate(first) + np.concatenate(second)
+        if not np.array_equal(whole, np.concatenate(both)):
             raise PlanCheckError.of("what is measured of two frames does not add up")
         return first
 
@@ -134,8 +145,14 @@ class EncodingProbe:
         """Return totals of so many rows at each place."""
         totals = np.zeros((self._number, self._measured.places.cells), np.int64)
         for place, number in zip(places, times, strict=True):
-            np.add.at(totals[total], self._measured.places.cells_at(place), number)
+            # no two cells of a row are one
+            totals[total, self._measured.places.cells_at(place)] += number
         return totals
+
+    def _encode_units(
+        self, total: int, places: Sequence[RowPlace], times: Sequence[int]
+    ) -> np.ndarray:
+        return np.concatenate(self._encode(self._units(total, places, times)))
 
     def _encode(self, totals: np.ndarray) -> list[np.ndarray]:
         return self._measured.encode(list(totals))

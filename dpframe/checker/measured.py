@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -143,8 +143,6 @@ class Measured:
         Whether some rows are left out of all totals.
     content
         What decides on `probe`, to be compared.
-    key
-        All that was read, to be compared.
     """
 
     noise: BlockNoise
@@ -160,4 +158,19 @@ class Measured:
     mixed: bool
     filtered: bool
     content: Hashable
+
+
+class Recognized(NamedTuple):
+    """A measurement that a check may know already.
+
+    Parameters
+    ----------
+    key
+        All that is read of it, to be compared. What it names by identity stays alive with what
+        `prepare` returns.
+    prepare
+        Makes it ready, if it is not known.
+    """
+
     key: Hashable
+    prepare: Callable[[], Measured]

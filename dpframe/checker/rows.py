@@ -126,6 +126,8 @@ def combinations(
 ) -> tuple[np.ndarray, bool]:
     """Return all combinations of positions, one a row, or a sample; tell whether it is one."""
     whole = math.prod(sizes)
+    if whole == 1:
+        return np.zeros((1, len(sizes)), np.intp), False
     if whole <= most:
         return np.indices(sizes).reshape(len(sizes), whole).T, False
     ends = np.arange(max(sizes))[:, None]
@@ -284,8 +286,8 @@ class _Probe:
             different = {one: at for at, one in enumerate(dict.fromkeys(filter(None, sets)))}
             kinds.append([different.get(one, -1) for one in sets])
             groups.append(_group(blocks, list(different)))
-        whole = np.unique(np.array(kinds).T, axis=0)
-        return Component(tuple(groups), whole[(whole >= 0).all(axis=1)])
+        chosen = sorted(one for one in {*zip(*kinds, strict=True)} if min(one) >= 0)
+        return Component(tuple(groups), np.array(chosen, np.intp).reshape(-1, len(groups)))
 
     def _few(
         self, plan: _Plan, counted: np.ndarray, totals: np.ndarray, added: np.ndarray

@@ -8,7 +8,7 @@ from dpframe.checker.cell import ONE_CELL, Moved, Moves, PlaceKernel
 from dpframe.checker.noise import NEVER, BlockNoise
 from dpframe.errors import PlanCheckError
 from dpframe.forks import cached_property
-from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.amounts import PrivacyLoss, is_above
 from dpframe.privacy.laws import LAPLACE, LAWS
 
 
@@ -113,10 +113,11 @@ class Witness:
 
     found: tuple[Found, ...]
 
-    @property
+    @cached_property
     def loss(self) -> PrivacyLoss:
         """What the release loses at most."""
-        return sum((one.loss for one in self.found), PrivacyLoss())
+        parts = zip(*(one.loss.parts for one in self.found), strict=True)
+        return PrivacyLoss(*(sum(filter(None, part), Fraction(0)) for part in parts))
 
 
 def compare(witness: Witness, charged: PrivacyLoss) -> None:
@@ -129,7 +130,7 @@ def compare(witness: Witness, charged: PrivacyLoss) -> None:
     """
     names = ("epsilon", "mu squared", "delta")
     for name, lost, paid in zip(names, witness.loss.parts, charged.parts, strict=True):
-        if lost > paid:
+        if is_above(lost, paid):
             raise PlanCheckError.of(
                 f"a unit could cost {name} = {cost_words(lost)}, charged are {float(paid):.6g}"
             )

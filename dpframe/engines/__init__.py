@@ -9,13 +9,13 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from dpframe.calls import with_keywords
 from dpframe.columns.buckets import unit_buckets
 from dpframe.engines.base import Engine, Frame
 from dpframe.engines.labels import label_counts
 from dpframe.engines.pandas import PandasEngine, group_by_unit, labels_of, totals_of
 from dpframe.engines.scans import ScanEngine
 from dpframe.errors import DeclarationError
+from dpframe.public import public_call
 from dpframe.sources.manifest import Manifest
 
 __all__ = [
@@ -43,7 +43,7 @@ _REGISTERED: set[str] = set()
 _MEMBERS = [name for name in vars(Engine) if not name.startswith("_")]
 
 
-@with_keywords
+@public_call
 def register(engine: Engine, *, accessor: type | None = None) -> None:
     """Make an engine known: releases read the frames that it handles.
 

@@ -7,8 +7,7 @@ import time
 from collections.abc import Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import compress
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pandas as pd
@@ -22,20 +21,10 @@ from dpframe.engines.batches import (
     plain_type,
     stored_bytes,
 )
-from dpframe.engines.sources import (
-    attrs_of,
-    folder_values,
-    missing_column,
-    named_twice,
-    other_type,
-    possible_files,
-    repeated_column,
-)
+from dpframe.engines.row_source import FileSource, attrs_of, check_columns, folder_values
 from dpframe.engines.threads import begun_ahead
 from dpframe.errors import DeclarationError, DPFrameError, ReleaseError, a_type, pip_install
-from dpframe.queries.where import Condition
 from dpframe.sources.manifest import LOCAL, FileId, check_read_once, identify_file
-from dpframe.sources.text import Tally
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a folder, or files."""
@@ -59,7 +48,7 @@ class File:
     path: str
     size: int
     identity: FileId
-    partitions: dict[str, str | None]
+    folders: dict[str, str | None]
     layout: FileLayout
     footer: Any  # pyarrow's metadata; None where they would take too much memory
     rows: int
@@ -144,50 +133,30 @@ class _Kinds:
     """
 
     def __init__(self, files: Sequence[File]) -> None:
-        kinds = {(id(file.schema), *file.partitions): file for file in reversed(files)}
+        kinds = {(id(file.schema), *file.folders): file for file in reversed(files)}
         self._examples = list(reversed(kinds.values()))
-        self._types: dict[str, tuple[Any, File]] = {}
-        self._odd: dict[str, DeclarationError] = {}
+        types: dict[str, Any] = {}
         for file in self._examples:
             for name, kind in zip(file.schema.names, file.schema.types, strict=True):
-                self._add(name, plain_type(kind), file)
-        named = dict.fromkeys(name for file in self._examples for name in file.partitions)
-        self.folders = frozenset(name for name in named if name not in self._types)
+                plain = plain_type(kind)
+                known = types.get(name, plain)
+                joined = common_type(known, plain)
+                types[name] = known if joined is None else joined
+        named = dict.fromkeys(name for file in self._examples for name in file.folders)
+        self.folders = frozenset(name for name in named if name not in types)
+        # repeated labels of a file stay so
         stored = [name for file in self._examples[:1] for name in file.schema.names]
-        stored += [name for name in self._types if name not in {*stored}]
-        fields = [(name, self._types[name][0]) for name in stored]
+        stored += [name for name in types if name not in {*stored}]
+        fields = [(name, types[name]) for name in stored]
         fields += [(name, pa.string()) for name in named if name in self.folders]
         self.schema = pa.schema(fields)
 
-    def _add(self, name: str, kind: Any, file: File) -> None:
-        """Join the type of a column with those of other files."""
-        known, first = self._types.setdefault(name, (kind, file))
-        common = common_type(known, kind)
-        if common is None:
-            others = f"{known} in {first.path}"
-            self._odd.setdefault(name, other_type(file.path, name, kind, others))
-        else:
-            self._types[name] = common, file if pa.types.is_null(known) else first
-
     def check(self, labels: Sequence[str]) -> None:
-        """Check that every file has some columns, in types that can be joined.
-
-        Rows of a file without it would be lost without a word. What folders alone say is missing
-        where no folder says it.
-        """
-        odd = next((self._odd[label] for label in labels if label in self._odd), None)
-        if odd is not None:
-            raise odd
+        """Check that every file has some columns; what folders alone say may be missing."""
         texts = {label for label in labels if self.schema.field(label).type in _TEXTS}
         for file in self._examples:
-            known = {*file.schema.names, *self.folders, *texts.intersection(file.partitions)}
-            for label in labels:
-                if label not in known:
-                    raise missing_column(file.path, label)
-                if label in file.partitions and label in file.schema.names:
-                    raise named_twice(file.path, label)
-                if file.schema.names.count(label) > 1:
-                    raise repeated_column(file.path, label)
+            folders = self.folders | file.folders.keys() & {*texts, *file.schema.names}
+            check_columns(file.path, file.schema, folders, labels, self.schema)
 
 
 def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
@@ -195,7 +164,7 @@ def _complete_columns(batch: Any, file: File, wanted: Any) -> Any:
     read = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = []
     for label, kind in zip(wanted.names, wanted.types, strict=True):
-        column, text = read.get(label), file.partitions.get(label)
+        column, text = read.get(label), file.folders.get(label)
         if column is not None:
             columns.append(plain_array(column, kind))
         elif text is not None and kind in _TEXTS:
@@ -218,7 +187,7 @@ def _checked_path(path: Any, filesystem: Any) -> str | list[str]:
     raise DeclarationError(f"path {rule}, got {a_type(path)}.", parameter="path")
 
 
-class ParquetFiles:
+class ParquetFiles(FileSource):
     """Parquet files, read anew whenever they are asked for rows.
 
     Parameters
@@ -237,17 +206,13 @@ class ParquetFiles:
     """
 
     door = "parquet"
-    opaque = False
-    text: str | None = None
-    tally = Tally()
 
     def __init__(self, path: Paths, filesystem: Any = None) -> None:
         if pa is None:
             raise DPFrameError(f"Parquet files need pyarrow: {pip_install('parquet')}.")
         self._path = _checked_path(path, filesystem)
         self._asked = filesystem
-        self._files: list[File] = []
-        self.files: tuple[FileId, ...] | None = None
+        self.parts: list[File] = []
         self._kinds = _Kinds([])
         self._seen: dict[Hashable, File] = {}
         self._layouts: dict[tuple[Any, int], FileLayout] = {}
@@ -257,20 +222,22 @@ class ParquetFiles:
         try:
             filesystem, path = _resolve(self._path, self._asked)
             infos = _infos_at(filesystem, path)
-            self._filesystem = filesystem
+            self.partsystem = filesystem
             self._is_distant = filesystem.type_name not in LOCAL
             files = self._read_footers(infos)
-            if files != self._files:
-                self._files, self._kinds = files, _Kinds(files)
+            if files != self.parts:
+                self.parts, self._kinds = files, _Kinds(files)
         except DeclarationError:
             raise
         except FileNotFoundError:
             raise self._refusal("Parquet files", ", where there is no such file") from None
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise self._refusal("Parquet files", ": they cannot be read as such") from error
-        self.files = check_read_once(file.identity for file in self._files)
-        if not self._files:
+        self.files = check_read_once(file.identity for file in self.parts)
+        if not self.parts:
             raise self._refusal("Parquet files", ", where there are none")
+        self.schema, self.folders = self._kinds.schema, self._kinds.folders
+        self.attrs = {key: value for file in self.parts for key, value in file.attrs.items()}
 
     def _read_footers(self, infos: Sequence[Any]) -> list[File]:
         """Return all files; read footers of those that were not seen before, or have changed."""
@@ -292,11 +259,11 @@ class ParquetFiles:
 
         path = info.path
         try:
-            with self._filesystem.open_input_file(path) as source:
+            with self.partsystem.open_input_file(path) as source:
                 reader = pq.ParquetFile(source)
                 schema = reader.schema_arrow
                 attrs = attrs_of(schema.metadata)
-                identity = identify_file(path, self._filesystem)
+                identity = identify_file(path, self.partsystem)
                 footer = reader.metadata
                 rows, size = footer.num_rows, footer.serialized_size
         except (OSError, ValueError, TypeError, pa.ArrowException) as error:
@@ -319,44 +286,25 @@ class ParquetFiles:
         self._kinds.check(labels)
 
     @property
-    def attrs(self) -> dict[str, Any]:
-        """What pandas kept in the files about the frames that they were written from."""
-        return {key: value for file in self._files for key, value in file.attrs.items()}
+    def named(self) -> frozenset[str]:
+        """Columns that folders alone say."""
+        return self.folders
 
-    @property
-    def folders(self) -> frozenset[str]:
-        """Columns that names of folders say."""
-        return self._kinds.folders
-
-    @property
-    def schema(self) -> Any:
-        """Labels and Arrow types of the columns of files and folders, in order."""
-        return self._kinds.schema
-
-    def where(self, conditions: Sequence[Condition | None]) -> Self:
-        """Leave out files whose folders say that no row satisfies any of some conditions."""
-        kept = possible_files(conditions, self.folders, self._said)
-        if kept is None:
-            return self
-        chosen = object.__new__(type(self))
-        vars(chosen).update(vars(self), _files=[*compress(self._files, kept)])
-        return chosen
+    def said(self, label: str) -> pd.Categorical:
+        """List what folders say of the files."""
+        texts = pa.array([file.folders.get(label) for file in self.parts], pa.string())
+        return folder_values(pa.chunked_array([texts]))
 
     def stored_bytes(self, labels: Sequence[str]) -> int:
         """Estimate how many bytes some columns have, as they are stored, by some of the files."""
-        asked = self._files[:: -(-len(self._files) // _ASKED_FOR_SIZES)]
+        asked = self.parts[:: -(-len(self.parts) // _ASKED_FOR_SIZES)]
         part = sum(_stored_bytes(file, labels) for file in asked) / sum(file.size for file in asked)
-        return int(part * sum(file.size for file in self._files))
-
-    def _said(self, label: str) -> pd.Categorical:
-        """List what folders say of the files."""
-        texts = pa.array([file.partitions.get(label) for file in self._files], pa.string())
-        return folder_values(pa.chunked_array([texts]))
+        return int(part * sum(file.size for file in self.parts))
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return sum(file.rows for file in self._files)
+        return sum(file.rows for file in self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what was asked for."""
@@ -383,7 +331,7 @@ class ParquetFiles:
     def _coded(self, labels: list[str]) -> set[str]:
         """Return those columns of texts that all files store as codes, which need no decoding."""
         left = {*labels}
-        for file in self._files:
+        for file in self.parts:
             if left and file.rows:
                 known = left if file.footer is not None else ()
                 left &= {*file.layout.coded_columns(file.footer, known)}
@@ -393,7 +341,7 @@ class ParquetFiles:
         """Put small files together, whose reading is not worth a task; with their size."""
         files: list[File] = []
         size = 0
-        for file in self._files:
+        for file in self.parts:
             files.append(file)
             size += file.size
             if self._is_distant or size >= _BYTES_TOGETHER:
@@ -415,7 +363,7 @@ class ParquetFiles:
 
         names = {*file.schema.names}
         inside = [label for label in wanted.names if label in names]
-        with self._filesystem.open_input_file(file.path) as source:
+        with self.partsystem.open_input_file(file.path) as source:
             footer = file.footer
             as_seen = source.size() == file.size
             if footer is None:

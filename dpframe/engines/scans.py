@@ -26,7 +26,7 @@ from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_ta
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
 from dpframe.engines.parquet_files import ParquetFiles
-from dpframe.engines.sources import RowSource, folder_values
+from dpframe.engines.row_source import RowsInMemory, RowSource, folder_values
 from dpframe.engines.threads import dealt_to_threads, one_ahead, thread_count
 from dpframe.errors import DeclarationError, TemporaryError
 from dpframe.ledger import platform
@@ -46,6 +46,7 @@ BATCH_ROWS = 1 << 19
 MOST_BYTES = 1 << 28
 """Of what is put together at once."""
 
+_OPTIONS = ("batch_rows", "spill_folder", "progress")
 _MOST_ROWS = 2**31 - 1  # of a batch
 _BLOCK = 1 << 16  # rows; what is made of them stays in the processor's cache
 _BUCKET_ROWS = 1 << 21
@@ -141,9 +142,24 @@ class ScannedFrame:
 
     def where(self, conditions: Sequence[Condition | None]) -> Self:
         """Return the same without files in which no row can satisfy any of some conditions."""
-        chosen = object.__new__(type(self))
-        vars(chosen).update(vars(self), source=self.source.where(conditions))
-        return chosen
+        return self._of(self.source.where(conditions))
+
+    def in_memory(self, labels: Sequence[str]) -> Self:
+        """Read all rows of some columns now: what is damaged is known before a charge."""
+        schema = pa.schema([self.source.schema.field(label) for label in labels])
+        table = pa.concat_tables([schema.empty_table(), *self._batches(labels)])
+        table.validate(full=True)
+        return self._of(RowsInMemory(self.source, table))
+
+    def without_rows(self) -> Self:
+        """Return the same without any row, on which a release can be tried."""
+        return self._of(RowsInMemory(self.source, self.source.schema.empty_table()))
+
+    def _of(self, source: RowSource) -> Self:
+        """Return the same of another source, which is not declared."""
+        made = object.__new__(type(self))
+        vars(made).update({name: getattr(self, name) for name in _OPTIONS}, source=source)
+        return made
 
     def tables(self, labels: Sequence[str], rows: int = 1) -> Iterator[Any]:
         """Read some columns, as `pyarrow.Table`s of some number of rows or more where possible."""
@@ -163,7 +179,7 @@ class ScannedFrame:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what was asked for: like a copy of a frame, what comes out is not declared."""
-        options = {name: getattr(self, name) for name in ("batch_rows", "spill_folder", "progress")}
+        options = {name: getattr(self, name) for name in _OPTIONS}
         return partial(type(self), **options), (self.source,)
 
     def __repr__(self) -> str:

@@ -1,135 +1,150 @@
 """Text files as a source of rows: where they are, and what is public about their columns."""
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 from dpframe.columns.arrow import pa
 from dpframe.declaration.from_pandera import is_schema, kinds_of_cells, optional_columns
-from dpframe.engines.batches import fitted_tables
-from dpframe.engines.sources import check_readable, repeated_column
+from dpframe.engines.batches import plain_array, plain_type
+from dpframe.engines.row_source import (
+    FileSource,
+    check_columns,
+    check_readable,
+    fragments_of,
+    refusal,
+)
 from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
-from dpframe.queries.where import Condition
 from dpframe.sources.dialect import Dialect
-from dpframe.sources.manifest import FileId, check_read_once, identify_file
-from dpframe.sources.text import TYPES, Tally, TextReader, open_text, type_of
+from dpframe.sources.text import ID, TYPES, Tally, TextReader, open_text, type_from_arrow, type_of
 
-_NO_TEXT = {
-    ".parquet",
-    ".pq",
-    ".feather",
-    ".arrow",
-    ".ipc",
-    ".orc",
-    ".xlsx",
-    ".xls",
-    ".gz",
-    ".zip",
-    "",
-}
+_NO_TEXT = {*".parquet .pq .feather .arrow .ipc .orc .xlsx .xls .gz .zip".split(), ""}
 """Suffixes of files that are not lines of text; a folder has none."""
 
 
-class TextFiles:
+class TextFile(NamedTuple):
+    """A text file.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    filesystem
+        A file system of pyarrow; `None`: the disks of this machine.
+    folders
+        What folders say of it, as scalars of Arrow by label.
+    """
+
+    path: str
+    filesystem: Any = None
+    folders: Mapping[str, Any] = {}
+
+    @contextmanager
+    def opened(self, dialect: Dialect) -> Iterator[TextReader]:
+        """Read the header."""
+        stream = self.filesystem and self.filesystem.open_input_stream(self.path)
+        with stream or open_text(Path(self.path)) as file:
+            yield TextReader(file, dialect, self.path)
+
+
+class TextFiles(FileSource):
     """Text files that are written alike, and have the same columns.
 
     Parameters
     ----------
-    paths
-        Where they are.
+    files
+        The files.
     types
         What columns hold, by label: one of `TYPES`. Other columns are not read.
     dialect
         How the files are written.
-
+    schema
+        The types that cells are cast to; `None`: those that hold them.
     """
 
     door = "text"
-    opaque = False
-    folders: frozenset[str] = frozenset()
 
-    def __init__(self, paths: Sequence[Path], types: Mapping[str, str], dialect: Dialect) -> None:
+    def __init__(
+        self,
+        files: Sequence[TextFile],
+        types: Mapping[str, str | None],
+        dialect: Dialect,
+        schema: Any = None,
+    ) -> None:
         if pa is None:
             raise DPFrameError(f"Text files need pyarrow: {pip_install('parquet')}.")
-        self.paths, self.types, self.dialect = tuple(paths), dict(types), dialect
-        self.attrs: dict[str, Any] = {}
-        self.schema = pa.schema([(label, type_of(kind)) for label, kind in types.items()])
-        self.files: tuple[FileId, ...] | None = None
-        self.text: str | None = repr(dialect)
-        self.tally = Tally()
-        """What the last reading left out; private."""
-        self._loaded: Any = None
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows there are, where they are in memory."""
-        return None if self._loaded is None else self._loaded.num_rows
-
-    def refresh(self) -> None:
-        """Look whether every file is there once, and has the columns, each once."""
-        named = check_readable(lambda: [identify_file(str(path)) for path in self.paths], self)
-        self.files = check_read_once(named, "source")
-        for path, present in check_readable(self.headers, self).items():
-            for label in self.types:
-                if label not in present:
-                    mark = self.dialect.separator
-                    rule = f"its first line must be names, with {mark!r} between them"
-                    text = f"{path} has no column {label!r}: {rule}."
-                    raise UnknownColumnError(text, label=label)
-                if present.count(label) > 1:
-                    raise repeated_column(str(path), label)
-
-    def headers(self) -> dict[Path, list[Hashable]]:
-        """Return the labels in each file; where there is no header, they are private cells."""
-        return {path: [*self._labels(path)] for path in self.paths}
+        self.parts, self.types, self.dialect = list(files), {**types}, dialect
+        self.attrs, self.text = {}, repr(dialect)
+        typed = [(label, type_of(kind)) for label, kind in types.items()]
+        self.schema = pa.schema(typed) if schema is None else schema
 
     def check(self, labels: Sequence[str]) -> None:
-        """Every file has the columns, or could not be opened."""
+        """Check that every file has some columns, each once."""
+        for file in self.parts:
+            header = check_readable(partial(self._header, file), self)
+            lacking = [one for one in labels if one not in header and one not in file.folders]
+            if lacking:
+                raise self._lacks(file.path, header, lacking[0])
+            held = pa.schema([(label, pa.null()) for label in header])
+            check_columns(file.path, held, file.folders, labels, self.schema)
 
-    def where(self, conditions: Sequence[Condition | None]) -> Self:
-        """Every file may have a row of any kind."""
-        return self
+    def headers(self) -> list[str]:
+        """Return the labels in all files; where there is no header, they are private cells."""
+        return [label for file in self.parts for label in self._header(file)]
 
-    def load(self) -> None:
-        """Read the rows into memory, so that no damaged file ends a release."""
-        self._loaded = pa.Table.from_batches(self._read(list(self.types)), self.schema)
+    def _header(self, file: TextFile) -> list[str]:
+        with file.opened(self.dialect) as reader:
+            return reader.labels
+
+    def _lacks(self, path: str, header: Sequence[str], label: Hashable) -> UnknownColumnError:
+        """Say that a file has no column; of a line without any known one no cell is quoted."""
+        if self.types.keys().isdisjoint(header):
+            way = f"The first line has {len(header)} cells: is it the header, with"
+            way = f"{way} {self.dialect.separator!r} between the names? It is not shown, since it"
+            way = f"{way} may be a private row."
+        elif near := get_close_matches(str(label), header, n=1):
+            way = f"Did you mean {near[0]!r}?"
+        else:
+            way = "Each file must have all columns."
+        return UnknownColumnError(f"{path} has no column {label!r}. {way}", label=label)
 
     def batches(self, labels: Sequence[str], rows: int) -> Iterator[Any]:
-        """Read some columns; of none, the first, so that rows are counted."""
-        labels = labels or list(self.types)[:1]
-        schema = pa.schema([self.schema.field(label) for label in labels])
-        if self._loaded is None:
-            batches = self._read(labels)
-        else:
-            batches = iter(self._loaded.select(labels).to_batches())
-        yield from fitted_tables(batches, schema, rows)
+        """Read some columns of all files, in their order."""
+        yield from self.fitted(self._read, labels, rows, _cast_cells)
 
     def _read(self, labels: Sequence[str]) -> Iterator[Any]:
         self.tally = Tally()
-        types = {label: self.types[label] for label in labels}
-        for path in self.paths:
-            with self._opened(path) as reader:
-                yield from reader.batches(types, self.tally)
-
-    def _labels(self, path: Path) -> list[str]:
-        with self._opened(path) as reader:
-            return reader.labels
-
-    @contextmanager
-    def _opened(self, path: Path) -> Iterator[TextReader]:
-        with open_text(path) as file:
-            yield TextReader(file, self.dialect, path)
+        for file in self.parts:
+            types = {label: self.types[label] for label in labels if label not in file.folders}
+            with file.opened(self.dialect) as reader:
+                for batch in reader.batches(types, self.tally):
+                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    for label in set(labels) - set(types):
+                        columns[label] = pa.repeat(file.folders[label], batch.num_rows)
+                    yield pa.RecordBatch.from_pydict(columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was asked for, and no row."""
-        return type(self), (self.paths, self.types, self.dialect)
+        """Pickle what was asked for."""
+        return type(self), (self.parts, self.types, self.dialect, self.schema)
 
     def __repr__(self) -> str:
         """Show the paths."""
-        return ", ".join(map(str, self.paths))
+        return ", ".join(file.path for file in self.parts)
+
+
+def _cast_cells(cells: Any, kind: Any) -> Any:
+    """Cast cells one by one: one that cannot be cast is missing, and changes no other."""
+    try:
+        return plain_array(cells, kind)
+    except pa.ArrowInvalid:
+        if len(cells) == 1:
+            return pa.nulls(1, kind)
+        half = len(cells) // 2
+        return pa.concat_arrays([_cast_cells(cells[:half], kind), _cast_cells(cells[half:], kind)])
 
 
 def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
@@ -148,6 +163,8 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
     ------
     DeclarationError
         If there are no such files, or it is not said what their columns hold.
+    UnknownColumnError
+        If a file lacks one of the columns, or has two of a label.
     """
     sources = source if isinstance(source, list | tuple) else [source]
     if not sources or not all(isinstance(path, str | os.PathLike) for path in sources):
@@ -158,13 +175,27 @@ def text_files(source: Any, types: Any, dialect: Dialect) -> TextFiles:
     for path in paths:
         if not path.is_file():
             raise DeclarationError.about("source", "must name a file that exists", str(path))
-    files = TextFiles(paths, _checked(types), dialect)
+    kinds = _checked(types)
     optional = frozenset() if isinstance(types, Mapping) else optional_columns(types)
-    if optional.isdisjoint(files.types):
-        return files
-    present = {*chain(*check_readable(files.headers, files).values())}
-    kept = {label: kind for label, kind in files.types.items() if label not in optional - present}
-    return TextFiles(paths, kept, dialect)
+    return open_columns(paths, kinds, dialect, optional)
+
+
+def open_columns(
+    paths: Sequence[Path],
+    types: Mapping[str, str | None],
+    dialect: Dialect,
+    optional: Collection[Hashable],
+) -> TextFiles:
+    """Open text files that have some columns, and may have others; of none, the first is read."""
+    named = [TextFile(str(path)) for path in paths]
+    files = TextFiles(named, types, dialect)
+    if not types or not types.keys().isdisjoint(optional):
+        present = check_readable(files.headers, files)
+        kept = {one: kind for one, kind in types.items() if one in present or one not in optional}
+        files = TextFiles(named, kept or {present[0]: ID}, dialect)
+    files.refresh()
+    files.check([*files.types])
+    return files
 
 
 def _no_types(paths: Sequence[Path]) -> DeclarationError:
@@ -198,3 +229,73 @@ def _checked(types: Any) -> Mapping[str, str]:
             rule = f"must be one of {', '.join(TYPES)}"
             raise DeclarationError.about("types", rule, kind, label=label)
     return kinds
+
+
+def text_dataset(given: Any) -> TextFiles:
+    """Open the files of a CSV dataset of pyarrow, of which every cell is read by itself."""
+    parts = fragments_of(given, ["csv"])
+    files = [TextFile(part.path, given.filesystem, part.folders) for part in parts]
+    folders = {label for part in parts for label in part.folders}
+    fields = [field for field in given.schema if field.name not in folders]
+    types = {field.name: _type_of_cells(given, field) for field in fields}
+    schema = pa.schema([(field.name, plain_type(field.type)) for field in given.schema])
+    return TextFiles(files, types, _dialect_of(given), schema)
+
+
+_DEFAULTS_OF_CSV = {
+    "parse_options": ("quote_char", "double_quote", "escape_char", "ignore_empty_lines"),
+    "read_options": (
+        "skip_rows", "skip_rows_after_names", "column_names", "autogenerate_column_names",
+    ),
+    "convert_options": ("quoted_strings_can_be_null",),
+}  # fmt: skip
+"""Options of pyarrow that the reader of text files has not, by what holds them."""
+
+
+def _dialect_of(given: Any) -> Dialect:
+    """Return how the files of a CSV dataset are written."""
+    import pyarrow.csv as pa_csv  # slow to import, and not always needed
+
+    scanned = given.format.default_fragment_scan_options
+    split, read, convert = given.format.parse_options, scanned.read_options, scanned.convert_options
+    asked = {"parse_options": split, "read_options": read, "convert_options": convert}
+    plain = {
+        "parse_options": pa_csv.ParseOptions(),
+        "read_options": pa_csv.ReadOptions(),
+        "convert_options": pa_csv.ConvertOptions(),
+    }
+    for options, names in _DEFAULTS_OF_CSV.items():
+        for name in names:
+            if getattr(asked[options], name) != getattr(plain[options], name):
+                way = "Write the files with a header, and with quotes that are doubled in quotes."
+                raise refusal(given, f"must be CSV with the default of {name} in {options}", way)
+    words = convert.null_values if convert.strings_can_be_null else []
+    if not words and convert.null_values != plain["convert_options"].null_values:
+        rule = "must be CSV with strings_can_be_null=True beside null_values"
+        raise refusal(given, rule, "They are missing in all columns, or in none.")
+    return Dialect.of(
+        separator=split.delimiter,
+        encoding=read.encoding,
+        na_values=words,
+        decimal=convert.decimal_point,
+        true=convert.true_values,
+        false=convert.false_values,
+        dates=[form for form in convert.timestamp_parsers if isinstance(form, str)],
+        newlines=split.newlines_in_values,
+    )
+
+
+def _type_of_cells(given: Any, field: Any) -> str:
+    """Say how the cells of a column of a CSV dataset are read."""
+    options = given.format.default_fragment_scan_options.convert_options
+    kind = type_from_arrow(plain_type(field.type))
+    if field.name in options.column_types and kind is not None:
+        return kind
+    why = "has none" if kind else f"is {field.type}, which is not read from text"
+    way = "CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions(column_types={...}))"
+    raise refusal(
+        given,
+        "must have a type for every column of CSV files, or one cell decides on others",
+        f"{field.name!r} {why}. Make the dataset with schema= and format=pyarrow.dataset.{way}, or "
+        "pass the paths to dpf.scan with types=.",
+    )

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.calls import with_keywords
 from dpframe.cells.keys import Factored, factored, label_of, token
 from dpframe.cells.locate import Place
 from dpframe.cells.numbers import Numbers, numbers_of, series_of
@@ -31,6 +30,7 @@ from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.table_parts import Dtype, Token
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.privacy import seam
+from dpframe.public import public_call
 
 INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
 """What to do with what has no form in a CSV file."""
@@ -90,7 +90,7 @@ def sidecar_of(path: _Path) -> Path:
     return Path(place + _SUFFIX)
 
 
-@with_keywords
+@public_call
 def write_csv(released: pd.DataFrame, path: _Path, *, escape_formulas: bool = False) -> None:
     """Write what a table shows to a CSV file, and its certificate to a file beside it.
 
@@ -153,7 +153,7 @@ def _no_form(what: str) -> CertificateError:
     return CertificateError(f"{what} has no form in a CSV file. {INSTEAD}")
 
 
-@with_keywords
+@public_call
 def read_csv(path: _Path) -> pd.DataFrame:
     """Read a released frame written by `write_csv`, and check it against its certificate.
 

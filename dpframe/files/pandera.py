@@ -5,14 +5,14 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from dpframe.calls import with_keywords
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.column_parts import ColumnPart, DispersionPart, QuotientPart
+from dpframe.public import public_call
 
 Holds: TypeAlias = Callable[[pd.DataFrame], bool]
 
 
-@with_keywords
+@public_call
 def schema(released: pd.DataFrame) -> Any:
     """Return a pandera schema that takes this release, and no table of another shape.
 

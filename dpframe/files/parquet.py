@@ -6,14 +6,14 @@ import os
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.calls import with_keywords
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import look
 from dpframe.errors import CertificateError, DPFrameError, pip_install
 from dpframe.privacy import seam
+from dpframe.public import public_call
 
 
-@with_keywords
+@public_call
 def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write what a table shows to a Parquet file, its certificate in it.
 

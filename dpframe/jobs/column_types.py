@@ -1,6 +1,6 @@
 """Of which type a column of a plan is, where neither files nor the plan say it."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, TypeAlias
 
@@ -8,12 +8,43 @@ import numpy as np
 
 from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
+from dpframe.ledger.parts import is_text
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.query import Query
+from dpframe.sources.cells import STRING
 
 # a column, and the type of what it is compared with
 _Typed: TypeAlias = tuple[Hashable, str | None]
+
+
+def kinds_of_columns(
+    labels: Iterable[Hashable],
+    declared: Declaration,
+    queries: Collection[Query],
+    given: Mapping[str, str],
+) -> dict[str, str | None]:
+    """Say which types of cells columns have; a part that is a text stands in a column of texts.
+
+    Parameters
+    ----------
+    labels
+        The columns.
+    declared
+        What is declared.
+    queries
+        What is asked.
+    given
+        The types that a plan names.
+    """
+    kinds: dict[str, str | None] = {}
+    for label in labels:
+        if isinstance(label, str):  # as all columns of files are
+            kinds[label] = given.get(label) or kind_from_plan(label, declared, queries)
+    if declared.ledger is not None and is_text(declared.part):
+        part = str(declared.ledger.part)
+        kinds[part] = kinds.get(part) or STRING
+    return kinds
 
 
 def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Query]) -> str | None:

@@ -413,8 +413,8 @@ def _table_text(tried: Tried) -> str:
 
 def _columns(tried: Tried) -> str:
     """Name the columns that are read, and what they hold."""
-    kinds = {name: kind or tried.types.get(name) for name, kind in tried.needed.items()}
-    return ", ".join(f"{name} ({kind})" if kind else name for name, kind in sorted(kinds.items()))
+    kinds = sorted(tried.needed.items())
+    return ", ".join(f"{name} ({kind})" if kind else name for name, kind in kinds)
 
 
 def diagnose_plan(given: argparse.Namespace, path: Path) -> Answer:

@@ -2,22 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
 from dpframe import errors
 from dpframe.jobs.job import Job
-from dpframe.jobs.run_job import (
-    check_columns,
-    declare_plan,
-    frame_without_rows,
-    ledger_now,
-    place_error,
-)
+from dpframe.jobs.run_job import declare_plan, ledger_now, open_data, place_error
 from dpframe.ledger.ledger import copy_in_memory
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.release import in_part
 
 PRIVATE = "NOT FOR PUBLICATION: exact numbers of the private rows. Nothing was charged."
 
@@ -25,14 +17,11 @@ PRIVATE = "NOT FOR PUBLICATION: exact numbers of the private rows. Nothing was c
 def diagnose_job(job: Job) -> Mapping[str, pd.DataFrame]:
     """Read the rows of a plan, and say where each is left out; the ledger stays as it is."""
     job = replace(job, data=job.data.expanded())
-    stored = job.data.stored_types()
-    check_columns(job, stored)
     ledger = copy_in_memory(ledger_now(job, here=False))
-    without_rows = frame_without_rows(stored)
-    declared = declare_plan(job, without_rows, ledger, stored.types).in_part(job.options["part"])
-    asked: Any = in_part(declared, job.queries)
-    frame = job.data.frame(job.data.columns_for(stored.labels, declared, asked.values()))
-    declare_plan(job, frame, ledger, stored.types)
+    scan, needed = open_data(job, ledger)
+    job.data.check_typed(needed)
+    frame = job.data.rows(scan, needed)
+    declare_plan(job, frame, ledger)
     try:
         found = diagnose(frame, job.request, part=job.options["part"])
     except errors.DPFrameError as error:

@@ -23,7 +23,7 @@ from dpframe.jobs.portable_names import why_not_portable
 from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.stopping import ended_at_once
 from dpframe.ledger.store import is_url
-from dpframe.privacy.amounts import AmountOptions, Budget, Spend
+from dpframe.privacy.amounts import AMOUNTS, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.privacy.selection import SELECT
 from dpframe.queries import association, binned, counts, sums_and_means
@@ -31,17 +31,16 @@ from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.margins import margins
-from dpframe.queries.quantiles import LEVEL, quantile
+from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query, Request
-from dpframe.queries.reading import CapOptions
 from dpframe.sources.cells import KINDS, read_cell
+from dpframe.steps.quantiles import quantile
 
 TABLES = ("data", "declare", "queries", "release", "ledger", "values")
-CAPS = tuple(CapOptions.__annotations__)
+CAPS = ("max_rows", "max_groups", "max_rows_per_group")
 _FACTS = ("keys", "bounds", "missing")
 DECLARE = ("schema", "each_row", "privacy_unit", "unit", *CAPS, "neighboring", *_FACTS, "name")
 _AMOUNT = (int, float, str)  # a text such as "1/12" is read by whoever spends it
-AMOUNTS = tuple(AmountOptions.__annotations__)
 RELEASE = (*AMOUNTS, "mechanism", "denoise", "name", "note", "part", "files")
 BUDGET = ("epsilon", "delta", "discovery")
 QUERIES: dict[str, Callable[..., Query]] = {

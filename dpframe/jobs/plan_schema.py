@@ -11,6 +11,7 @@ from dpframe.denoising.methods import DenoiserName
 from dpframe.jobs import job
 from dpframe.jobs.data import DATA
 from dpframe.jobs.stores import FILESYSTEMS
+from dpframe.privacy.amounts import AMOUNTS
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.queries.tasks import LabelKind
 from dpframe.sources.cells import KINDS
@@ -113,7 +114,7 @@ _OF_DECLARATION = {
     "name": _TEXT,
 }
 _OF_RELEASE = {
-    **dict.fromkeys(job.AMOUNTS, _AMOUNT),
+    **dict.fromkeys(AMOUNTS, _AMOUNT),
     "mechanism": _one_of(get_args(MechanismName)),
     "denoise": _one_of(get_args(DenoiserName)),
     **dict.fromkeys(("name", "note"), _TEXT),

@@ -19,7 +19,7 @@ from dpframe.jobs.column_types import keys_of_query, kind_from_plan
 from dpframe.jobs.data import Data
 from dpframe.jobs.job import Job
 from dpframe.jobs.released_files import LedgerPlace
-from dpframe.jobs.run_job import Tried, ledger_now, preview_job, release_job
+from dpframe.jobs.run_job import Tried, ledger_now, plan_facts, preview_job, release_job
 from dpframe.jobs.stopping import unspent
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
@@ -31,7 +31,7 @@ from dpframe.queries.query import Query
 from dpframe.reporting.report import report
 from dpframe.sources.dialect import Dialect
 from dpframe.testing import seeded_noise
-from dpframe.testing.rehearsal import CellFacts, cells_of_schema, declaration_from, make_rows
+from dpframe.testing.rehearsal import CellFacts, cells_of_schema, make_rows
 
 PAGE = "TEST-report.html"
 _ANOTHER = "another text"
@@ -163,10 +163,7 @@ def _files_in(
 
 def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
     """Make up the rows of a plan from what it declares and asks, in parts by a column if any."""
-    try:
-        known = declaration_from(job.declared["schema"], job.declared)
-    except DPFrameError as error:
-        raise job.plan.section("declare").about(error) from None
+    known = plan_facts(job)
     queries = job.queries.values()
     cells = cells_of_schema(job.declared["schema"])
     labels = dict.fromkeys(label for query in queries for label in query.labels)

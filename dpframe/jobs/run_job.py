@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from typing import Any
 import pandas as pd
 
 from dpframe import errors
-from dpframe.declaration.facts import Declaration, keep_declaration, kept_declaration
-from dpframe.engines import Frame
+from dpframe.accessors.scan import Scan
+from dpframe.columns.arrow import pa
+from dpframe.declaration.facts import Declaration
+from dpframe.engines import Frame, engine_for
+from dpframe.engines.sources import source_of
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
-from dpframe.jobs.column_types import kind_from_plan
-from dpframe.jobs.data import Stored
+from dpframe.jobs.column_types import kinds_of_columns
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import (
     WrittenFiles,
@@ -36,19 +38,19 @@ from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
-from dpframe.ledger.parts import is_text
 from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
-from dpframe.operations.declare import declare
+from dpframe.operations.declare import declare, facts_of
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
 from dpframe.privacy import seam
-from dpframe.privacy.amounts import AmountOptions, Budget
-from dpframe.privacy.neighbors import EACH_ROW
+from dpframe.privacy.amounts import AMOUNTS, Budget
+from dpframe.sources.cells import STRING
+from dpframe.sources.text import ID, type_of
 
 PATIENCE = 120.0
 """Seconds that a release waits for another start of its run: most runs take less."""
 
-_PREVIEWED = (*AmountOptions.__annotations__, "mechanism", "part")
+_PREVIEWED = (*AMOUNTS, "mechanism", "part")
 _TIMES = ("time", "times")
 _CLEAR = (
     errors.AlreadyReleasedError,
@@ -69,8 +71,8 @@ class Tried:
     ledger: Ledger  # the ledger as it is, in memory
     warned: tuple[str, ...]  # what protects people less than it seems to
     size: int  # bytes of the files of tables without rows
-    types: Mapping[str, str]  # what columns hold, by label, as far as it is known
-    needed: Mapping[str, str | None]  # columns that are read, with what they hold in CSV files
+    scan: Scan  # the data, opened
+    needed: Mapping[str, str | None]  # columns that are read, with what they hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +98,15 @@ def preview_job(
         job = replace(job, data=job.data.expanded())
     for folder in {path.parent for paths in job.files.values() for path in paths}:
         remove_leftovers(folder)
-    stored = job.data.stored_types() if with_data else Stored(_named_columns(job), job.data.types)
-    check_columns(job, stored)
-    frame = frame_without_rows(stored)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ledger = ledger_now(job, here=with_data)
         name = job.options["name"]
         run = _run_of(job, ledger)
         tried = copy_in_memory(ledger).of_plan(job.digest, name)
-        declared = declare_plan(job, frame, tried, stored.types)
+        scan, needed = open_data(job, tried, with_data=with_data)
+        frame = scan.without_rows()
+        declare_plan(job, frame, tried)
         tried.check_name(name)
         try:
             spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
@@ -120,18 +121,65 @@ def preview_job(
             raise
         except errors.DPFrameError as error:
             raise place_error(job, error) from None
-    declared = declared.in_part(job.options["part"])
-    asked: Any = in_part(declared, job.queries)
-    needed = job.data.columns_for(stored.labels, declared, asked.values())
-    if stored.scan is not None and declared.unit_columns:
-        stored.scan.check_room(needed, [query.condition for query in asked.values()])
+    job.data.check_typed(needed)
     notes += [] if run is None else [_begins_again(run)]
-    return Tried(table, fits, ledger, (*_said(caught), *notes), size, stored.types, needed)
+    return Tried(table, fits, ledger, (*_said(caught), *notes), size, scan, needed)
 
 
-def frame_without_rows(stored: Stored) -> pd.DataFrame:
-    """Make a frame that stands for the rows of a plan; what its cells are, `Stored` knows."""
-    return pd.DataFrame({label: pd.Series([], dtype=object) for label in stored.labels})
+def open_data(
+    job: Job, ledger: Ledger, *, with_data: bool = True
+) -> tuple[Scan, Mapping[str, str | None]]:
+    """Open the data of a plan, and say which columns are read, with what they hold.
+
+    What is wrong with a column is said where the plan names it first.
+    """
+    try:
+        declared = replace(plan_facts(job), ledger=ledger).in_part(job.options["part"])
+    except errors.PlanFileError:
+        raise
+    except errors.DPFrameError as error:
+        raise place_error(job, error) from None
+    asked: Any = in_part(declared, job.queries)
+    labels = [label for query in asked.values() for label in query.labels]
+    facts = [label for name in ("keys", "bounds", "missing") for label in job.declared[name]]
+    part = [] if ledger.part is None else [ledger.part]
+    named = dict.fromkeys([*labels, *facts, *declared.unit_columns, *part])
+    found = kinds_of_columns([*named, *declared.columns], declared, asked.values(), job.data.types)
+    if not with_data:
+        return _nothing(found), found
+    types = {**found}
+    for label in found.keys() - {*labels}:
+        is_id = label in declared.unit_columns and found[label] == STRING
+        types[label] = ID if is_id else found[label] or STRING  # an id has any encoding
+    try:
+        scan = job.data.scan(types, found.keys() - named)
+        scan.check(named)
+    except errors.PlanFileError:
+        raise
+    except errors.DPFrameError as error:
+        raise _place_column(job, error) from None
+    if job.data.form == "csv":
+        return scan, {label: types.get(label, ID) for label in scan.columns}
+    known = engine_for(scan).manifest(scan).types
+    needed = {label: known[label] for label in found if label in known}
+    if declared.unit_columns:
+        scan.check_room(needed, [query.condition for query in asked.values()])
+    return scan, needed
+
+
+def _nothing(kinds: Mapping[str, str | None]) -> Scan:
+    """Make a frame of columns without rows, where no data are."""
+    fields = [(label, type_of(kind)) for label, kind in kinds.items()]
+    return Scan(source_of(pa.schema(fields).empty_table()))
+
+
+def _place_column(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
+    """Say where a plan names a column first that files lack, or hold in another way."""
+    queries = job.plan.section("queries")
+    for section in (*map(queries.section, job.queries), job.plan.section("declare")):
+        if keys_of(section.table, error):
+            return section.about(error)
+    return job.data.error(str(error))
 
 
 def _run_of(job: Job, ledger: Ledger) -> ChargedRun | None:
@@ -228,7 +276,7 @@ class JobWork:
         """Try it without rows, and open the data."""
         self._tried = preview_job(self.job, overwrite=self.overwrite)
         self._begin()
-        self._frame = self.job.data.frame(self._tried.needed)
+        self._frame = self.job.data.rows(self._tried.scan, self._tried.needed)
         return self._tried.size
 
     def release(self, charged: Ledger) -> None:
@@ -236,7 +284,7 @@ class JobWork:
         assert self._tried is not None  # noqa: S101  # it was prepared
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.DPFrameWarning)  # was said when it was tried
-            declare_plan(self.job, self._frame, charged, self._tried.types)
+            declare_plan(self.job, self._frame, charged)
             self._drawn = _release_job(self.job, self._frame, charged)
 
     def render(self, inside: Path | None) -> DrawnFiles:
@@ -331,45 +379,22 @@ def place_error(job: Job, error: errors.DPFrameError) -> errors.PlanFileError:
     return amounts.about(error)
 
 
-def check_columns(job: Job, stored: Stored) -> None:
-    """Check that every file has what the plan names, before anything quotes a first line."""
-    named = _named_columns(job)
-    queries = job.plan.section("queries")
-    places = [(queries.section(name), query.labels) for name, query in job.queries.items()]
-    for section, wanted in (*places, (job.plan.section("declare"), named)):
-        if wrong := job.data.what_is_wrong(stored, wanted, named):
-            raise section.about(wrong)
-    job.data.check_alike(stored)
+def plan_facts(job: Job) -> Declaration:
+    """Read what a plan declares."""
+    try:
+        return facts_of(job.declared["schema"], job.declared)
+    except errors.DPFrameError as error:
+        raise job.plan.section("declare").about(error) from None
 
 
-def _named_columns(job: Job) -> list[Hashable]:
-    """List the columns that a plan names."""
-    labels = [label for query in job.queries.values() for label in query.labels]
-    facts = [label for name in ("keys", "bounds", "missing") for label in job.declared[name]]
-    unit = job.declared["privacy_unit"]
-    units = unit if isinstance(unit, list) else [] if unit is EACH_ROW else [unit]
-    return list(dict.fromkeys([*labels, *facts, *units]))
-
-
-def declare_plan(job: Job, frame: Frame, ledger: Ledger, types: Mapping[str, str]) -> Declaration:
-    """Declare a frame as a plan says, and of which types its columns are."""
+def declare_plan(job: Job, frame: Frame, ledger: Ledger) -> None:
+    """Declare a frame as a plan says."""
     try:
         declare(frame, **job.declared, ledger=ledger)
     except errors.LedgerError:
         raise
     except errors.DPFrameError as error:
         raise job.plan.section("declare").about(error) from None
-    part, declared = ledger.part, kept_declaration(frame)
-    assert declared is not None  # noqa: S101  # it was declared before
-    known: dict[Hashable, str | None] = dict(types.items())
-    if part is not None and part not in known:
-        known[part] = kind_from_plan(part, declared, job.queries.values())
-        if known[part] is None and job.data.form == "csv" and is_text(job.options["part"]):
-            known[part] = "string"
-    columns = {label: replace(declared.column(label), type=kind) for label, kind in known.items()}
-    declared = replace(declared, columns={**declared.columns, **columns})
-    keep_declaration(frame, declared)
-    return declared
 
 
 def ledger_now(job: Job, *, here: bool) -> Ledger:

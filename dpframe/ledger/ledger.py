@@ -18,7 +18,6 @@ import pandas as pd
 
 from dpframe import errors
 from dpframe.arguments import check_release_name, is_unicode
-from dpframe.calls import with_keywords
 from dpframe.errors import DeclarationError, LedgerBusyError, LedgerError, a_type, quote
 from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
@@ -35,6 +34,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.store import Store, store_at
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
+from dpframe.public import public_call
 
 _PAUSE = 0.3  # seconds between two attempts to note what became of a run
 _OF_FIRST_RUN = ("release_id", "released_at", "user", "note", "source")
@@ -85,7 +85,7 @@ class Ledger:
     1.0
     """
 
-    @with_keywords
+    @public_call
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -127,7 +127,7 @@ class Ledger:
             raise DeclarationError(shown, parameter="budget", value=budget)
 
     @classmethod
-    @with_keywords
+    @public_call
     def create(
         cls, path: str | os.PathLike[str], *, budget: Budget, part: str | None = None
     ) -> "Ledger":

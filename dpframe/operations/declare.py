@@ -4,12 +4,11 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
 from dpframe.arguments import check_text, is_label, no_ledger
-from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
 from dpframe.declaration.warnings import warn_of_budget
@@ -22,32 +21,22 @@ from dpframe.ledger.protected import Protected
 from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import Caps, EachRow, Neighboring, check_neighboring
+from dpframe.public import public_call
 
 _DECLARING = OneAtATime()
 
 
-class DeclareOptions(TypedDict, total=False):
-    """What is public about a frame; see `dpframe.declare`."""
-
-    bounds: Mapping[Hashable, object] | None
-    keys: Mapping[Hashable, object] | None
-    privacy_unit: Hashable | list[Hashable] | EachRow | None
-    unit: str | None
-    max_rows: int | None
-    max_groups: int | None
-    max_rows_per_group: int | None
-    neighboring: Annotated[Neighboring, "add_remove"]
-    missing: Mapping[Hashable, object] | None
-    budget: Budget | None
-    ledger: Ledger | None
-    name: str | None
-    validate: Annotated[bool, False]
-    confirmed_public: Annotated[bool, False]
-    types: Mapping[Hashable, str] | None
-
-
-@with_keywords
-def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOptions]) -> None:
+@public_call
+def declare(
+    frame: Frame, schema: object = None, *,
+    bounds: Mapping[Hashable, object] | None = None, keys: Mapping[Hashable, object] | None = None,
+    privacy_unit: Hashable | list[Hashable] | EachRow | None = None, unit: str | None = None,
+    max_rows: int | None = None, max_groups: int | None = None,
+    max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
+    missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
+    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
+    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+) -> None:  # fmt: skip
     """Declare public facts about a frame; keywords take the place of the schema's facts.
 
     Choose facts without looking at the data: bounds and keys read off the data leak it.
@@ -135,31 +124,18 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     >>> trips.dp.budget.remaining_epsilon
     1.0
     """
+    facts = locals()
     seam.current()  # refuses threads that a test does not see, before a ledger is told of a unit
     check_private(frame)
     engine = engine_for(frame)
-    privacy_unit = _read_unit(options["privacy_unit"])
-    budget, ledger = options["budget"], options["ledger"]
-    caps = Caps(options["max_rows"], options["max_groups"], options["max_rows_per_group"])
-    bounds, keys, missing = options["bounds"], options["keys"], options["missing"]
     if schema is not None:
-        _check_schema(schema, options)
-        unit = privacy_unit if isinstance(privacy_unit, tuple) else ()
-        if caps.rows is None and from_pandera.has_unique(schema, unit):
-            caps = replace(caps, rows=1)
-    declaration = Declaration(
-        columns={} if schema is None else from_pandera.facts(schema),
-        privacy_unit=privacy_unit,
-        caps=_caps(privacy_unit, caps),
-        neighboring=check_neighboring(options["neighboring"]),
-        name=check_text("name", options["name"]),
-        unused=() if schema is None else from_pandera.unused(schema),
-    ).with_facts(bounds=bounds, keys=keys, missing=missing, types=options["types"])
-    by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": options["types"]}
-    named = {label: name for name, facts in by_name.items() for label in facts or ()}
+        check_schema(schema, validate=validate, confirmed_public=confirmed_public)
+    declaration = facts_of(schema, facts)
+    by_name = {"bounds": bounds, "keys": keys, "missing": missing, "types": types}
+    named = {label: fact for fact, known in by_name.items() for label in known or ()}
     unit_columns = declaration.unit_columns
     engine.check(frame, named | dict.fromkeys(unit_columns, "privacy_unit"))
-    if options["validate"]:
+    if validate:
         if schema is None:
             raise DeclarationError("validate=True needs a schema to run.", parameter="validate")
         if not isinstance(frame, pd.DataFrame):
@@ -168,7 +144,7 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
             text = f"validate=True {rule}, got a {type(frame).__name__}. {way}"
             raise DeclarationError(text, parameter="validate", value=True)
         from_pandera.validate(schema, frame)
-    protected = Protected.of(unit_columns, declaration.neighboring, options["unit"])
+    protected = Protected.of(unit_columns, declaration.neighboring, unit)
     _check_ledger(budget, ledger)
     warn_of_budget(frame, budget if ledger is None else ledger.budget)
     if ledger is not None:  # before the lock, as its file may be busy
@@ -189,14 +165,42 @@ def declare(frame: Frame, schema: object = None, **options: Unpack[DeclareOption
     _DECLARING.hold(keep)
 
 
-def _check_schema(schema: object, options: DeclareOptions) -> None:
-    """Refuse a schema that may be read off private values, or whose rows would be others."""
-    if not options["confirmed_public"] and from_pandera.looks_inferred(schema):
+def facts_of(schema: object, given: Mapping[str, Any]) -> Declaration:
+    """Read what is declared about any frame, by a schema and by keywords of `declare`."""
+    privacy_unit = _read_unit(given["privacy_unit"])
+    caps = Caps(given["max_rows"], given["max_groups"], given["max_rows_per_group"])
+    unit = privacy_unit if isinstance(privacy_unit, tuple) else ()
+    if schema is not None and caps.rows is None and from_pandera.has_unique(schema, unit):
+        caps = replace(caps, rows=1)
+    return Declaration(
+        columns={} if schema is None else from_pandera.facts(schema),
+        privacy_unit=privacy_unit,
+        caps=_caps(privacy_unit, caps),
+        neighboring=check_neighboring(given["neighboring"]),
+        name=check_text("name", given["name"]),
+        unused=() if schema is None else from_pandera.unused(schema),
+    ).with_facts(
+        bounds=given["bounds"],
+        keys=given["keys"],
+        missing=given["missing"],
+        types=given.get("types"),
+    )
+
+
+def check_schema(schema: object, *, validate: bool, confirmed_public: bool) -> None:
+    """Refuse a schema that may be read off private values, or whose rows would be others.
+
+    Raises
+    ------
+    DeclarationError
+        If it has the form of an inferred one, or would change rows that it validates.
+    """
+    if not confirmed_public and from_pandera.looks_inferred(schema):
         why = "schema has the form of pandera.infer_schema, whose checks are private extremes:"
         way = "write down what values can be. If they are public, give confirmed_public=True."
         raise DeclarationError(f"{why} {way}", parameter="schema")
     changes = from_pandera.changes_rows(schema)
-    if options["validate"] and changes:
+    if validate and changes:
         why = f"validate=True needs a schema that changes no row, and this one has {changes}:"
         way = "validate first, clean = schema.validate(frame), and declare what comes out."
         raise DeclarationError(f"{why} {way}", parameter="validate", value=True)
@@ -271,10 +275,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@with_keywords
+@public_call
 def declares(
-    schema: object = None, *, argument: str | None = None, **options: Unpack[DeclareOptions]
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    schema: object = None, *, argument: str | None = None,
+    bounds: Mapping[Hashable, object] | None = None, keys: Mapping[Hashable, object] | None = None,
+    privacy_unit: Hashable | list[Hashable] | EachRow | None = None, unit: str | None = None,
+    max_rows: int | None = None, max_groups: int | None = None,
+    max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
+    missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
+    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
+    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Decorate a function so that the frame that it returns, or is given, is declared.
 
     A declaration stays on one frame object. Steps that return another one, as `Model.validate` and
@@ -309,14 +320,14 @@ def declares(
     >>> load().dp.budget.remaining_epsilon
     0.75
     """
-    budget = options["budget"]
-    common = Ledger(budget=budget) if budget is not None and options["ledger"] is None else None
+    facts = {key: value for key, value in locals().items() if key != "argument"}
+    common = Ledger(budget=budget) if budget is not None and ledger is None else None
 
     def declare_made(frame: Frame) -> None:
         if common is None or kept_ledger(frame) is not None:
-            declare(frame, schema, **options)  # a ledger stays
+            declare(frame, **facts)  # a ledger stays
         else:
-            declare(frame, schema, **(options | {"budget": None, "ledger": common}))
+            declare(frame, **(facts | {"budget": None, "ledger": common}))
 
     return lambda function: _declaring(function, declare_made, argument)
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns.suppress_warnings import silent
 from dpframe.declaration.facts import Declaration
@@ -20,6 +19,7 @@ from dpframe.engines.base import UNREAD
 from dpframe.engines.declared import SINGLE, check_matches, check_queries, declaration_of
 from dpframe.engines.steps import LabelTrace, RowTrace
 from dpframe.errors import STOPS, DPFrameError, QueryError
+from dpframe.operations.discover import label_task
 from dpframe.operations.lines import (
     Line,
     Words,
@@ -32,9 +32,9 @@ from dpframe.operations.lines import (
     texts_of,
 )
 from dpframe.operations.release import in_part
-from dpframe.plan.discovery import label_task
-from dpframe.plan.suggestion import query_of_search
+from dpframe.operations.suggest import query_of_search
 from dpframe.plan.tables import Table, table_of
+from dpframe.public import public_call
 from dpframe.queries import counts, sums_and_means
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
@@ -44,7 +44,7 @@ from dpframe.queries.tasks import Axis, Cells
 _Result = TypeVar("_Result")
 
 
-@with_keywords
+@public_call
 def diagnose(
     frame: Frame, queries: Request | None = None, *, groups: bool = False, part: object = None
 ) -> Any:

@@ -8,6 +8,7 @@ nothing besides.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -16,25 +17,44 @@ import pandas as pd
 
 from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.witness_parts import witness_parts
+from dpframe.certificates.column_parts import CountPart, NoisePart
+from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
+from dpframe.certificates.parts import GroupingPart, LedgerPart, QueryPart
 from dpframe.checker.rounds import LabelRound, worst_labels
 from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
+from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
+from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.operation import Operation
 from dpframe.operations.probing import check_rows
-from dpframe.plan.discovery import DiscoveryPlan, plan_discovery
-from dpframe.plan.record import Charged, outlook, record_of_discovery
-from dpframe.privacy.amounts import Spend
-from dpframe.privacy.threshold import LabelThreshold
+from dpframe.operations.record import NO_OPTIONS, text_of
+from dpframe.plan.plan import allowance_of, allowance_of_look, candidates, that_fit
+from dpframe.plan.rules import rules_of_groups
+from dpframe.privacy.amounts import Budget, Spend, below, exact
+from dpframe.privacy.law import Allowance, Law
+from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.threshold import (
+    MOST_LABELS,
+    ROUND_PARTS,
+    LabelThreshold,
+    best_split,
+    set_threshold_of,
+    threshold_of,
+)
 from dpframe.provenance import mark_found
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.tasks import Axis, LabelAxis
+from dpframe.queries.tasks import Axis, LabelAxis, LabelTask
+from dpframe.strategies import MECHANISMS
 
+_SINGLE = ("laplace", "gaussian")
+"""Mechanisms with independent noise on each count."""
 _CHANCES = (0.05, 0.5, 0.95)
+_BLOCK = "0"
+_PUBLISHED = "Rows are independent, given that they were published."
+_NO_NUMBERS = "There are no numbers: the labels alone were published."
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +78,41 @@ class Rounds:
         return [self.first, *map(self.others, before)]
 
 
-class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
-    """Labels to be found, with the number of units on each, or the round in which it was found."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Labels(Operation):
+    """Labels to be found, with the number of units on each, or the round in which it was found.
+
+    Parameters
+    ----------
+    wanted
+        What to look for.
+    task
+        What the engine is asked.
+    threshold
+        Noise, and the least noisy count that is published; of a set, in the last of its rounds.
+    others
+        The same with the other mechanism, where it applies.
+    """
+
+    wanted: Discovery
+    task: LabelTask
+    threshold: LabelThreshold
+    others: tuple["Labels", ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return self.wanted.words
+
+    @property
+    def tasks(self) -> Sequence[LabelTask]:
+        """What the engine is asked first."""
+        return [self.task]
+
+    @property
+    def caps(self) -> tuple[Caps, ...]:
+        """What of a unit counts."""
+        return (Caps(groups=self.task.most, rows_per_group=1) if self.task.unit else ROW_CAPS,)
 
     @property
     def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
@@ -68,33 +121,51 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
 
     def preview(self) -> pd.DataFrame:
         """One row per mechanism, the one that would be used first."""
-        plans = [self.plan, *self.plan.others]
-        index = pd.Index([one.mechanism for one in plans], name="mechanism")
-        return pd.DataFrame([_preview_mechanism(one, self.declaration) for one in plans], index)
+        compared = [self, *self.others]
+        index = pd.Index([labels.mechanism for labels in compared], name="mechanism")
+        return pd.DataFrame([labels._expected() for labels in compared], index)
+
+    def _expected(self) -> dict[str, Any]:
+        """Say what to expect of one mechanism; of a set, in the last round."""
+        threshold = self.threshold
+        deviation = threshold.law.standard_deviation(threshold.scale)
+        one = threshold.weights[0] if threshold.weights else 1
+        sizes = _sizes_found(threshold, one)
+        if threshold.weights:
+            full = _sizes_found(threshold, threshold.weights[-1])
+            sizes |= {f"{name}_full": size for name, size in full.items()}
+        return {
+            "threshold": threshold.least / one if threshold.weights else threshold.least,
+            "sigma": threshold.scale / one,
+            "std_error": deviation / one,
+            **sizes,
+            **self.outlook(),
+            "extra_delta": float(self.loss.delta),
+        }
 
     def witness(self) -> Witness:
         """Find the worst unit of each round."""
-        check_rows(self.declaration, [self.plan.task])
+        check_rows(self.declaration, self.tasks)
         rounds = [
             LabelRound(one.law, one.scale, one.least, _weights(one))
-            for one in self.plan.threshold.rounds
+            for one in self.threshold.rounds
         ]
         return Witness(worst_labels(rounds, self.declaration.neighboring))
 
     def measure(self, frame: Frame) -> LabelCounts | Rounds:
         """Count the units of all labels; of a set, in the first round."""
-        counted = self.engine.labels(frame, self.plan.task)
-        return counted if self.plan.wanted.counts else Rounds(counted, partial(self._left, frame))
+        counted = self.engine.labels(frame, self.task)
+        return counted if self.wanted.counts else Rounds(counted, partial(self._left, frame))
 
     def _left(self, frame: Frame, found: LabelCounts) -> LabelCounts:
         """Count the weights of labels that were not found yet."""
-        return self.engine.labels(frame, replace(self.plan.task, without=found.labels))
+        return self.engine.labels(frame, replace(self.task, without=found.labels))
 
     def draw(self, exact: LabelCounts | Rounds) -> LabelCounts:
         """Draw noise for all labels, and keep those that reach the threshold."""
         if isinstance(exact, LabelCounts):
-            return _publish_labels(exact, self.plan.threshold)
-        first, *others = self.plan.threshold.rounds
+            return _publish_labels(exact, self.threshold)
+        first, *others = self.threshold.rounds
         found = _in_round(_publish_labels(exact.first, first), 1)
         for number, threshold in enumerate(others, 2):
             found += _in_round(_publish_labels(exact.others(found), threshold), number)
@@ -104,11 +175,73 @@ class Labels(Operation[DiscoveryPlan, LabelCounts | Rounds, LabelCounts]):
         self, entry: Entry, witness: Witness
     ) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for the number of labels and the ledger."""
-        charged = Charged(entry, witness_parts(witness))
-        record = record_of_discovery(self.plan, self.declaration, charged)
-        axes = self.plan.wanted.axes
+        axes, counts = self.wanted.axes, self.wanted.counts
+        groupings = (GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes)
+        record = Release(
+            **self.promise(entry, witness),
+            privacy_unit=self.unit_part(self.caps[0]),
+            query=QueryPart(
+                name=None,
+                words=self.words,
+                by=tuple(groupings),
+                cells=0,
+                outputs=1,
+                where=text_of(self.wanted.where),
+                left_out=rules_of_groups(self.task.unit, axes),
+                options=NO_OPTIONS,
+            ),
+            columns=(self._units_part(),) if counts else (),
+            mechanism=self._mechanism_part(),
+            covariance=_PUBLISHED if counts else _NO_NUMBERS,
+        )
         return lambda published, ledger: _certify_labels(
             published, axes, replace(record, ledger=ledger)
+        )
+
+    def _mechanism_part(self) -> ThresholdPart | SetPart:
+        """Describe noise and thresholds: of numbers of units, or of rounds."""
+        threshold, axes = self.threshold, self.wanted.axes
+        title, law = MECHANISMS[self.mechanism].title, threshold.law.name
+        dtypes, longest = tuple(axis.kind for axis in axes), axes[0].longest
+        if self.wanted.counts:
+            return ThresholdPart(
+                "threshold",
+                self.mechanism,
+                title,
+                law,
+                scales={_BLOCK: threshold.scale},
+                threshold=threshold.least,
+                max_labels=threshold.labels,
+                dtypes=dtypes,
+                max_length=longest,
+            )
+        return SetPart(
+            "set",
+            self.mechanism,
+            title,
+            law,
+            scales=tuple(one.scale for one in threshold.rounds),
+            thresholds=tuple(one.least for one in threshold.rounds),
+            parts=tuple(map(float, ROUND_PARTS)),
+            weights=threshold.weights,
+            dtypes=dtypes,
+            max_length=longest,
+        )
+
+    def _units_part(self) -> CountPart:
+        """Describe the noisy numbers of units."""
+        scale = self.threshold.scale
+        deviation = self.threshold.law.standard_deviation(scale)
+        return CountPart(
+            kind="count",
+            name="units",
+            where=None,
+            rounded=None,
+            weights=None,
+            integer=True,
+            noise=NoisePart(scale, 1.0, 1),
+            std_error=deviation,
+            loadings={_BLOCK: deviation},
         )
 
 
@@ -120,35 +253,178 @@ def _weights(threshold: LabelThreshold) -> dict[int, int]:
 
 
 def plan_labels(
-    frame: Frame, declaration: Declaration, wanted: Discovery, spend: Spend, mechanism: str
+    frame: Frame, declaration: Declaration, wanted: Discovery, spend: Spend, mechanism: str = "auto"
 ) -> Labels:
-    """Check everything public about labels to be found, and plan it."""
+    """Check everything public about labels to be found, and plan it, without reading data.
+
+    Parameters
+    ----------
+    frame
+        The private frame, of which the labels of columns alone are read.
+    declaration
+        What is public about it.
+    wanted
+        What to look for.
+    spend
+        How much may be used.
+    mechanism
+        "laplace", "gaussian", or "auto": the one with the least threshold, then the least scale,
+        among those that the budget allows; of sets, in units with as many labels as count. "auto"
+        makes a small share cost what `Pots.for_look` says.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the budget has no extra delta left.
+    CalibrationError
+        If no mechanism can honor the spend.
+    DeclarationError
+        If a unit has no cap on its labels.
+    """
     engine = engine_for(frame)
     engine.check(frame, wanted.labels)
-    plan = plan_discovery(declaration, wanted, spend, mechanism)
-    engine.check(frame, plan.columns)
-    return Labels(declaration, engine, plan)
+    names = _candidates(mechanism)
+    task = label_task(declaration, wanted)
+    extra = _most_extra(declaration.ledger, wanted.extra_delta)
+    allowance = allowance_of(spend, declaration)
+    sparing = allowance_of_look(spend, declaration) if mechanism == "auto" else None
+    asked = declaration, wanted, spend, sparing or allowance
+    found, refused = [], []
+    for name in names:
+        try:
+            threshold = _threshold(MECHANISMS[name].law, *asked, extra=extra)
+        except CalibrationError as error:  # the noise of another law may be narrow enough
+            refused.append(error)
+            continue
+        if threshold is not None:
+            found.append((name, threshold))
+    if refused and not found:
+        raise refused[0]
+    if not found:
+        rule = "epsilon and delta must both be > 0 to find labels"
+        why = f"{rule}: the one that the noise needs is 0. Give both;"
+        way = 'mechanism="laplace" needs an epsilon, "gaussian" a delta beside the threshold\'s.'
+        raise CalibrationError(f"{why} {way}", parameter=spend.kind, value=float(spend.amount))
+    plans = [
+        Labels(
+            declaration=declaration,
+            engine=engine,
+            mechanism=name,
+            spend=spend,
+            loss=threshold.loss,
+            wanted=wanted,
+            task=replace(task, weights=threshold.weights),
+            threshold=threshold,
+        )
+        for name, threshold in found
+    ]
+    best = min(that_fit(plans, declaration), key=lambda plan: plan.threshold.order)
+    engine.check(frame, best.columns)
+    return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
-def _preview_mechanism(plan: DiscoveryPlan, declaration: Declaration) -> dict[str, Any]:
-    """Say what to expect of one mechanism; of a set, in the last round."""
-    threshold = plan.threshold
-    deviation = threshold.law.standard_deviation(threshold.scale)
-    amounts: tuple[float, float, float] = threshold.least, threshold.scale, deviation
-    sizes = _sizes_found(threshold)
-    if threshold.weights:
-        one, full = threshold.weights[0], threshold.weights[-1]
-        amounts = amounts[0] / one, amounts[1] / one, amounts[2] / one
-        sizes = {
-            **_sizes_found(threshold, one),
-            **{f"{name}_full": size for name, size in _sizes_found(threshold, full).items()},
-        }
-    return {
-        **dict(zip(("threshold", "sigma", "std_error"), amounts, strict=True)),
-        **sizes,
-        **outlook(plan, declaration),
-        "extra_delta": float(plan.loss.delta),
-    }
+def label_task(declaration: Declaration, wanted: Discovery) -> LabelTask:
+    """Say what is looked for, and for how many labels a unit counts."""
+    most = _most_labels(declaration, wanted)
+    return LabelTask(wanted.axes, most, wanted.where, declaration.unit_columns)
+
+
+def _candidates(mechanism: str) -> list[str]:
+    """Return the names of the mechanisms to compare."""
+    names = [name for name in candidates(mechanism) if name in _SINGLE]
+    if names:
+        return names
+    rule = 'must be "auto", "laplace" or "gaussian" to find labels'
+    raise CalibrationError.about("mechanism", rule, mechanism, "Each count has noise of its own.")
+
+
+def _most_labels(declaration: Declaration, wanted: Discovery) -> int:
+    """Return for how many labels a unit counts."""
+    if not declaration.unit_columns:
+        if wanted.max_groups not in (None, 1):
+            rule = "is a cap on the labels of one privacy unit, and none is declared"
+            way = "A row has one label. Declare privacy_unit=, or leave it out."
+            raise DeclarationError.about("max_groups", rule, wanted.max_groups, way)
+        return 1
+    most = wanted.most(declaration.caps)
+    if most is None:
+        rule = "max_groups must say for how many labels one privacy unit counts: without a cap,"
+        why = "all labels of one person could be published."
+        way = "Declare max_groups=, or give it in the call."
+        raise DeclarationError(f"{rule} {why} {way}", parameter="max_groups")
+    if most > MOST_LABELS and not wanted.counts:
+        rule = f"must be at most {MOST_LABELS:,} to find groups without counts"
+        raise DeclarationError.about("max_groups", rule, most, "Give a smaller one in the call.")
+    return most
+
+
+def _most_extra(ledger: Ledger | None, asked: Fraction | None) -> Fraction | None:
+    """Say which extra delta may be charged at most; `None` where nothing says so."""
+    if ledger is None:
+        return asked
+    left = ledger.glance().pots.spare_delta
+    if left <= 0:
+        raise _nothing_kept(ledger.budget)
+    if asked is not None and asked > left:
+        rule = f"must fit in what is left of the delta to find groups with, of {ledger.budget}"
+        way = f"Give at most discovery={below(left):.6g}."
+        raise BudgetExceededError.about("discovery", rule, float(asked), way)
+    return left if asked is None else asked
+
+
+def _nothing_kept(budget: Budget) -> BudgetExceededError:
+    if budget.discovery:
+        why = f"nothing is left of the delta to find groups with, of {budget}."
+        way = "Give earlier ones a part of it, discovery=..., or declare a larger budget."
+        return BudgetExceededError(f"{why} {way}", parameter="discovery")
+    delta = f"{budget.delta or 1e-6:g}"
+    wrong = "finding labels needs an extra delta, and no part of delta is kept for such in"
+    kept = f"dpf.Budget(epsilon={budget.epsilon:g}, delta={delta}, discovery={delta} / 10)"
+    way = f"Keep a tenth when it is declared, discovery=delta/10: {kept}."
+    return BudgetExceededError(f"{wrong} {budget}. {way}", parameter="discovery")
+
+
+def _threshold(
+    law: Law,
+    declaration: Declaration,
+    wanted: Discovery,
+    spend: Spend,
+    allowance: Allowance,
+    *,
+    extra: Fraction | None,
+) -> LabelThreshold | None:
+    """Find the least threshold of one law, if there is noise of it.
+
+    The extra delta is the most that may be charged, `None` where nothing says so.
+    """
+    neighboring, sets = declaration.neighboring, not wanted.counts
+    labels = _most_labels(declaration, wanted)
+    if spend.delta is not None and wanted.extra_delta is None:
+        total = exact(spend.delta)
+        most = total if extra is None else min(extra, total)
+        return best_split(
+            law, spend.amount, total, labels=labels, neighboring=neighboring, most=most, sets=sets
+        )
+    if extra is None:
+        ways = "delta= beside epsilon=, or discovery= beside mu= or rho=;"
+        way = f"{ways} or declare a budget with discovery=delta/10."
+        why = "With about that probability, a label is published that one unit alone has."
+        text = f"say how much delta finding labels may use: {way} {why}"
+        raise CalibrationError(text, parameter="delta")
+    if spend.delta is not None:
+        allowance = allowance_of(_rest(spend, spend.delta, extra), declaration)
+    allowed = law.movement_allowed(allowance)
+    find = set_threshold_of if sets else threshold_of
+    return find(law, allowed, extra, labels, neighboring) if allowed else None
+
+
+def _rest(spend: Spend, delta: float, extra: Fraction) -> Spend:
+    """Leave to the noise what the threshold does not have of a delta."""
+    if extra > exact(delta):
+        raise CalibrationError.about(
+            "discovery", f"must be at most delta={delta:g}, of which it is a part", float(extra)
+        )
+    return replace(spend, delta=below(exact(delta) - extra))
 
 
 def _sizes_found(threshold: LabelThreshold, weight: int = 1) -> dict[str, int]:

@@ -7,101 +7,31 @@ what an error after it may say, is here, too.
 
 import getpass
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, cast
-
-import pandas as pd
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from dpframe.arguments import check_note, check_release_name, visible
-from dpframe.certificates.parts import LedgerPart
+from dpframe.certificates.parts import BudgetPart, LedgerPart
 from dpframe.checker.check import check_charge
-from dpframe.checker.witness import Witness
-from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
-from dpframe.engines import Engine, Frame
-from dpframe.errors import STOPS, DeclarationError, LedgerError, QueryError, ReleaseError
+from dpframe.engines import Frame
+from dpframe.errors import STOPS, DeclarationError, LedgerError, ReleaseError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
-from dpframe.plan.record import AnyPlan, ledger_of
+from dpframe.operations.operation import Operation
 from dpframe.privacy import seam
-from dpframe.queries.tasks import Axis
-from dpframe.sources.manifest import Manifest
-
-KindOfPlan = TypeVar("KindOfPlan", bound=AnyPlan)
-Exact = TypeVar("Exact")
-"""What an engine answers."""
-Noisy = TypeVar("Noisy")
-"""What is published of it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Operation(ABC, Generic[KindOfPlan, Exact, Noisy]):
-    """A release that was checked and planned, of any kind.
-
-    Parameters
-    ----------
-    declaration
-        What is public about the frame.
-    engine
-        What can read the frame.
-    plan
-        What is asked, how it is hidden, and what it costs.
-    manifest
-        What is known of the source; `None`: it was not looked at yet.
-    """
-
-    declaration: Declaration
-    engine: Engine
-    plan: KindOfPlan
-    manifest: Manifest | None = field(default=None, kw_only=True)
-
-    @property
-    @abstractmethod
-    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups of each query, by its name."""
-
-    @abstractmethod
-    def preview(self) -> pd.DataFrame:
-        """Say what to expect of it."""
-
-    @abstractmethod
-    def witness(self) -> Witness:
-        """Find the worst units, by code that knows nothing of the plan."""
-
-    @abstractmethod
-    def measure(self, frame: Frame) -> Exact:
-        """Total exact integers of the private frame."""
-
-    @abstractmethod
-    def draw(self, exact: Exact) -> Noisy:
-        """Draw noise, or select: what comes out may be published."""
-
-    @abstractmethod
-    def certifier(
-        self, entry: Entry, witness: Witness
-    ) -> Callable[[Noisy, LedgerPart | None], Any]:
-        """Write all of the certificate that is known before there are values."""
-
-    def denoised(self, method: str | None, graph: object) -> Self:
-        """Denoise what is released, too; most kinds cannot."""
-        if method is None and graph is None:
-            return self
-        rule = f"is for noise in tables of known groups, not for {self.plan.words!r:.80}"
-        raise QueryError.about("denoise", rule, method, "Leave denoise= and graph= out.")
-
-
-def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry) -> Any:
+def make_release(frame: Frame, operation: Operation, entry: Entry) -> Any:
     """Warn, charge the ledger, and then make the release; both are logged."""
     test = seam.current()
     declaration = operation.declaration
     ledger = declaration.ledger
     with seam.Hold(test):
         certify = operation.certifier(entry, check_charge(operation, entry.loss))
-        warn_of_release(frame, declaration, operation.plan.spend)
+        warn_of_release(frame, declaration, operation.spend)
         _check_files(frame, operation)
         if ledger is not None:
             ledger.charge(entry)
@@ -123,22 +53,15 @@ def make_release(frame: Frame, operation: Operation[Any, Any, Any], entry: Entry
     return made
 
 
-def _check_files(frame: Frame, operation: Operation[Any, Any, Any]) -> None:
+def _check_files(frame: Frame, operation: Operation) -> None:
     """Refuse files that are others than those that the release was planned for."""
     engine, planned = operation.engine, operation.manifest
     if planned is None or planned.files is None:
         return
-    engine.check(frame, operation.plan.columns)
+    engine.check(frame, operation.columns)
     if engine.manifest(frame).files != planned.files:
         why = "the files of this frame are others than when the release was planned:"
         raise DeclarationError(f"{why} nothing was charged. Ask again.", parameter="frame")
-
-
-class RecordOptions(TypedDict, total=False):
-    """What to record of a release; see `dpframe.release`."""
-
-    name: str | None
-    note: str | None
 
 
 _LOGGER = logging.getLogger("dpframe")
@@ -154,15 +77,6 @@ def _log(entry: Entry, words: Callable[[str], tuple[str, str]]) -> None:
             _LOGGER.info("%s", sentence, extra={"release_id": entry.release_id})
     except Exception:  # noqa: S110  # of a filter or a handler that is not ours
         pass
-
-
-Options = TypeVar("Options", bound=Mapping[str, Any])
-
-
-def options_of(kind: type[Options], options: Mapping[str, Any]) -> Options:
-    """Take out the options that another call has."""
-    names = kind.__annotations__
-    return cast(Options, {name: options[name] for name in names if name in options})
 
 
 Made = TypeVar("Made")
@@ -215,23 +129,24 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(operation: Operation[Any, Any, Any], **record: Unpack[RecordOptions]) -> Entry:
+def entry_of(operation: Operation, name: str | None = None, note: str | None = None) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
-    plan, declaration, manifest = operation.plan, operation.declaration, operation.manifest
+    declaration, manifest = operation.declaration, operation.manifest
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
     made = Entry(
         seam.new_id(),
         seam.now().isoformat(timespec="seconds"),
-        plan.words,
-        plan.mechanism,
-        plan.spend,
-        plan.loss,
-        **record,
+        operation.words,
+        operation.mechanism,
+        operation.spend,
+        operation.loss,
+        name=name,
+        note=note,
         user=user_name(),
         frame=declaration.name,
         unit=None if protected is None else protected.unit,
-        columns=tuple(map(str, plan.columns)),
+        columns=tuple(map(str, operation.columns)),
         part=declaration.part,
         plan=None if ledger is None else ledger.plan,
         source=None if manifest is None else manifest.source(declaration),
@@ -245,3 +160,15 @@ def user_name() -> str | None:
         return visible(getpass.getuser())
     except Exception:  # which ones differs between systems and versions
         return None
+
+
+def ledger_of(ledger: Ledger | None, entry: Entry) -> LedgerPart | None:
+    """Say what a charge took of the budget, right after it."""
+    if ledger is None:
+        return None
+    # without a look at a file: nothing may fail between charge and release
+    part, used = ledger.last_status().part_and_used(entry.loss)
+    own = ledger.budget
+    budget = BudgetPart(own.epsilon, own.delta, own.discovery)
+    of_part = None if entry.part is None else f"{ledger.part}={entry.part!r}"
+    return LedgerPart(ledger.ledger_id, budget, part, used, of_part)

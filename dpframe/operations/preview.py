@@ -3,26 +3,26 @@
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag
-from dpframe.calls import with_keywords
 from dpframe.certificates.diagnosis import ShownFrame
 from dpframe.checker.check import check_charge
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import check_matches, check_queries, declaration_of
 from dpframe.errors import CalibrationError, QueryError, quote
-from dpframe.operations.release import SpendOptions, has_noise, in_part, plan_operation
-from dpframe.operations.tables import PER_ROWS, PlannedTables, axes_of, expected_outputs, in_tables
+from dpframe.operations.release import has_noise, in_part, plan_operation
+from dpframe.operations.tables import PER_ROWS, PlannedTables, expected_outputs, in_tables
 from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
-from dpframe.plan.record import outlook
-from dpframe.privacy.amounts import Spend, check_delta
+from dpframe.privacy.amounts import Amount, Spend, check_delta
+from dpframe.privacy.neighbors import EachRow
+from dpframe.public import public_call
 from dpframe.queries.query import Query, Request
-from dpframe.strategies import MECHANISMS, Mechanism
+from dpframe.strategies import MECHANISMS, Mechanism, MechanismName
 
 _FIRST = 1 - 2.0**-30  # classical noise has no larger amount
 _LEAST, _MOST = 2.0**-60, 2.0**60
@@ -139,17 +139,15 @@ _Show: TypeAlias = Callable[[Plan], dict[Hashable, dict[str, Any]]]
 """What to expect of every output of a plan."""
 
 
-class PreviewOptions(SpendOptions, total=False):
-    """What to show of a release that is not made; see `dpframe.operations.preview`."""
-
-    compare: Annotated[bool, False]
-    std_error: Wanted | None
-    half_width: Wanted | None
-    rows: float | None
-
-
-@with_keywords
-def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -> pd.DataFrame:
+@public_call
+def preview(
+    frame: Frame, queries: Request, *,
+    epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+    rho: Amount | None = None, share: Amount | None = None, part: object = None,
+    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    compare: bool = False, std_error: Wanted | None = None, half_width: Wanted | None = None,
+    rows: float | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Show cost and error of a release without making it; reads no data and spends nothing.
 
     Give an amount to see the errors, or the errors that you want to see what they cost.
@@ -158,8 +156,10 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     ----------
     frame
         A declared frame. Only its declaration and its column labels are read.
-    queries, epsilon, delta, mu, rho, share, mechanism
+    queries
         As in `release`.
+    epsilon, delta, mu, rho, share, part, mechanism, privacy_unit
+        See `dpframe.options.Spending`.
     compare
         Whether to show one row per mechanism that "auto" would compare.
     std_error, half_width
@@ -169,8 +169,6 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     rows
         Number of rows of a cell for which to show the errors of means. Needed to limit the error of
         a mean, and to see means in tables with one row per mechanism.
-    part, privacy_unit
-        As in `release`.
 
     Returns
     -------
@@ -217,11 +215,11 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     >>> preview(trips, query, std_error=5, delta=1e-6)["epsilon"].round(4).to_dict()
     {'laplace': 0.2819, 'gaussian': 0.8356}
     """
-    std_error, half_width, rows = options["std_error"], options["half_width"], options["rows"]
-    compare, delta, mechanism = options["compare"], options["delta"], options["mechanism"]
-    _check_amounts(options)
+    amounts = {"epsilon": epsilon, "mu": mu, "rho": rho, "share": share}
+    errors = {"std_error": std_error, "half_width": half_width}
+    _check_amounts(amounts, errors, compare=compare)
     cell = None if rows is None else _positive("rows", rows, least=1)
-    declaration = declaration_of(frame).with_unit(options["privacy_unit"]).in_part(options["part"])
+    declaration = declaration_of(frame).with_unit(privacy_unit).in_part(part)
     queries = in_part(declaration, queries)
     limits = std_error if half_width is None else half_width
     about_noise = compare or limits is not None or rows is not None
@@ -234,8 +232,9 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
         )
     show = partial(expected_outputs, cell=cell, several=isinstance(queries, Mapping))
     if limits is None:
-        operation = plan_operation(frame, declaration, queries, Spend.among(options), mechanism)
-        check_charge(operation, operation.plan.loss)
+        spend = Spend.of(delta=delta, **amounts)
+        operation = plan_operation(frame, declaration, queries, spend, mechanism)
+        check_charge(operation, operation.loss)
         if not isinstance(operation, PlannedTables):
             return ShownFrame(operation.preview())
         if compare:
@@ -246,12 +245,13 @@ def preview(frame: Frame, queries: Request, **options: Unpack[PreviewOptions]) -
     excess = _excess(limits, measure, show)
     mass = None if delta is None else check_delta(delta)
     plans = least_plans(declaration, asked, excess, mechanism, mass)
-    for plan in plans:
-        several = isinstance(queries, Mapping)
-        check_charge(PlannedTables(declaration, engine, plan, several), plan.loss)
-    engine.check(frame, plans[0].columns)
-    check_matches(engine.manifest(frame), declaration, asked, axes_of(plans[0]))
-    return ShownFrame(_table_of_needed(plans, declaration, measure, show))
+    several = isinstance(queries, Mapping)
+    tables = [PlannedTables.of(plan, declaration, engine, several=several) for plan in plans]
+    for one in tables:
+        check_charge(one, one.loss)
+    engine.check(frame, tables[0].columns)
+    check_matches(engine.manifest(frame), declaration, asked, tables[0].axes)
+    return ShownFrame(_table_of_needed(tables, measure, show))
 
 
 def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
@@ -261,11 +261,9 @@ def _compare_mechanisms(plan: Plan, show: _Show) -> pd.DataFrame:
     return _by_mechanism(facts, "std_error", show)
 
 
-def _table_of_needed(
-    plans: Sequence[Plan], declaration: Declaration, measure: str, show: _Show
-) -> pd.DataFrame:
+def _table_of_needed(tables: Sequence[PlannedTables], measure: str, show: _Show) -> pd.DataFrame:
     """One row per mechanism, the least epsilon first, the least mu where there is none."""
-    facts = {one: outlook(one, declaration) for one in plans}
+    facts = {one.plan: one.outlook() for one in tables}
     table = _by_mechanism(facts, measure, show)
     table[["epsilon", "delta"]] = table[["epsilon", "delta"]].astype(float)
     return table.sort_values(["epsilon", "mu"], kind="stable")
@@ -320,13 +318,14 @@ def _of_all(label: Hashable) -> Hashable:
     return (*label[:-2], label[-1]) if label[:-2] else label[-1]
 
 
-def _check_amounts(options: Mapping[str, Any]) -> None:
+def _check_amounts(
+    amounts: Mapping[str, object], errors: Mapping[str, object], *, compare: object
+) -> None:
     """Check that it is asked either for errors or for a spend."""
-    check_flag("compare", options["compare"])
-    limits = [name for name in ("std_error", "half_width") if options[name] is not None]
-    amounts = [options[name] for name in ("epsilon", "mu", "rho", "share")]
-    several = len(limits) > 1 or options["compare"]
-    if limits and (several or any(amount is not None for amount in amounts)):
+    check_flag("compare", compare)
+    limits = [name for name, limit in errors.items() if limit is not None]
+    spends = any(amount is not None for amount in amounts.values())
+    if limits and (spends or compare or len(limits) > 1):
         raise CalibrationError(
             "std_error= and half_width= ask for the spend that an error needs, for every "
             "mechanism: give one of them, without epsilon=, mu=, rho=, share= and compare=.",

@@ -10,18 +10,24 @@ from typing import NamedTuple, assert_never
 import numpy as np
 import pandas as pd
 
-from dpframe.checker.measured import Measured, OddColumn, OddRows, ProbedTotal, RowPlaces
+from dpframe.checker.measured import (
+    Measured,
+    OddColumn,
+    OddRows,
+    ProbedTotal,
+    Recognized,
+    RowPlaces,
+)
 from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import PlanCheckError
 from dpframe.plan.measurement import Measurement
-from dpframe.privacy.neighbors import ROW_CAPS, Neighboring
+from dpframe.privacy.neighbors import ROW_CAPS, Caps, Neighboring
 from dpframe.queries import where
 from dpframe.queries.grid import Grid
-from dpframe.queries.tasks import Cells, KeyAxis, LabelTask, Task, Term
-from dpframe.strategies.base import Need
+from dpframe.queries.tasks import Axis, Cells, KeyAxis, LabelTask, Task, Term
 
 _PROBE = "\0probe"
 _INNER = range(1, 8)
@@ -33,8 +39,25 @@ _BEYOND = 10.0
 """How far beyond all numbers a column is tried that is compared with another one."""
 
 
-def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighboring) -> Measured:
-    """Hand a measurement to the check.
+class ReadFacts(NamedTuple):
+    """What is read of a measurement, beside its noise and how it is encoded."""
+
+    terms: tuple[Term, ...]
+    valued: tuple[tuple[Hashable, Grid], ...]
+    most: int | None
+    caps: Caps
+    has_unit: bool
+    neighboring: Neighboring
+    filtered: bool
+    sizes: tuple[int, ...]
+    tables: tuple[tuple[int, ...], ...]
+    cells: int
+    inner: int
+    everywhere: bool
+
+
+def recognized(measurement: Measurement, noise: BlockNoise, neighboring: Neighboring) -> Recognized:
+    """Hand a measurement to the check, with all that it reads.
 
     Parameters
     ----------
@@ -45,45 +68,58 @@ def measured_of(measurement: Measurement, noise: BlockNoise, neighboring: Neighb
     neighboring
         The relation of neighbors.
     """
-    table, design = measurement.table, measurement.design
-    needs = sorted(design.needs)
-    task = table.task(needs)
-    compared = [
-        [] if term.where is None else [*_comparisons(term.where.root)] for term in task.terms
-    ]
-    timed = {label for label, grid, _ in _grids(task) if grid.ticks and grid.ticks.points}
-    cells, few = task.cells, task.most is not None
-    everywhere = cells.chosen is None and all(
-        axis.hidden or (isinstance(axis, KeyAxis) and axis.rest) for axis in task.groups.axes
-    )
-    places = RowPlaces(
-        tuple(map(len, cells.axes)), cells.margins, cells.size, task.inner, everywhere
-    )
-    caps = ROW_CAPS if task.sizes is not None else task.caps
-    mixed = design.layers is not None or bool(design.common)
-    filtered = task.where is not None
-    content = task.terms, task.valued, task.most
-    return Measured(
-        noise,
-        tuple(
-            _total(term, own, timed, few=few)
-            for term, own in zip(task.terms, compared, strict=True)
-        ),
-        _columns(task, [one for own in compared for one in own]),
-        partial(_probe, task),
-        partial(_encode, measurement, needs),
+    task, design = measurement.task, measurement.design
+    cells = task.cells
+    facts = ReadFacts(
+        task.terms,
+        task.valued,
         task.most,
-        caps,
+        task.caps if task.sizes is None else ROW_CAPS,
         bool(task.unit),
         neighboring,
-        places,
-        mixed,
-        filtered,
-        content,
-        key=(
-            *(noise.law.name, noise.scales, noise.groups, noise.over_cells, id(design)),
-            *(content, caps, bool(task.unit), neighboring, places, mixed, filtered),
-        ),
+        task.where is not None,
+        tuple(map(len, cells.axes)),
+        cells.margins,
+        cells.size,
+        task.inner,
+        cells.chosen is None and all(map(_takes_all, task.groups.axes)),
+    )
+    law, profile = noise.law, id(noise.profile)
+    key = facts, id(design), law, noise.scales, noise.groups, noise.over_cells, profile
+    return Recognized(key, partial(measured_of, facts, measurement, noise))
+
+
+def _takes_all(axis: Axis) -> bool:
+    """Whether every value of a column has a place on its axis."""
+    return axis.hidden or (isinstance(axis, KeyAxis) and axis.rest)
+
+
+def measured_of(facts: ReadFacts, measurement: Measurement, noise: BlockNoise) -> Measured:
+    """Make a measurement ready to be checked, by what was read of it, its design and its noise."""
+    design = measurement.design
+    compared = [
+        [] if term.where is None else [*_comparisons(term.where.root)] for term in facts.terms
+    ]
+    grids = [*_grids(facts)]
+    timed = {label for label, grid, _ in grids if grid.ticks and grid.ticks.points}
+    few = facts.most is not None
+    totals = [
+        _total(term, own, timed, few=few) for term, own in zip(facts.terms, compared, strict=True)
+    ]
+    return Measured(
+        noise,
+        tuple(totals),
+        _columns(grids, [comparison for own in compared for comparison in own]),
+        partial(_probe, facts),
+        measurement.encode,
+        facts.most,
+        facts.caps,
+        facts.has_unit,
+        facts.neighboring,
+        RowPlaces(facts.sizes, facts.tables, facts.cells, facts.inner, facts.everywhere),
+        design.layers is not None or bool(design.common),
+        facts.filtered,
+        (facts.terms, facts.valued, facts.most),
     )
 
 
@@ -105,13 +141,7 @@ def check_rows(declaration: Declaration, tasks: Iterable[Task | LabelTask]) -> N
             raise PlanCheckError.of("rows are counted that are not in the part")
 
 
-def _encode(
-    measurement: Measurement, needs: Sequence[Need], totals: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    return measurement.design.encode(dict(zip(needs, totals, strict=True)))
-
-
-def _probe(task: Task, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _probe(facts: ReadFacts, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Total odd rows by the engine of pandas, each in a cell of its own, without caps.
 
     The condition on all rows is left out: rows that meet it are some of these.
@@ -120,8 +150,8 @@ def _probe(task: Task, rows: OddRows, number: int) -> tuple[np.ndarray, np.ndarr
     frame = pd.DataFrame(dict(enumerate(columns)))
     frame.columns = pd.Index([_PROBE, *rows], dtype=object, tupleize_cols=False)
     cells = Cells((KeyAxis(_PROBE, pd.RangeIndex(number, name=_PROBE)),))
-    terms = (Term("rows"), *task.terms)
-    alone = Task(cells, terms, None, valued=task.valued)
+    terms = (Term("rows"), *facts.terms)
+    alone = Task(cells, terms, None, valued=facts.valued)
     ((counted, *totals),) = totals_of([frame], [alone], 1)
     return counted > 0, np.array(totals)
 
@@ -207,11 +237,11 @@ def _total(
     )
 
 
-def _grids(task: Task) -> Iterator[tuple[Hashable, Grid, bool]]:
+def _grids(facts: ReadFacts) -> Iterator[tuple[Hashable, Grid, bool]]:
     """Yield the columns of values and weights with their grids, and whether they are multiplied."""
-    for label, grid in task.valued:
+    for label, grid in facts.valued:
         yield label, grid, False
-    for term in task.terms:
+    for term in facts.terms:
         multiplied = term.kind in ("square", "part")
         for label, own in ((term.column, term.grid), (term.other, term.other_grid)):
             if own is not None:
@@ -220,11 +250,13 @@ def _grids(task: Task) -> Iterator[tuple[Hashable, Grid, bool]]:
             yield term.weights.column, term.weights.grid, False
 
 
-def _columns(task: Task, compared: Sequence[_Comparison]) -> dict[Hashable, OddColumn]:
+def _columns(
+    grids: Sequence[tuple[Hashable, Grid, bool]], compared: Sequence[_Comparison]
+) -> dict[Hashable, OddColumn]:
     """Gather the odd values of every column that is read by terms."""
     ends: dict[Hashable, list[object]] = {}
     constants: dict[Hashable, list[float | str]] = {}
-    for label, grid, multiplied in _grids(task):
+    for label, grid, multiplied in grids:
         width = grid.upper - grid.lower
         inner = [grid.lower + width * k // 8 for k in _INNER] if multiplied else []
         values = [_value(grid, place) for place in (*inner, grid.lower, grid.upper)]

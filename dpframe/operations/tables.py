@@ -14,27 +14,28 @@ from dpframe.cells.record import attach
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
-from dpframe.engines import Frame
+from dpframe.engines import Engine, Frame
 from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
+from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
-from dpframe.operations.probing import check_rows, measured_of
+from dpframe.operations.operation import Operation
+from dpframe.operations.probing import check_rows, recognized
+from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
-from dpframe.plan.record import Charged, Describe, mechanism_of, noise_of_column, outlook, record_of
 from dpframe.plan.tables import TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
+from dpframe.privacy.neighbors import Caps
 from dpframe.progress import show_progress
 from dpframe.queries.query import Query, Request
 from dpframe.queries.sums_and_means import several_rows
-from dpframe.queries.tasks import Axis
+from dpframe.queries.tasks import Axis, Task
 from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
@@ -145,20 +146,55 @@ def _describe(planned: TablePlan) -> list[Described]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
-class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray]]]):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlannedTables(Operation):
     """Tables of one query or several, released together.
 
     Parameters
     ----------
+    plan
+        What is measured, with which noise, and what it costs.
     several
         Whether queries have names.
     denoisings
         How the tables are to be denoised.
     """
 
+    plan: Plan
     several: bool
     denoisings: Denoisings = Denoisings()
+
+    @classmethod
+    def of(
+        cls, plan: Plan, declaration: Declaration, engine: Engine, *, several: bool, **more: Any
+    ) -> Self:
+        """Make a plan ready to be released; a subclass has more fields."""
+        return cls(
+            declaration=declaration,
+            engine=engine,
+            mechanism=plan.mechanism,
+            spend=plan.spend,
+            loss=plan.loss,
+            plan=plan,
+            several=several,
+            **more,
+        )
+
+    @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return self.plan.words
+
+    @cached_property
+    def tasks(self) -> Sequence[Task]:
+        """What can be added up for every measurement."""
+        tables = (measured.table for measured in self.plan.measurements)
+        return [table.task(table.terms) for table in tables]
+
+    @property
+    def caps(self) -> tuple[Caps, ...]:
+        """What is kept of a unit, by table."""
+        return tuple(planned.table.caps for planned in self.plan.tables.values())
 
     @property
     def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
@@ -171,9 +207,8 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
 
     def preview(self, rows: float | None = None) -> pd.DataFrame:
         """One row per output column; errors of means are those of a cell of so many rows."""
-        plan, declaration = self.plan, self.declaration
+        plan, facts = self.plan, self.outlook()
         expected = expected_outputs(plan, rows, several=self.several)
-        facts = outlook(plan, declaration)
         every = [one | facts for one in expected.values()]
         table = pd.DataFrame({name: [one[name] for one in every] for name in every[0]})
         names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
@@ -187,20 +222,16 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
         measurements, relation = self.plan.measurements, self.declaration.neighboring
-        check_rows(self.declaration, (one.table.task(()) for one in measurements))
+        check_rows(self.declaration, [one.task for one in measurements])
         pairs = zip(measurements, self.plan.noises, strict=True)
-        return witness_of([measured_of(one, noise, relation) for one, noise in pairs])
+        return witness_of([recognized(one, noise, relation) for one, noise in pairs])
 
     def measure(self, frame: Frame) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
         measured = self.plan.measurements
-        needs = [sorted(one.design.needs) for one in measured]
-        tasks = [one.table.task(wanted) for one, wanted in zip(measured, needs, strict=True)]
-        answers = zip(measured, needs, totals_by(self.engine, frame, tasks), strict=True)
-        return [
-            one.design.encode(dict(zip(wanted, totals, strict=True)))
-            for one, wanted, totals in answers
-        ]
+        tasks = [one.task for one in measured]
+        answers = totals_by(self.engine, frame, tasks)
+        return [one.encode(totals) for one, totals in zip(measured, answers, strict=True)]
 
     def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
@@ -214,12 +245,13 @@ class PlannedTables(Operation[Plan, list[list[np.ndarray]], list[list[np.ndarray
         self, entry: Entry, witness: Witness
     ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
-        tables, how = self.plan.tables, self.denoisings
-        charged = Charged(entry, witness_parts(witness))
-        records = {
-            key: (one.table.cells.index, record_of(key, one, self.plan, self.declaration, charged))
-            for key, one in tables.items()
-        }
+        plan, tables, how = self.plan, self.plan.tables, self.denoisings
+        facts = self.promise(entry, witness, joint=len(tables) > 1)
+        records = {}
+        for key, planned in tables.items():
+            own = facts | {"privacy_unit": self.unit_part(planned.table.caps)}
+            record = record_of(key, planned, plan, self.declaration, own)
+            records[key] = planned.table.cells.index, record
         if any(planned.table.query.read for planned in tables.values()):
             least_squares()
 
@@ -256,8 +288,10 @@ def plan_tables(
         with of_query(name):
             _check_sampled(declaration, query)
     plan = plan_release(declaration, asked, spend, mechanism, look=look, apart=apart)
-    engine.check(frame, plan.columns)
-    return PlannedTables(declaration, engine, plan, isinstance(queries, Mapping))
+    several = isinstance(queries, Mapping)
+    tables = PlannedTables.of(plan, declaration, engine, several=several)
+    engine.check(frame, tables.columns)
+    return tables
 
 
 def _check_sampled(declaration: Declaration, query: Query) -> None:
@@ -270,11 +304,11 @@ def _check_sampled(declaration: Declaration, query: Query) -> None:
 
 def axes_of(plan: Plan) -> Mapping[Hashable, Sequence[Axis]]:
     """Return the groups of each query by its name; tables of margins share them."""
-    axes: dict[Hashable, dict[int, Axis]] = {}
+    axes: dict[Hashable, dict[Axis, None]] = {}
     for key, planned in plan.tables.items():
         groups = planned.table.groups.axes
-        axes.setdefault(name_of(key), {}).update({id(axis): axis for axis in groups})
-    return {name: list(shared.values()) for name, shared in axes.items()}
+        axes.setdefault(name_of(key), {}).update(dict.fromkeys(groups))
+    return {name: list(shared) for name, shared in axes.items()}
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:

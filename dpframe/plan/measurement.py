@@ -1,6 +1,6 @@
 """What is measured for a release, and which of its outputs belong to which table."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +14,8 @@ from dpframe.plan.tables import Table, dimension_of, table_of
 from dpframe.privacy.law import Law
 from dpframe.privacy.unit_reach import Reach
 from dpframe.queries.aggregate import Joint
-from dpframe.queries.tasks import Axis, Cells
-from dpframe.strategies.base import Design, Prediction
+from dpframe.queries.tasks import Axis, Cells, Task
+from dpframe.strategies.base import Design, Need, Prediction
 from dpframe.strategies.characters import worth_joining
 from dpframe.strategies.domain import Domain, largest_sets
 from dpframe.strategies.noise import members_of
@@ -177,6 +177,20 @@ class Measurement(Calibrated):
     """
 
     table: Table
+
+    @cached_property
+    def needs(self) -> list[Need]:
+        """What engines are asked for, in order."""
+        return sorted(self.design.needs)
+
+    @cached_property
+    def task(self) -> Task:
+        """The pass over a frame that totals it: what is checked is totaled."""
+        return self.table.task(self.needs)
+
+    def encode(self, totals: Iterable[np.ndarray]) -> list[np.ndarray]:
+        """Turn totals into the integers that noise is added to."""
+        return self.design.encode(dict(zip(self.needs, totals, strict=True)))
 
     @property
     def is_over_cells(self) -> bool:

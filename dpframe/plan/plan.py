@@ -13,10 +13,9 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, Protocol, TypeVar, assert_never
 
 from dpframe.arguments import is_one_of
-from dpframe.calls import did_you_mean
 from dpframe.checker.noise import BlockNoise
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, of_query
@@ -36,6 +35,7 @@ from dpframe.privacy.calibration import (
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.selection import SELECT
+from dpframe.public import did_you_mean
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS, Mechanism
 from dpframe.strategies.base import Workload
@@ -94,12 +94,6 @@ class Plan:
     def measurements(self) -> tuple[Measurement, ...]:
         """What is measured, perhaps for several tables at once."""
         return tuple(dict.fromkeys(planned.measurement for planned in self.tables.values()))
-
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        """Private columns that are read."""
-        labels = (label for measured in self.measurements for label in measured.table.columns)
-        return tuple(dict.fromkeys(labels))
 
     def error_relative_to(self, other: "Plan") -> float:
         """Return the root mean square of all relative errors, as a multiple of another plan's."""
@@ -216,17 +210,29 @@ def plan_release(
     plans, refusals = _divide(found)
     if not plans:
         raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
-    best = _best(plans, declaration) if sparing is None else _best_look(plans)
+    fitting = that_fit(plans, declaration)
+    best = min(fitting, key=_score) if sparing is None else _best_look(plans)
     return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
-def _best(plans: list[Plan], declaration: Declaration) -> Plan:
-    """Return the first plan of the smallest error, among those that the budget allows if any."""
-    losses = {plan.loss for plan in plans}
-    if declaration.ledger is not None:
-        pots = declaration.ledger.glance().pots  # one for all of them
-        losses = {loss for loss in losses if pots.fits(loss)}
-    return min([plan for plan in plans if plan.loss in losses] or plans, key=_score)
+class _Charged(Protocol):
+    """What has a cost."""
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What it costs."""
+
+
+_Costly = TypeVar("_Costly", bound=_Charged)
+
+
+def that_fit(plans: Sequence[_Costly], declaration: Declaration) -> Sequence[_Costly]:
+    """Return the plans that the budget allows; all of them where it allows none."""
+    if declaration.ledger is None:
+        return plans
+    pots = declaration.ledger.glance().pots  # one for all of them
+    fits = {loss: pots.fits(loss) for loss in {plan.loss for plan in plans}}
+    return [plan for plan in plans if fits[plan.loss]] or plans
 
 
 def _best_look(plans: list[Plan]) -> Plan:

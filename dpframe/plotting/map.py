@@ -6,14 +6,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.calls import with_keywords
-from dpframe.cells.needs import check_parts
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import look
 from dpframe.certificates.column_parts import TotalPart
 from dpframe.errors import QueryError
-from dpframe.plotting.cells import Drawn, gather, locate
-from dpframe.plotting.look import PLAIN, add_caption, given_panels, inches, pyplot, wrap
-from dpframe.plotting.positions import Scale, text
+from dpframe.plotting.frame import gather, pyplot, text
+from dpframe.plotting.plot import PLAIN, caption, finish, given_axes, length, wrap
+from dpframe.public import public_call
 
 Coords: TypeAlias = pd.DataFrame | Mapping[Any, Sequence[float]]
 """Two numbers per key: a frame of two columns indexed by the key, or a dict."""
@@ -22,7 +20,7 @@ _AREA = 42.0  # of a new panel, in square inches
 _LEVEL = 0.95  # of the intervals within which colors are linear
 
 
-@with_keywords
+@public_call
 def plot_map(
     released: pd.DataFrame,
     coords: Coords,
@@ -85,52 +83,53 @@ def plot_map(
     [[0.0, 1.0], [2.0, 0.0]]
     """
     shown = look(released)
-    shown.certificate.require_numbers()
-    check_parts(shown, "plot_map")
-    release, released = shown.certificate.release, shown.table
-    raw, places = _positions(shown, column, denoised)
-    points, geographic = _points(coords)
-    spots = _spots(points, list(released.index), "keys of the release", known=True)
-    lines = None if edges is None else _lines(points, edges)
-    (drawn,) = gather(shown, [released.columns[raw]], _LEVEL)
-    parts = ["value" if place == raw else "denoised" for place in places]
-    values = [drawn.parts[part].to_numpy() for part in parts]
-    stretch = _stretch(spots[:, 1]) if geographic else 1.0
-    panels = _panels(ax, len(places), spots * [1, stretch])
-    known = np.concatenate(values)
-    known = known[~np.isnan(known)]
-    total = isinstance(release.columns[raw], TotalPart)
-    norm = _norm(drawn, known, linear=not total)
-    for axes, heat in zip(panels, values, strict=True):
-        nodes = _draw(axes, spots, heat, lines, norm)
-        axes.set_aspect(stretch)
-    several = len(places) > 1
-    if several:
-        for axes, place in zip(panels, places, strict=True):
-            axes.set_title(text(released.columns[place]), **PLAIN)
-    name = text(released.columns[raw if several else places[0]])
-    _add_bar(panels, nodes, drawn.scale, drawn.scale.with_unit(name), _ticks(norm))
-    add_caption(panels, _caption(drawn, testing=release.testing), own=ax is None)
-    return panels if several else panels[0]
-
-
-def _caption(drawn: Drawn, *, testing: bool) -> str:
-    """Say how far the noise typically reaches, and what else it leaves out."""
-    half = float((drawn.parts["high"] - drawn.parts["low"]).median()) / 2
-    unit = " days" if drawn.scale.points else f" {drawn.scale.unit}" * bool(drawn.scale.unit)
-    test = "TEST, not private; " * testing
-    return f"{test}{100 * _LEVEL:g}% intervals of about \u00b1{half:.3g}{unit}: {drawn.caption}"
-
-
-def _positions(shown: Shown, column: Hashable, denoised: bool | None) -> tuple[int, list[int]]:
-    """Return the positions of the released column, and of the columns to draw."""
-    raw, partner = locate(shown, column)
-    if partner is None and denoised:
-        rule = f"draws the column '{shown.frame.columns[raw]}_denoised', and there is none"
+    certificate = shown.certificate
+    certificate.require_numbers()
+    release = certificate.release
+    pyplot()
+    columns: list[Hashable] = list(shown.frame.columns)
+    label = columns[0] if column is None else column
+    (drawn,) = gather(shown, label, _LEVEL, sampling=False)
+    partner = f"{label}_denoised"
+    parts = {label: drawn.cells["value"].to_numpy()}
+    if "denoised" in drawn.cells and denoised is not False:
+        parts[partner] = drawn.cells["denoised"].to_numpy()
+    elif denoised:
+        rule = f"draws the column {partner!r}, and there is none"
         raise QueryError.about("denoised", rule, denoised, "Denoise the release first.")
-    if partner is None or denoised is False:
-        return raw, [raw]
-    return raw, [partner] if denoised else [raw, partner]
+    if denoised:
+        del parts[label]
+    points, geographic = _points(coords)
+    spots = _spots(points, list(shown.table.index), "keys of the release", known=True)
+    lines = None if edges is None else _lines(points, edges)
+    width = float((drawn.cells["high"] - drawn.cells["low"]).median())
+    total = isinstance(release.columns[columns.index(label)], TotalPart)
+    norm = _norm(np.concatenate(list(parts.values())), width / 2 if total else None)
+    middle = np.radians((spots[:, 1].min() + spots[:, 1].max()) / 2)
+    # a degree of latitude in degrees of longitude; no map reaches a pole
+    stretch = float(1 / max(np.cos(middle), 0.1)) if geographic else 1.0
+    panels = _new_axes(len(parts), spots * [1, stretch]) if ax is None else ax
+    way_out = "choose one panel with denoised=True or denoised=False"
+    panels = given_axes(len(parts), panels, None, way_out)
+    size = np.clip(9000 / len(spots), 4, 80)  # square points
+    for axes, (title, values) in zip(panels, parts.items(), strict=True):
+        if lines is not None:
+            from matplotlib.collections import LineCollection  # optional, and slow to import
+
+            axes.add_collection(LineCollection(list(lines), colors="0.75", lw=0.6, zorder=1))
+        nodes = axes.scatter(*spots.T, s=size, c=values, cmap="viridis", norm=norm, zorder=2)
+        axes.set(xticks=[], yticks=[], frame_on=False, aspect=stretch)
+        if len(parts) > 1:
+            axes.set_title(text(title), **PLAIN)
+    options = {} if drawn.scale.dates else {"format": "%g", "ticks": _ticks(norm)}
+    bar = panels[0].figure.colorbar(nodes, ax=list(panels), shrink=0.8, **options)
+    name = drawn.scale.name(text(next(iter(parts))))
+    bar.set_label(wrap(name, length(bar.ax.yaxis)), **PLAIN)
+    drawn.scale.dress(bar.ax.yaxis)
+    unit = "days" if drawn.scale.dates else drawn.scale.unit
+    about = f"intervals of about \u00b1{width / 2:.3g} {unit}".rstrip()
+    finish(panels, None, caption(certificate, _LEVEL, about), own=ax is None)
+    return panels if len(panels) > 1 else panels[0]
 
 
 def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
@@ -147,8 +146,8 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
     except (TypeError, ValueError):
         table = np.empty(0)
     if table.shape != (len(keys), 2):
-        why = f"coords must hold two numbers (x, y) per key, and got others, in columns {names}"
-        raise QueryError(f"{why}; select two columns of numbers.", parameter="coords")
+        rule = f"coords must hold two numbers (x, y) per key, and got others, in columns {names}"
+        raise QueryError(f"{rule}; select two columns of numbers.", parameter="coords")
     if repeated := len(keys) - len(set(keys)):
         rule = f"coords must name each key once, got {repeated} repeated"
         raise QueryError(f"{rule}; drop them.", parameter="coords")
@@ -157,15 +156,15 @@ def _points(coords: object) -> tuple[dict[Any, np.ndarray], bool]:
 
 
 def _spots(
-    points: Mapping[Any, np.ndarray], keys: Sequence[Any], what: str, *, known: bool
+    points: Mapping[Any, np.ndarray], keys: Sequence[Any], names: str, *, known: bool
 ) -> np.ndarray:
     """Look up the coordinates of keys, as rows."""
     missing = [key for key in keys if key not in points or not np.isfinite(points[key]).all()]
     if missing:
         first = f", the first {missing[0]!r}" if known else ""  # edges may hold anything
-        rule = f"coords must hold two finite numbers for all {len(keys)} {what}"
-        why = f"{rule}, got none for {len(missing)}{first}; add them."
-        raise QueryError(why, parameter="coords")
+        rule = f"coords must hold two finite numbers for all {len(keys)} {names}"
+        message = f"{rule}, got none for {len(missing)}{first}; add them."
+        raise QueryError(message, parameter="coords")
     return np.array([points[key] for key in keys]).reshape(-1, 2)
 
 
@@ -178,33 +177,18 @@ def _lines(points: Mapping[Any, np.ndarray], edges: object) -> np.ndarray:
     return np.stack(ends, axis=1)
 
 
-def _stretch(latitudes: np.ndarray) -> float:
-    """Return the length of a degree of latitude in degrees of longitude, at the middle."""
-    middle = (latitudes.min() + latitudes.max()) / 2
-    return float(1 / max(np.cos(np.radians(middle)), 0.1))  # no map reaches a pole
-
-
-def _norm(drawn: Drawn, values: np.ndarray, *, linear: bool) -> Any:
+def _norm(values: np.ndarray, within: float | None) -> Any:
     """Return the scale of colors, linear within the noise and logarithmic beyond it."""
     from matplotlib import colors  # optional, and slow to import
 
-    if not values.size:
+    known = values[~np.isnan(values)]
+    if not known.size:
         raise QueryError("there are no cells to draw: all were suppressed, or no row was kept.")
-    ends = {"vmin": values.min(), "vmax": values.max()}
-    if linear:
-        return colors.Normalize(**ends)
-    width = float((drawn.parts["high"] - drawn.parts["low"]).median())
+    if within is None:
+        return colors.Normalize(known.min(), known.max())
     # noise can be next to none, and a scale needs a linear part
-    within = max(width / 2, np.abs(values).max() / 1e3)
-    return colors.SymLogNorm(within or 1.0, linscale=0.5, **ends)
-
-
-def _add_bar(panels: np.ndarray, nodes: Any, scale: Scale, name: str, ticks: Any) -> None:
-    """Put a bar of colors beside the panels, with the ticks of what it stands for."""
-    options = {} if scale.points else {"format": "%g", "ticks": ticks}
-    bar = panels[0].figure.colorbar(nodes, ax=list(panels), shrink=0.8, **options)
-    bar.set_label(wrap(name, inches(bar.ax.yaxis)), **PLAIN)
-    scale.dress(bar.ax.yaxis)
+    linear = max(within, np.abs(known).max() / 1e3) or 1.0
+    return colors.SymLogNorm(linear, linscale=0.5, vmin=known.min(), vmax=known.max())
 
 
 def _ticks(norm: Any) -> Any:
@@ -215,31 +199,14 @@ def _ticks(norm: Any) -> Any:
 
     locator = ticker.SymmetricalLogLocator(base=10, linthresh=norm.linthresh, subs=(1, 2, 5))
     ticks = np.unique(locator.tick_values(norm.vmin, norm.vmax))
-    ticks = ticks[(ticks >= norm.vmin) & (ticks <= norm.vmax)]
-    return ticks[(ticks == 0) | (np.abs(ticks) >= norm.linthresh / 2)]
+    inside = (ticks >= norm.vmin) & (ticks <= norm.vmax)
+    return ticks[inside & ((ticks == 0) | (np.abs(ticks) >= norm.linthresh / 2))]
 
 
-def _panels(ax: Any, count: int, spots: np.ndarray) -> Any:
-    """Return the axes given, or new ones in the proportions of the places."""
-    if ax is None:
-        width, height = np.ptp(spots, axis=0)
-        ratio = np.clip(width / height if height else 1.0, 0.4, 2.5)
-        area = _AREA / count**0.5
-        size = (count * (area * ratio) ** 0.5 + 1, (area / ratio) ** 0.5)  # an inch for the bar
-        figure = pyplot().figure(figsize=size, layout="constrained")
-        ax = [figure.add_subplot(1, count, panel + 1) for panel in range(count)]
-    return given_panels(count, ax, None, "choose one panel with denoised=True or denoised=False")
-
-
-def _draw(
-    axes: Any, spots: np.ndarray, heat: np.ndarray, lines: np.ndarray | None, norm: Any
-) -> Any:
-    """Draw edges, and nodes over them."""
-    if lines is not None:
-        from matplotlib.collections import LineCollection  # optional, and slow to import
-
-        axes.add_collection(LineCollection(list(lines), colors="0.75", lw=0.6, zorder=1))
-    size = np.clip(9000 / len(spots), 4, 80)
-    nodes = axes.scatter(*spots.T, s=size, c=heat, cmap="viridis", norm=norm, zorder=2)
-    axes.set(xticks=[], yticks=[], frame_on=False)
-    return nodes
+def _new_axes(count: int, spots: np.ndarray) -> Any:
+    """Return new axes in the proportions of the places."""
+    width, height = np.ptp(spots, axis=0)
+    ratio = np.clip(width / height if height else 1.0, 0.4, 2.5)
+    area = _AREA / count**0.5
+    size = count * (area * ratio) ** 0.5 + 1, (area / ratio) ** 0.5  # an inch for the color bar
+    return pyplot().subplots(1, count, figsize=size, layout="constrained")[1]

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, Literal, TypeAlias
 
 from dpframe.errors import CalibrationError, quote
 
@@ -178,15 +178,8 @@ def _no_amount(name: str, given: object) -> CalibrationError:
 SpendKind = Literal["epsilon", "mu", "rho", "share"]
 
 
-class AmountOptions(TypedDict, total=False):
-    """How much to spend, in exactly one way; see `dpframe.release`."""
-
-    epsilon: Amount | None
-    delta: Amount | None
-    mu: Amount | None
-    rho: Amount | None
-    share: Amount | None
-
+AMOUNTS = ("epsilon", "delta", "mu", "rho", "share")
+"""The keywords that say how much to spend."""
 
 _PERCENT = 100
 _FAR = 100  # from here on tanh(epsilon / 2) is 1 to any float
@@ -296,7 +289,7 @@ class Spend:
     delta: float | None = None
 
     @classmethod
-    def of(cls, **amounts: Unpack[AmountOptions]) -> "Spend":
+    def of(cls, **amounts: Amount | None) -> "Spend":
         """Read the keywords of a release.
 
         Raises
@@ -325,12 +318,6 @@ class Spend:
         if self.kind != "rho" or Fraction(rho) <= self.amount:
             return rho
         return float_above(self.amount)
-
-    @classmethod
-    def among(cls, options: AmountOptions) -> "Spend":
-        """Read the amount among the options of a call."""
-        given = cast(dict[str, Any], options)
-        return cls.of(**{name: given.get(name) for name in AmountOptions.__annotations__})
 
 
 @dataclass(frozen=True, slots=True)

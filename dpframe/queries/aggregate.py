@@ -5,15 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from dpframe.arguments import is_unicode
-from dpframe.calls import nearest, no_such_keyword, with_keywords
 from dpframe.errors import QueryError
 from dpframe.forks import cached_property
+from dpframe.options import By, ChosenRows, Keys, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.public import nearest, no_such_keyword, public_call
 from dpframe.queries import reading
 from dpframe.queries.association import Correlation, Covariance, Slope
 from dpframe.queries.counts import Count, Rate, UnitCount
 from dpframe.queries.quantiles import Quantile
-from dpframe.queries.query import NO_OPTIONS, By, Keys, Objective, OutputSpec, Query, QueryOptions
+from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions
 from dpframe.queries.sums_and_means import Deviation, Mean, Sum, Variance, read_options
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
@@ -165,7 +166,7 @@ _OPTIONS = {
 _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 
-@with_keywords
+@public_call
 def aggregate(
     by: By = None,
     *,
@@ -201,20 +202,17 @@ def aggregate(
     >>> sorted(aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).queries)
     ['fare', 'n']
     """
-    labels = reading.labels_of("by", by)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = reading.groups_of(by, rows)
     if not queries:
         raise QueryError(
             f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
         )
     for name, query in queries.items():
-        check_part(name, query, labels)
+        check_part(name, query, groups[0])
     check_weights(queries, "aggregate")
-    caps = reading.CapOptions(
-        max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group
-    )
-    given = labels, reading.condition_of(where), reading.materialized_keys(keys), View(queries)
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(*given, options, limits=reading.limits_of(caps))
+    return Aggregate(*groups, View(queries), options, limits=reading.limits_of(rows))
 
 
 def check_part(

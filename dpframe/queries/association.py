@@ -2,15 +2,14 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 from dpframe.arguments import check_flag, is_label
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
+from dpframe.options import By, ChosenRows, GivenBounds, Keys
+from dpframe.public import public_call
 from dpframe.queries import reading
-from dpframe.queries.query import By, GivenBounds, Keys, OutputSpec, Query, Statistic
-from dpframe.queries.reading import ColumnOptions
-from dpframe.queries.sums_and_means import SampledOptions
+from dpframe.queries.query import OutputSpec, Query, Statistic
 from dpframe.queries.where import Condition
 
 
@@ -75,7 +74,7 @@ class Slope(_OfPair):
 
 
 def _of_pair(
-    x: Hashable, y: Hashable, by: By, options: ColumnOptions
+    x: Hashable, y: Hashable, by: By, rows: ChosenRows, bounds: GivenBounds
 ) -> tuple[tuple[Hashable, ...], Condition | None, Keys, Hashable, Hashable, GivenBounds]:
     """Read groups, the two columns and their bounds."""
     for name, label in (("x", x), ("y", y)):
@@ -83,17 +82,17 @@ def _of_pair(
             raise QueryError.about(name, "must be the label of one column", label)
     if x == y:
         raise QueryError.about("y", "must be another column than x", y)
-    groups = reading.groups_of(by, options)
-    return (*groups, x, y, reading.bounds_of((x, y), options.get("bounds")))
+    groups = reading.groups_of(by, rows)
+    return (*groups, x, y, reading.bounds_of((x, y), bounds))
 
 
-def _sampled(options: SampledOptions) -> bool:
-    check_flag("sampling", options["sampling"])
-    return bool(options["sampling"])
-
-
-@with_keywords
-def cov(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions]) -> Covariance:
+@public_call
+def cov(
+    x: Hashable, y: Hashable, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None,
+) -> Covariance:  # fmt: skip
     """Describe the covariance of two columns of numbers per group.
 
     It is the population covariance, `sum (x - m_x) (y - m_y) / n`, over the n rows where both
@@ -123,11 +122,18 @@ def cov(x: Hashable, y: Hashable, by: By = None, **options: Unpack[ColumnOptions
     >>> released["cov"].round(2).tolist()
     [11.0]
     """
-    return Covariance(*_of_pair(x, y, by, options), limits=reading.limits_of(options))
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    pair = _of_pair(x, y, by, rows, bounds)
+    return Covariance(*pair, limits=reading.limits_of(rows))
 
 
-@with_keywords
-def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptions]) -> Correlation:
+@public_call
+def corr(
+    x: Hashable, y: Hashable, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, sampling: bool = False,
+) -> Correlation:  # fmt: skip
     """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
 
     Parameters
@@ -149,12 +155,19 @@ def corr(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptio
     >>> corr("miles", "fare", by="zone").words
     'correlation of miles and fare by zone'
     """
-    given = _of_pair(x, y, by, options)
-    return Correlation(*given, _sampled(options), limits=reading.limits_of(options))
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    pair = _of_pair(x, y, by, rows, bounds)
+    check_flag("sampling", sampling)
+    return Correlation(*pair, bool(sampling), limits=reading.limits_of(rows))
 
 
-@with_keywords
-def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOptions]) -> Slope:
+@public_call
+def slope(
+    x: Hashable, y: Hashable, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, sampling: bool = False,
+) -> Slope:  # fmt: skip
     """Describe the slope of the line of least squares that gives y for x, per group.
 
     It is `cov(x, y) / var(x)`, in units of y for a unit of x.
@@ -176,5 +189,7 @@ def slope(x: Hashable, y: Hashable, by: By = None, **options: Unpack[SampledOpti
     >>> slope("miles", "fare", by="zone").words
     'slope of fare on miles by zone'
     """
-    given = _of_pair(x, y, by, options)
-    return Slope(*given, _sampled(options), limits=reading.limits_of(options))
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    pair = _of_pair(x, y, by, rows, bounds)
+    check_flag("sampling", sampling)
+    return Slope(*pair, bool(sampling), limits=reading.limits_of(rows))

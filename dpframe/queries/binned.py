@@ -7,25 +7,19 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, Unpack, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS, check_size
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
+from dpframe.options import By, ChosenRows, GivenBounds, Keys
 from dpframe.privacy.amounts import as_number
+from dpframe.public import public_call
 from dpframe.queries.edges import bins_between, whole_bins
-from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff, weighted_words
-from dpframe.queries.reading import (
-    ColumnOptions,
-    WeightOptions,
-    binned_groups_of,
-    bounds_of,
-    limits_of,
-    weights_of,
-)
+from dpframe.queries.query import OutputSpec, Query, ReadOff, weighted_words
+from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of, weights_of
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of, microseconds
 
@@ -142,10 +136,13 @@ class Histogram(Query):
         return BinAxis(self.column, self.bins)
 
 
-@with_keywords
+@public_call
 def histogram(
-    column: Hashable, bins: object, by: By = None, **options: Unpack[WeightOptions]
-) -> Histogram:
+    column: Hashable, bins: object, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    weights: Hashable = None,
+) -> Histogram:  # fmt: skip
     """Describe the number of rows per bin of a numeric column, by group.
 
     Parameters
@@ -173,9 +170,10 @@ def histogram(
     >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
     [('(-0.001, 10.0]', 2), ('(10.0, 100.0]', 1)]
     """
-    groups = binned_groups_of(column, by, options)
-    bins, weights = check_bins(column, bins), weights_of(options)
-    limits = limits_of(options)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = binned_groups_of(column, by, rows)
+    bins, weights = check_bins(column, bins), weights_of(weights)
+    limits = limits_of(rows)
     return Histogram(*groups, column=column, bins=bins, weights=weights, limits=limits)
 
 
@@ -364,10 +362,13 @@ def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:
     return pd.IntervalIndex.from_arrays(left, right, closed=bins.closed)
 
 
-@with_keywords
+@public_call
 def ranges(
-    column: Hashable, bins: object = None, by: By = None, **options: Unpack[ColumnOptions]
-) -> Ranges:
+    column: Hashable, bins: object = None, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None,
+) -> Ranges:  # fmt: skip
     """Describe the number of rows in ranges of a bounded column, by group.
 
     The release has one number per group and bin, as `histogram`, measured so that sums over
@@ -412,7 +413,8 @@ def ranges(
     >>> [(str(bin), round(count)) for bin, count in released["count"].items()]
     [('(-0.001, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
     """
-    groups = binned_groups_of(column, by, options)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
-    bounds, limits = bounds_of((column,), options["bounds"]), limits_of(options)
+    bounds, limits = bounds_of((column,), bounds), limits_of(rows)
     return Ranges(*groups, column=column, bins=bins, bounds=bounds, limits=limits)

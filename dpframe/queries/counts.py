@@ -2,15 +2,15 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Literal, Unpack
+from typing import Literal
 
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, quote
+from dpframe.options import By, ChosenRows, Keys
 from dpframe.privacy.neighbors import Caps
+from dpframe.public import public_call
 from dpframe.queries import reading
 from dpframe.queries.missing import compared_with_itself
-from dpframe.queries.query import By, OutputSpec, Query, weighted_words
-from dpframe.queries.reading import CountOptions, WeightOptions
+from dpframe.queries.query import OutputSpec, Query, weighted_words
 from dpframe.queries.where import Condition
 
 
@@ -31,25 +31,25 @@ class Count(Query):
         return "count" if self.weights is None else weighted_words("total", self.weights)
 
 
-@with_keywords
-def count(by: By = None, **options: Unpack[WeightOptions]) -> Count:
+@public_call
+def count(
+    by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    weights: Hashable = None,
+) -> Count:  # fmt: skip
     """Describe the number of rows per group.
 
     Parameters
     ----------
     by
         Column or list of columns to group by; `None`: one group of all rows.
-    where
-        Row-wise condition, for instance `"fare > 0 and zone in ['A', 'B']"`.
-    keys
-        The groups, if not declared: a dict from column to list, a list for a single column, or a
-        frame whose rows are the combinations.
     weights
         Column of survey weights w, with declared bounds (0, W): a row counts for w in place of 1,
         and the count is the weighted total, the sum of w. Weights are clipped to their bounds; a
         missing one counts for nothing. Noise is W times that of a count.
-    max_rows, max_groups, max_rows_per_group
-        Caps on one unit, in place of the declared ones of the same name. Noise follows the caps.
+    where, keys, max_rows, max_groups, max_rows_per_group
+        See `dpframe.options.ChosenRows`.
 
     Raises
     ------
@@ -63,8 +63,9 @@ def count(by: By = None, **options: Unpack[WeightOptions]) -> Count:
     >>> count(by="region", weights="w").words
     'weighted total (weights w) by region'
     """
-    groups, weights = reading.groups_of(by, options), reading.weights_of(options)
-    return Count(*groups, weights=weights, limits=reading.limits_of(options))
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups, weights = reading.groups_of(by, rows), reading.weights_of(weights)
+    return Count(*groups, weights=weights, limits=reading.limits_of(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +89,13 @@ class Rate(Query):
         return weighted_words(f"rate of {self.met.text}{blanks}", self.weights)
 
 
-class RateOptions(WeightOptions, total=False):
-    """The same, and what a missing value means; see `dpframe.rate`."""
-
-    missing: Literal[False] | None
-
-
-@with_keywords
-def rate(condition: str, by: By = None, **options: Unpack[RateOptions]) -> Rate:
+@public_call
+def rate(
+    condition: str, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    weights: Hashable = None, missing: Literal[False] | None = None,
+) -> Rate:  # fmt: skip
     """Describe the share of the rows per group that satisfy a condition.
 
     With A the number of rows that satisfy it and C the number of those that do not, it is `A / (A +
@@ -128,8 +128,9 @@ def rate(condition: str, by: By = None, **options: Unpack[RateOptions]) -> Rate:
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    groups, met = reading.groups_of(by, options), Condition.parse(condition, "condition")
-    missing, weights = options["missing"], reading.weights_of(options)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups, met = reading.groups_of(by, rows), Condition.parse(condition, "condition")
+    weights = reading.weights_of(weights)
     if missing is not None and missing is not False:
         rule = "must be False, so that a missing value counts as not met, or None, to leave it out"
         raise QueryError.about("missing", rule, missing)
@@ -139,7 +140,7 @@ def rate(condition: str, by: By = None, **options: Unpack[RateOptions]) -> Rate:
         why = f"condition {rule} the rate says nothing."
         way = "For the share of rows that have a value, add missing=False."
         raise QueryError(f"{why} {way}", parameter="condition", label=alone)
-    limits, blanks_fail = reading.limits_of(options), missing is False
+    limits, blanks_fail = reading.limits_of(rows), missing is False
     return Rate(*groups, met=met, blanks_fail=blanks_fail, weights=weights, limits=limits)
 
 
@@ -158,8 +159,12 @@ class UnitCount(Query):
         return Caps(groups=min(limits, default=None), rows_per_group=1)
 
 
-@with_keywords
-def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
+@public_call
+def units(
+    by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+) -> UnitCount:  # fmt: skip
     """Describe the number of distinct privacy units per group.
 
     A unit counts once in a group, however many rows it has there; `max_rows` and
@@ -189,9 +194,10 @@ def units(by: By = None, **options: Unpack[CountOptions]) -> UnitCount:
     >>> released["units"].tolist()
     [1, 1]
     """
-    limits = reading.limits_of(options)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    limits = reading.limits_of(rows)
     if limits.rows_per_group is not None:
         rule = "changes nothing for units, which count once in a group, whatever their rows"
         way = "Leave it out; max_groups= says in how many groups a unit counts."
         raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, way)
-    return UnitCount(*reading.groups_of(by, options), limits=limits)
+    return UnitCount(*reading.groups_of(by, rows), limits=limits)

@@ -3,15 +3,16 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.calls import with_keywords
 from dpframe.errors import CalibrationError, QueryError
+from dpframe.options import Columns
 from dpframe.privacy.amounts import Amount, below, exact, read_amount
 from dpframe.privacy.neighbors import Caps
+from dpframe.public import public_call
 from dpframe.queries.counts import units
-from dpframe.queries.query import Columns, Search
+from dpframe.queries.query import Search
 from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import LabelAxis, LabelKind
 from dpframe.queries.where import Condition
@@ -76,19 +77,11 @@ class Discovery(Search):
         return groups if groups is None else min(groups, declared.rows or groups)
 
 
-class DiscoverOptions(TypedDict, total=False):
-    """What labels to look for; see `dpframe.discover`."""
-
-    dtype: Annotated[Dtypes, "string"]
-    max_length: Annotated[int, 256]
-    where: str | None
-    max_groups: int | None
-    discovery: Amount | None
-    counts: Annotated[bool, True]
-
-
-@with_keywords
-def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
+@public_call
+def discover(
+    by: Columns, *, dtype: Dtypes = "string", max_length: int = 256, where: str | None = None,
+    max_groups: int | None = None, discovery: Amount | None = None, counts: bool = True,
+) -> Discovery:  # fmt: skip
     """Describe a search for the groups that may be published, where they are not known beforehand.
 
     Units are counted by label, each for at most k of its labels, chosen at random. Integer noise Y
@@ -162,23 +155,20 @@ def discover(by: Columns, **options: Unpack[DiscoverOptions]) -> Discovery:
     laplace           15       13        15        17
     gaussian          23       16        23        30
     """
-    asked, dtype = units(by, where=options["where"]), options["dtype"]
-    if not asked.by:
-        raise QueryError.about(
-            "by", "must name at least one column", by, "Its labels are to be found."
-        )
-    length = check_whole(
-        "max_length", options["max_length"], _MOST_LENGTH, "Longer texts are no labels."
-    )
-    kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(asked.by, dtype)
-    if set(kinds) != set(asked.by):
+    query = units(by, where=where)  # which has a column of that name, too
+    labels = query.by
+    if not labels:
+        way = "Its labels are to be found."
+        raise QueryError.about("by", "must name at least one column", by, way)
+    length = check_whole("max_length", max_length, _MOST_LENGTH, "Longer texts are no labels.")
+    kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(labels, dtype)
+    if set(kinds) != set(labels):
         rule = f"must be one of {_kinds()} for all columns, or a dict with each column of by"
         raise QueryError.about("dtype", rule, dtype)
-    axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in asked.by)
-    groups = Caps(groups=options["max_groups"]).groups
-    check_flag("counts", options["counts"])
-    counts = bool(options["counts"])
-    return Discovery(axes, asked.where, groups, _extra_delta(options["discovery"]), counts)
+    axes = tuple(LabelAxis(label, _kind(kinds[label]), length) for label in labels)
+    groups = Caps(groups=max_groups).groups
+    check_flag("counts", counts)
+    return Discovery(axes, query.where, groups, _extra_delta(discovery), bool(counts))
 
 
 def _extra_delta(given: Amount | None) -> Fraction | None:

@@ -8,15 +8,16 @@ from typing import TypeAlias, cast
 import pandas as pd
 
 from dpframe.arguments import is_label, is_one_of, is_unicode
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError, a_type, quote
 from dpframe.forks import cached_property
+from dpframe.options import ChosenRows, Columns, Keys
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
+from dpframe.public import public_call
 from dpframe.queries.aggregate import Aggregate, View, check_part, check_weights
 from dpframe.queries.binned import check_bins
 from dpframe.queries.counts import Count, Rate
-from dpframe.queries.query import Columns, Keys, Query
+from dpframe.queries.query import Query
 from dpframe.queries.reading import (
     check_whole,
     condition_of,
@@ -147,7 +148,7 @@ _FAR_APART = 1e6
 _GROUP_CAPS = ("max_groups", "max_rows_per_group")
 
 
-@with_keywords
+@public_call
 def margins(
     columns: Columns | Iterable[Sequence[Hashable]],
     ways: int | None = None,
@@ -227,7 +228,7 @@ def margins(
     given = by, condition_of(where), _keys(by, keys, own_bins), View(outputs)
     importance = _weights(by, tables, weights)
     rest = View(_other(by, own_bins, other))
-    limits = limits_of({"max_rows": max_rows})
+    limits = limits_of(ChosenRows(max_rows=max_rows))
     return Margins(
         *given, tables=tables, weights=importance, bins=View(own_bins), other=rest, limits=limits
     )

@@ -5,33 +5,18 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, TypeAlias, TypedDict, Unpack
+from typing import TypeAlias
 
 import pandas as pd
 
 from dpframe.arguments import check_flag, check_size
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
+from dpframe.options import By, ChosenRows, GivenBounds
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_float, as_number, exact
 from dpframe.queries.binned import BINS, Ranges, check_range_bins
-from dpframe.queries.query import By, GivenBounds, OutputSpec, Query, ReadOff
-from dpframe.queries.reading import ColumnOptions, binned_groups_of, bounds_of, limits_of
-
-
-class IntervalOptions(TypedDict, total=False):
-    """Of which level intervals are, and whether all hold at once; see `dpframe.interval`."""
-
-    level: Annotated[float, 0.95]
-    simultaneous: Annotated[bool, False]
-
-
-class QuantileOptions(ColumnOptions, IntervalOptions, total=False):
-    """What to read quantiles off, and how their intervals are; see `dpframe.quantile`."""
-
-    bins: object
-    candidates: object
-
+from dpframe.queries.query import OutputSpec, Query, ReadOff
+from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 """One quantile between 0 and 1, or several in increasing order."""
@@ -90,7 +75,8 @@ class Quantile(Query):
 
         Examples
         --------
-        >>> quantile("fare", [0.5]).to_measure.outputs[0].name
+        >>> import dpframe as dpf
+        >>> dpf.quantile("fare", [0.5]).to_measure.outputs[0].name
         'count'
         """
         bins = BINS if self.bins is None else self.bins
@@ -130,19 +116,19 @@ def check_selectable(query: Quantile) -> None:
         raise QueryError.about("bins", rule, number, "They lie between the bounds.")
 
 
-@with_keywords
-def quantile(
-    column: Hashable, q: Quantiles = QUARTILES, by: By = None, **options: Unpack[QuantileOptions]
-) -> Quantile:
+def describe_quantiles(
+    column: Hashable, q: Quantiles, by: By, rows: ChosenRows, bounds: GivenBounds,
+    *, level: float, simultaneous: bool, bins: object, candidates: object,
+) -> Quantile:  # fmt: skip
     """Describe quantiles of one bounded column per group."""
-    groups = binned_groups_of(column, by, options, "have quantiles and be")
-    labels, bins, candidates = groups[0], options["bins"], options["candidates"]
+    groups = binned_groups_of(column, by, rows, "have quantiles and be")
+    labels = groups[0]
     if LEVEL in labels:
         raise _taken_label(LEVEL, "the level of the index that says which quantile a row is about")
     for label in labels:
         if str(label) in (f"{column}_low", f"{column}_high"):
             raise _taken_label(label, "the end of an interval")
-    check_flag("simultaneous", options["simultaneous"])
+    check_flag("simultaneous", simultaneous)
     if bins is not None and candidates is not None:
         why = "candidates= are the values to select among, and bins= are ranges of values:"
         raise QueryError(f"{why} give one of the two.", parameter="candidates")
@@ -150,12 +136,12 @@ def quantile(
         *groups,
         column=column,
         quantiles=read_quantiles(q),
-        bounds=bounds_of((column,), options["bounds"]),
+        bounds=bounds_of((column,), bounds),
         bins=None if bins is None else check_range_bins(column, bins),
         candidates=None if candidates is None else _read_candidates(column, candidates),
-        level=check_level(options["level"]),
-        simultaneous=bool(options["simultaneous"]),
-        limits=limits_of(options),
+        level=check_level(level),
+        simultaneous=bool(simultaneous),
+        limits=limits_of(rows),
     )
 
 

@@ -11,12 +11,11 @@ from typing import ClassVar, Literal, TypeAlias
 import pandas as pd
 
 from dpframe.errors import QueryError
+from dpframe.options import Keys, KnownRows, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
 
-KnownRows: TypeAlias = float | pd.Series | tuple[float | pd.Series, float] | None
-Objective: TypeAlias = Literal["total", "worst"]
 Statistic: TypeAlias = Literal[
     "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
 ]
@@ -109,12 +108,6 @@ class QueryOptions:
 
 NO_OPTIONS = QueryOptions()
 """No option is given."""
-
-
-By: TypeAlias = Hashable | Iterable[Hashable] | None
-Columns: TypeAlias = Hashable | Iterable[Hashable]
-Keys: TypeAlias = Mapping[Hashable, object] | Iterable[object] | pd.DataFrame | pd.MultiIndex | None
-GivenBounds: TypeAlias = tuple[float, float] | Mapping[Hashable, object] | None
 
 
 @dataclass(frozen=True, slots=True)

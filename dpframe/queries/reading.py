@@ -1,73 +1,42 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 import pandas as pd
 
 from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
+from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys
 from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.privacy.neighbors import Caps
-from dpframe.queries.query import By, Columns, GivenBounds, Keys, Query, Search
+from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
-
-
-class RowOptions(TypedDict, total=False):
-    """Which rows are looked at, and in which groups; see `dpframe.count`."""
-
-    where: str | None
-    keys: Keys
-
-
-class CapOptions(TypedDict, total=False):
-    """Caps on one unit in one query, in place of those that are declared."""
-
-    max_rows: int | None
-    max_groups: int | None
-    max_rows_per_group: int | None
-
-
-class CountOptions(RowOptions, CapOptions, total=False):
-    """The same, and caps on one unit; see `dpframe.units`."""
-
-
-class WeightOptions(CountOptions, total=False):
-    """The same, and what each row counts for; see `dpframe.count`."""
-
-    weights: Hashable
-
-
-class ColumnOptions(CountOptions, total=False):
-    """Which rows are looked at, caps, and bounds of columns; see `dpframe.mean`."""
-
-    bounds: GivenBounds
-
 
 _ANY_WHOLE = "must be a whole number >= 1"
 _GROUPERS: tuple[Any, ...] = (Callable, pd.Grouper)
 """What pandas groups by, and no column is called."""
 
 
-def limits_of(caps: CapOptions) -> Caps:
+def limits_of(rows: ChosenRows) -> Caps:
     """Read the caps of a query."""
     try:
-        return Caps(caps.get("max_rows"), caps.get("max_groups"), caps.get("max_rows_per_group"))
+        return Caps(rows.max_rows, rows.max_groups, rows.max_rows_per_group)
     except DeclarationError as error:
         raise QueryError(str(error), parameter=error.parameter, value=error.value) from None
 
 
-def groups_of(by: By, options: RowOptions) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
+def groups_of(by: By, rows: ChosenRows) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
     """Read labels to group by, a condition and keys."""
-    keys = materialized_keys(options.get("keys"))
-    return labels_of("by", by), condition_of(options.get("where")), keys
+    keys = materialized_keys(rows.keys)
+    return labels_of("by", by), condition_of(rows.where), keys
 
 
 def binned_groups_of(
-    column: object, by: By, options: RowOptions, what: str = "be binned and"
+    column: object, by: By, rows: ChosenRows, what: str = "be binned and"
 ) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
     """Read the same where the values of one column are groups, too."""
-    groups = groups_of(by, options)
+    groups = groups_of(by, rows)
     if not is_label(column):
         raise QueryError.about("column", "must be the label of one column", column)
     if column in groups[0]:
@@ -76,9 +45,8 @@ def binned_groups_of(
     return groups
 
 
-def weights_of(options: WeightOptions) -> Hashable:
+def weights_of(label: Hashable) -> Hashable:
     """Read the label of the column of weights, if there is one."""
-    label = options.get("weights")
     if label is None or (is_label(label) and not isinstance(label, (frozenset, *_GROUPERS))):
         return label
     rule = "must be the label of one column, which holds what each row counts for"

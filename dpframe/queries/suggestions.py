@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, get_args
 
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
-from dpframe.privacy.amounts import AmountOptions, Spend
+from dpframe.options import By, Keys
+from dpframe.privacy.amounts import AMOUNTS, Spend
+from dpframe.public import public_call
 from dpframe.queries import sizes
 from dpframe.queries.counts import count
-from dpframe.queries.query import By, Query, Search
-from dpframe.queries.reading import RowOptions, check_query
+from dpframe.queries.query import Query, Search
+from dpframe.queries.reading import check_query
 from dpframe.queries.sums_and_means import Mean, Sum, mean, sum
 from dpframe.queries.tasks import SizeKind
 
@@ -48,17 +49,11 @@ class CapSearch(Search):
         return self.query.labels
 
 
-class CapSearchOptions(TypedDict, total=False):
-    """Which caps to look at; see `dpframe.suggest_caps`."""
-
-    query: Query | None
-    cap: str | None
-    largest: int | None
-    planned: Mapping[str, Any] | None
-
-
-@with_keywords
-def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearch:
+@public_call
+def suggest_caps(
+    by: By = None, *, query: Query | None = None, cap: str | None = None,
+    largest: int | None = None, planned: Mapping[str, Any] | None = None,
+) -> CapSearch:  # fmt: skip
     """Describe a search for the cap with which a query errs least: how many rows units have.
 
     Every unit falls in exactly one bin: adding or removing one moves one number by 1, replacing it
@@ -122,7 +117,6 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     >>> shown["noise"].round(2).to_dict()
     {1: 1.07, 2: 2.2, 3: 3.32}
     """
-    query, cap, largest = options["query"], options["cap"], options["largest"]
     if query is not None and by is not None:
         why = "by= is short for query=dpf.count(by=by):"
         way = "give one of the two, and the groups of a query in the query."
@@ -131,7 +125,7 @@ def suggest_caps(by: By = None, **options: Unpack[CapSearchOptions]) -> CapSearc
     kind = None if cap is None else _kind(cap, later)
     if largest is not None:
         sizes.candidate_caps("rows", largest)
-    return CapSearch(later.to_measure, kind, largest, _planned(options["planned"]))
+    return CapSearch(later.to_measure, kind, largest, _planned(planned))
 
 
 def _kind(cap: object, query: Query) -> SizeKind:
@@ -148,11 +142,9 @@ def _planned(given: object) -> Spend | None:
     """Read how much the later query is to spend."""
     if given is None:
         return None
-    known = AmountOptions.__annotations__
-    if not isinstance(given, Mapping) or not given.keys() <= set(known):
-        raise QueryError.about(
-            "planned", f"must be a dict of amounts, of {', '.join(known)}", given
-        )
+    if not isinstance(given, Mapping) or not given.keys() <= {*AMOUNTS}:
+        rule = f"must be a dict of amounts, of {', '.join(AMOUNTS)}"
+        raise QueryError.about("planned", rule, given)
     return Spend.of(**given)
 
 
@@ -196,21 +188,13 @@ class BoundSearch(Search):
         )
 
 
-class BoundSearchOptions(RowOptions, total=False):
-    """Which bounds to look for; see `dpframe.suggest_bounds`."""
-
-    query: Annotated[OfValues, "sum"]
-    smallest: float | None
-    largest: float | None
-    within: tuple[float, float] | None
-    bins: int | None
-    planned: Mapping[str, Any] | None
-
-
-@with_keywords
+@public_call
 def suggest_bounds(
-    column: Hashable, by: By = None, **options: Unpack[BoundSearchOptions]
-) -> BoundSearch:
+    column: Hashable, by: By = None, *, where: str | None = None, keys: Keys = None,
+    query: OfValues = "sum", smallest: float | None = None, largest: float | None = None,
+    within: tuple[float, float] | None = None, bins: int | None = None,
+    planned: Mapping[str, Any] | None = None,
+) -> BoundSearch:  # fmt: skip
     """Describe a search for the bounds with which a sum or a mean errs least: how large values are.
 
     The values of a column are counted in public bins, as `histogram` does, under the declared caps.
@@ -267,18 +251,16 @@ def suggest_bounds(
     >>> dpf.preview(trips, search, **spend)["std_error"].round(2).tolist()
     [28.28, 28.28, 28.28, 28.28, 28.28, 28.28]
     """
-    query, within = options["query"], options["within"]
-    smallest, largest, planned = options["smallest"], options["largest"], options["planned"]
     if not isinstance(query, str) or query not in _MAKERS:
         raise QueryError.about("query", 'must be "sum" or "mean"', query)
     if within is not None and not (smallest is largest is None):
         why = "within= has bins of equal widths: leave out smallest= and largest=."
         raise QueryError(why, parameter="smallest" if largest is None else "largest")
-    if within is None and options["bins"] is not None:
+    if within is None and bins is not None:
         rule = "needs within=, the two numbers that bins lie between"
-        raise QueryError.about("bins", rule, options["bins"])
-    later = _MAKERS[query]([column], by, where=options["where"], keys=options["keys"])
-    among = smallest, largest, within, _BINS if options["bins"] is None else options["bins"]
-    search = BoundSearch(column, later, *among, _planned(planned))
+        raise QueryError.about("bins", rule, bins)
+    later = _MAKERS[query]([column], by, where=where, keys=keys)
+    number = _BINS if bins is None else bins
+    search = BoundSearch(column, later, smallest, largest, within, number, _planned(planned))
     search.ends(integer=False)
     return search

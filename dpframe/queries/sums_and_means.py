@@ -2,21 +2,16 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, TypedDict, Unpack, cast, get_args
+from typing import ClassVar, cast, get_args
 
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.calls import with_keywords
 from dpframe.errors import QueryError
+from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective
 from dpframe.privacy.amounts import WRITTEN, as_float
+from dpframe.public import public_call
 from dpframe.queries import reading
 from dpframe.queries.query import (
     NO_OPTIONS,
-    By,
-    Columns,
-    GivenBounds,
-    Keys,
-    KnownRows,
-    Objective,
     OutputSpec,
     Query,
     QueryOptions,
@@ -24,21 +19,7 @@ from dpframe.queries.query import (
     list_labels,
     weighted_words,
 )
-from dpframe.queries.reading import ColumnOptions, WeightOptions
 from dpframe.queries.where import Condition
-
-
-class AccuracyOptions(TypedDict, total=False):
-    """What is to be accurate of several outputs; see `dpframe.sum`."""
-
-    n_weight: Annotated[float, 0.0]
-    objective: Annotated[Objective, "total"]
-
-
-class SampledOptions(ColumnOptions, total=False):
-    """Which values to look at, and for what error; see `dpframe.corr`."""
-
-    sampling: Annotated[bool, False]
 
 
 def several_rows(unit: Sequence[Hashable], *, whole: bool) -> QueryError:
@@ -57,17 +38,6 @@ def several_rows(unit: Sequence[Hashable], *, whole: bool) -> QueryError:
     cap = "max_rows=1" if whole else "max_rows_per_group=1"
     way_out = f"Release it with {cap}, so that each unit counts with one row at random."
     return QueryError.about("sampling", why, True, way_out)
-
-
-class MeanOptions(SampledOptions, WeightOptions, total=False):
-    """The same, and what each row counts for; see `dpframe.mean`."""
-
-
-class SumOptions(ColumnOptions, WeightOptions, AccuracyOptions, total=False):
-    """What to add up, and what is known; see `dpframe.sum`."""
-
-    max_true: int | None
-    n: KnownRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,18 +165,25 @@ def _objective(value: object) -> Objective:
 
 
 def _of_columns(
-    columns: Columns, by: By, options: ColumnOptions
+    columns: Columns, by: By, rows: ChosenRows, bounds: GivenBounds
 ) -> tuple[tuple[Hashable, ...], Condition | None, Keys, tuple[Hashable, ...], GivenBounds]:
     """Read groups, columns and their bounds."""
     labels = reading.labels_of("columns", columns)
     if not labels:
         raise QueryError.about("columns", "must name at least one column", columns)
-    groups = reading.groups_of(by, options)
-    return (*groups, labels, reading.bounds_of(labels, options.get("bounds")))
+    groups = reading.groups_of(by, rows)
+    return (*groups, labels, reading.bounds_of(labels, bounds))
 
 
-@with_keywords
-def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
+@public_call
+def sum(
+    columns: Columns, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, weights: Hashable = None,
+    max_true: int | None = None, n: KnownRows = None,
+    n_weight: float = 0.0, objective: Objective = "total",
+) -> Sum:  # fmt: skip
     """Describe the sum of one or several columns per group.
 
     Values are clipped to their bounds. Missing ones contribute nothing unless a replacement is
@@ -216,7 +193,7 @@ def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
     ----------
     columns
         Column or list of columns to add up.
-    by, where, keys
+    by, where, keys, max_rows, max_groups, max_rows_per_group
         As in `count`.
     weights
         Column of survey weights w, as in `count`: the sum is that of w x.
@@ -233,8 +210,6 @@ def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
         releases it as column `n` in any case.
     objective
         "total": the least sum of the columns' relative variances; "worst": the least maximum.
-    max_rows, max_groups, max_rows_per_group
-        As in `count`.
 
     Raises
     ------
@@ -251,19 +226,23 @@ def sum(columns: Columns, by: By = None, **options: Unpack[SumOptions]) -> Sum:
     >>> released["fare"].round().tolist()
     [17.0, 20.0]
     """
-    given = _of_columns(columns, by, options)
-    weights = reading.weights_of(options)
-    for name in ("max_true", "n") if weights is not None else ():
-        if options[name] is not None:
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = _of_columns(columns, by, rows, bounds)
+    weights = reading.weights_of(weights)
+    for name, value in {"max_true": max_true, "n": n}.items():
+        if weights is not None and value is not None:
             raise QueryError.about("weights", f"cannot go with {name}=", weights)
-    known = read_options(
-        options["max_true"], options["n"], options["n_weight"], options["objective"]
-    )
-    return Sum(*given, known, weights=weights, limits=reading.limits_of(options))
+    options = read_options(max_true, n, n_weight, objective)
+    return Sum(*groups, options, weights=weights, limits=reading.limits_of(rows))
 
 
-@with_keywords
-def mean(columns: Columns, by: By = None, **options: Unpack[MeanOptions]) -> Mean:
+@public_call
+def mean(
+    columns: Columns, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
+) -> Mean:  # fmt: skip
     """Describe the mean of one or several columns per group.
 
     Rows where the column is missing are not counted, unless a replacement is declared.
@@ -298,19 +277,24 @@ def mean(columns: Columns, by: By = None, **options: Unpack[MeanOptions]) -> Mea
     >>> released["fare"].round(1).tolist()
     [8.5, 20.0]
     """
-    sampling = options["sampling"]
     check_flag("sampling", sampling)
-    weights = reading.weights_of(options)
+    weights = reading.weights_of(weights)
     if sampling and weights is not None:
         rule = "is not known of weighted means, whose rows count for more or less than one draw"
         raise QueryError.about("sampling", rule, True, "Leave out sampling= or weights=.")
-    given = _of_columns(columns, by, options)
-    limits = reading.limits_of(options)
-    return Mean(*given, bool(sampling), weights=weights, limits=limits)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = _of_columns(columns, by, rows, bounds)
+    limits = reading.limits_of(rows)
+    return Mean(*groups, bool(sampling), weights=weights, limits=limits)
 
 
-@with_keywords
-def var(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Variance:
+@public_call
+def var(
+    columns: Columns, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None,
+) -> Variance:  # fmt: skip
     """Describe the variance of one or several columns per group.
 
     It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
@@ -339,11 +323,18 @@ def var(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Va
     >>> (released["fare"].round(2) + 0).tolist()
     [1.0, 0.0]
     """
-    return Variance(*_of_columns(columns, by, options), limits=reading.limits_of(options))
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = _of_columns(columns, by, rows, bounds)
+    return Variance(*groups, limits=reading.limits_of(rows))
 
 
-@with_keywords
-def std(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> Deviation:
+@public_call
+def std(
+    columns: Columns, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None,
+) -> Deviation:  # fmt: skip
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
@@ -361,4 +352,6 @@ def std(columns: Columns, by: By = None, **options: Unpack[ColumnOptions]) -> De
     >>> std("fare", by="zone").words
     'standard deviation of fare by zone'
     """
-    return Deviation(*_of_columns(columns, by, options), limits=reading.limits_of(options))
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    groups = _of_columns(columns, by, rows, bounds)
+    return Deviation(*groups, limits=reading.limits_of(rows))

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
-from dpframe.calls import with_keywords
 from dpframe.cells.reduce import apart
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import TEST, Release
@@ -32,6 +31,7 @@ from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.calibration import gaussian_epsilon
 from dpframe.privacy.interpretation import Guarantee
+from dpframe.public import public_call
 from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
 from dpframe.reporting.tables import TableView, tables_of
 
@@ -43,7 +43,7 @@ _CHART = (600.0, 120.0)
 _MOST_POINTS = 1000  # of a chart 600 wide
 
 
-@with_keywords
+@public_call
 def report(
     released: pd.DataFrame | Sequence[pd.DataFrame] | Mapping[Any, pd.DataFrame],
     *,

@@ -1,10 +1,9 @@
 """How text files are written: their encoding, the marks in them, the words for missing and true."""
 
 import codecs
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self, TypedDict, Unpack
+from typing import Any, Self
 
 from dpframe.errors import DeclarationError
 
@@ -15,21 +14,6 @@ _ASCII_SAMPLES = (b"\\u0041", b"xn--4ca", b"\x1b$B,,\x1b(B", bytes(range(128)))
 _SAMPLE_DAY = datetime(2001, 2, 3, tzinfo=UTC)
 _NO_SEPARATOR = '"\r\n'
 _NO_MARK = _NO_SEPARATOR + "+-%eE0123456789"
-
-
-class DialectOptions(TypedDict, total=False):
-    """How text files are written; see `dpframe.scan`."""
-
-    separator: Annotated[str, ","]
-    encoding: Annotated[str, UTF8]
-    na_values: Annotated[str | Sequence[str], ()]
-    thousands: Annotated[str | None, None]
-    decimal: Annotated[str, "."]
-    percent: Annotated[bool, False]
-    true: Annotated[str | Sequence[str], ("true", "1")]
-    false: Annotated[str | Sequence[str], ("false", "0")]
-    dates: Annotated[str | Sequence[str], ()]
-    newlines: Annotated[bool, False]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +32,7 @@ class Dialect:
     newlines: bool = False
 
     @classmethod
-    def of(cls, **given: Unpack[DialectOptions]) -> Self:
+    def of(cls, **options: Any) -> Self:
         """Check what is said of files.
 
         Raises
@@ -56,7 +40,6 @@ class Dialect:
         DeclarationError
             If it is none of what an option may be, or leaves open what a cell means.
         """
-        options: dict[str, Any] = {**given}
         for name in ("na_values", "true", "false", "dates"):
             options[name] = _texts(name, options.get(name, getattr(_PLAIN, name)))
         for name in ("percent", "newlines"):

@@ -49,8 +49,10 @@ class Tally:
         return "; ".join(filter(None, [lines, cells]))
 
 
-def type_of(kind: str) -> Any:
-    """Return the Arrow type that holds one of `TYPES`."""
+def type_of(kind: str | None) -> Any:
+    """Return the Arrow type that holds one of `TYPES`; of `None`, that of nothing."""
+    if kind is None:
+        return pa.null()
     return pa.binary() if kind == ID else KINDS[kind].type
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import whole_release
 from dpframe.cells.record import attach, record_on
 from dpframe.cells.verify import Shown, look
@@ -18,9 +17,10 @@ from dpframe.certificates.definitions import Definition, QuantileDefinition
 from dpframe.certificates.json_records import Packed
 from dpframe.certificates.table_parts import JoinedPart
 from dpframe.errors import QueryError
+from dpframe.public import public_call
 
 
-@with_keywords
+@public_call
 def concat(
     releases: Sequence[pd.DataFrame] | Mapping[Hashable, pd.DataFrame],
     *,

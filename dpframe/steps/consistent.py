@@ -8,7 +8,6 @@ import pandas as pd
 
 from dpframe.accuracy.joint_errors import of_one_query
 from dpframe.arguments import is_one_of
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release
@@ -16,6 +15,7 @@ from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
+from dpframe.public import public_call
 from dpframe.steps.denoise_checks import Described, describe, label_of, names_taken
 
 TablesByColumns: TypeAlias = Mapping[tuple[Hashable, ...], pd.DataFrame]
@@ -25,7 +25,7 @@ _LARGEST = 2.0**61
 _METHOD = "consistent"
 
 
-@with_keywords
+@public_call
 def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
     """Add counts without negative cells, whole and still adding up, to margins.
 

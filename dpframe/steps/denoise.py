@@ -16,7 +16,6 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release
@@ -28,6 +27,7 @@ from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAPLACE
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds, seconds, times_like
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 
@@ -37,7 +37,7 @@ MEANS = "shrunken_means"
 _Made: TypeAlias = tuple[np.ndarray | ExtensionArray, DenoiseDefinition]
 
 
-@with_keywords
+@public_call
 def denoise(
     released: pd.DataFrame,
     method: DenoiserName = "auto",

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.calls import nearest, no_such_keyword
 from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
 from dpframe.denoising.base import check_edges
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import QueryError, is_data, quote
+from dpframe.public import nearest, no_such_keyword
 from dpframe.queries.query import Statistic
 
 _FORMS = (

@@ -7,16 +7,16 @@ import pandas as pd
 
 from dpframe.accuracy import intervals, quotients
 from dpframe.arguments import check_flag
-from dpframe.calls import with_keywords
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.definitions import Definition, End, IntervalDefinition, PercentDefinition
 from dpframe.errors import QueryError
 from dpframe.privacy.accuracy import check_level
+from dpframe.public import public_call
 
 PERCENT = "_percent"
 
 
-@with_keywords
+@public_call
 def interval(
     released: pd.DataFrame,
     level: float = 0.95,
@@ -127,7 +127,7 @@ def interval(
     return put_beside(shown, made, definitions, sources, "interval")
 
 
-@with_keywords
+@public_call
 def percent(
     released: pd.DataFrame,
     column: Hashable | None = None,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable
-from typing import Any, Unpack, get_args, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,6 @@ from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, exact_h
 from dpframe.accuracy.intervals import ENDS
 from dpframe.accuracy.ranges import Distribution, Read, distribution_of, quantiles_read
 from dpframe.arguments import check_flag
-from dpframe.calls import takes_no_frame, with_keywords
 from dpframe.cells.needs import whole_release
 from dpframe.cells.record import ATTRIBUTE, attach
 from dpframe.cells.verify import look
@@ -19,39 +18,51 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import End, QuantileDefinition
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote
+from dpframe.options import By, ChosenRows, GivenBounds, Keys
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.law import Law
+from dpframe.public import public_call, takes_no_frame
 from dpframe.queries.quantiles import (
     LEVEL,
     QUARTILES,
-    IntervalOptions,
     Quantile,
-    QuantileOptions,
     Quantiles,
+    describe_quantiles,
     read_quantiles,
 )
-from dpframe.queries.quantiles import quantile as query_of_quantiles
-from dpframe.queries.query import By
 from dpframe.queries.timescale import as_moment
 from dpframe.strategies.prefixes import prefix_products
 
 
 @overload
 def quantile(
-    column: pd.DataFrame, q: Quantiles = QUARTILES, /, **options: Unpack[IntervalOptions]
+    column: pd.DataFrame,
+    q: Quantiles = QUARTILES,
+    /,
+    *,
+    level: float = 0.95,
+    simultaneous: bool = False,
 ) -> pd.DataFrame: ...
 
 
 @overload
 def quantile(
-    column: Hashable, q: Quantiles = QUARTILES, by: By = None, **options: Unpack[QuantileOptions]
-) -> Quantile: ...
+    column: Hashable, q: Quantiles = QUARTILES, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
+    bins: object = None, candidates: object = None,
+) -> Quantile: ...  # fmt: skip
 
 
-@with_keywords
+@public_call
 def quantile(
-    column: Any, q: Quantiles = QUARTILES, by: By = None, **options: Unpack[QuantileOptions]
-) -> Any:
+    column: Any, q: Quantiles = QUARTILES, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
+    bins: object = None, candidates: object = None,
+) -> Any:  # fmt: skip
     """Describe quantiles of one bounded column per group, or read them off a released distribution.
 
     The q quantile is where a part q of the rows is below. With a column, this describes a query: by
@@ -133,14 +144,22 @@ def quantile(
     [39.5]
     """
     if not hasattr(column, "dp"):
-        return query_of_quantiles(column, q, by, **options)
+        rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+        return describe_quantiles(
+            column, q, by, rows, bounds,
+            level=level, simultaneous=simultaneous, bins=bins, candidates=candidates,
+        )  # fmt: skip
     if not isinstance(column, pd.DataFrame) or ATTRIBUTE not in column.attrs:
         raise takes_no_frame("quantile")
-    level, simultaneous = options.pop("level"), options.pop("simultaneous")
-    wrong = [name for name, value in {"by": by, **options}.items() if value is not None]
-    if wrong:
-        rule = f"this frame was released: quantiles are read off it for nothing, not by {wrong[0]}="
-        raise QueryError(f"{rule}, as in .dp.quantile([0.25, 0.75]).", parameter=wrong[0])
+    asked = {
+        "by": by, "where": where, "keys": keys, "max_rows": max_rows, "max_groups": max_groups,
+        "max_rows_per_group": max_rows_per_group, "bounds": bounds, "bins": bins,
+        "candidates": candidates,
+    }  # fmt: skip
+    for name, value in asked.items():
+        if value is not None:
+            rule = f"this frame was released: quantiles are read off it for nothing, not by {name}="
+            raise QueryError(f"{rule}, as in .dp.quantile([0.25, 0.75]).", parameter=name)
     return quantiles_of(column, q, level, simultaneous=simultaneous)
 
 
@@ -172,7 +191,7 @@ def quantiles_of(
     return made
 
 
-@with_keywords
+@public_call
 def between(
     released: pd.DataFrame, low: object = None, high: object = None, level: float = 0.95
 ) -> pd.DataFrame:

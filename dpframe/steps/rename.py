@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from dpframe.arguments import is_label, is_unicode
-from dpframe.calls import with_keywords
 from dpframe.cells.keys import token
 from dpframe.cells.verify import Shown, look
 from dpframe.errors import QueryError, quote
+from dpframe.public import public_call
 
 _Labels: TypeAlias = Mapping[Hashable, str]
 
 
-@with_keywords
+@public_call
 def rename(
     released: pd.DataFrame,
     columns: _Labels | None = None,

@@ -8,17 +8,17 @@ import pandas as pd
 
 from dpframe.accuracy.outward import known_numbers, outward, rounded
 from dpframe.arguments import is_one_of
-from dpframe.calls import with_keywords
 from dpframe.cells.locate import Located
 from dpframe.cells.verify import Shown, look
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_float
+from dpframe.public import public_call
 
 _MOST_DECIMALS = 15  # floats have no more
 _BUILT_IN = (1, 5)  # times powers of ten: units that tables need not write down
 
 
-@with_keywords
+@public_call
 def round(
     released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0, *, to: float | None = None
 ) -> pd.DataFrame:

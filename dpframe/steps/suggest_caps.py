@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import std_error
-from dpframe.calls import with_keywords
 from dpframe.cells.needs import whole_release
 from dpframe.cells.record import ATTRIBUTE, certificate_of
 from dpframe.cells.verify import look
@@ -19,6 +18,7 @@ from dpframe.certificates.definitions import SuggestDefinition, Suggested
 from dpframe.certificates.diagnosis import ShownFrame, mark_test
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
 from dpframe.errors import CertificateError
+from dpframe.public import public_call
 
 _TINY = 2.0**-500  # so that no ratio overflows
 _MEAN_SIZE = math.sqrt(0.5)  # of Laplace noise with a standard error of 1
@@ -124,7 +124,7 @@ class Candidates(ShownFrame):
         return f"{_SHOWN} of {len(self):,} candidates, those next to the best"
 
 
-@with_keywords
+@public_call
 def best(released: pd.DataFrame) -> dict[str, Suggested]:
     """Return what a suggestion found best, by keyword of the query that it is for."""
     parts = best_suggestion(released)

@@ -9,7 +9,6 @@ import pandas as pd
 
 from dpframe.accuracy.intervals import check_no_intervals_beside, error_of
 from dpframe.arguments import is_one_of
-from dpframe.calls import with_keywords
 from dpframe.cells.locate import Located
 from dpframe.cells.needs import check_parts
 from dpframe.cells.verify import Shown, look, without_cells
@@ -18,10 +17,11 @@ from dpframe.certificates.table_parts import CutPart
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import WRITTEN, as_number
+from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
 
 
-@with_keywords
+@public_call
 def suppress(
     released: pd.DataFrame,
     *,

@@ -9,7 +9,6 @@ import pandas as pd
 from dpframe.accuracy import intervals, quotients
 from dpframe.accuracy.ranges import Read, quantiles_read
 from dpframe.arguments import check_text
-from dpframe.calls import with_keywords
 from dpframe.cells.record import ATTRIBUTE, Opened, attach, cells_part, record_on, seal
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look, look_with
@@ -20,12 +19,13 @@ from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.table_parts import NO_ALIAS
 from dpframe.errors import CertificateError, a_type
 from dpframe.ledger.ledger import Ledger
+from dpframe.public import public_call
 from dpframe.steps.concat import concat
 
 _ANOTHER = "this table was not made from that release. Give the one that it was made from."
 
 
-@with_keywords
+@public_call
 def verify(
     frame: pd.DataFrame, *, ledger: Ledger | None = None, against: pd.DataFrame | None = None
 ) -> Certificate:
@@ -160,7 +160,7 @@ def _levels(view: Shown, names: Sequence[str]) -> list[Hashable]:
     return [level.name for level in view.opened.levels if str(level.name) in names]
 
 
-@with_keywords
+@public_call
 def certify(
     table: pd.DataFrame | pd.Series,
     *,
@@ -219,7 +219,7 @@ def certify(
     return made
 
 
-@with_keywords
+@public_call
 def publish(released: pd.DataFrame, *, note: str | None = None) -> pd.DataFrame:
     """Return a table whose certificate holds what it shows, and nothing else.
 

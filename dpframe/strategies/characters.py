@@ -194,8 +194,8 @@ class Characters:
 
     def _along(self, cells: np.ndarray, axis: tuple[int, int]) -> np.ndarray:
         at, column = axis
-        last = np.moveaxis(cells, at, -1) @ self._signs[column].matrix.T
-        return np.moveaxis(last, -1, at)
+        last: np.ndarray = cells.swapaxes(at, -1) @ self._signs[column].matrix.T
+        return last.swapaxes(-1, at)
 
     @cached_property
     def ranges(self) -> list[tuple[int, int]]:

@@ -74,20 +74,20 @@ def sums_and_contrasts(totals: np.ndarray, axis: int) -> np.ndarray:
     >>> sums_and_contrasts(np.array([0.5, 2.0, 4.0]), 0)
     array([ 6.5, -1.5, -5.5])
     """
-    last = np.moveaxis(totals, axis, -1)
+    last = totals.swapaxes(axis, -1)  # all other axes are alike
     sums = np.cumsum(last, axis=-1)
     steps = np.arange(1, last.shape[-1], dtype=last.dtype)
     found = np.concatenate([sums[..., -1:], sums[..., :-1] - steps * last[..., 1:]], axis=-1)
-    return np.moveaxis(found, -1, axis)
+    return found.swapaxes(-1, axis)
 
 
 def _inverse(measured: np.ndarray, axis: int) -> np.ndarray:
-    last = np.moveaxis(_over_lengths(measured, axis), axis, -1)
+    last = _over_lengths(measured, axis).swapaxes(axis, -1)
     found = np.repeat(last[..., :1], last.shape[-1], axis=-1)
     # cell x counts as 1 in all rows j > x, and as -x in row x
     found[..., :-1] += np.cumsum(last[..., :0:-1], axis=-1)[..., ::-1]
     found[..., 1:] -= np.arange(1, last.shape[-1]) * last[..., 1:]
-    return np.moveaxis(found, -1, axis)
+    return found.swapaxes(-1, axis)
 
 
 def _over_lengths(found: np.ndarray, axis: int) -> np.ndarray:

@@ -368,7 +368,7 @@ class LinearDesign:
         ((absent, value),) = kinds
         return absent, absent + value
 
-    @property
+    @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Blocks that are drawn together, and those that are drawn on their own."""
         shared = {k for group in self.together for k in group}
@@ -379,7 +379,7 @@ class LinearDesign:
         """How many numbers of rows come after the outputs wanted."""
         return len(self.readings) - len(self.workload.outputs)
 
-    @property
+    @cached_property
     def needs(self) -> frozenset[Need]:
         """Totals to compute."""
         return frozenset(need for block in self.blocks for need, _ in block.parts)

@@ -182,10 +182,17 @@ class Lattice:
 
     def split(self, totals: np.ndarray) -> dict[Layer, np.ndarray]:
         """Take the tables in which rows are counted out of all cells, one after the other."""
-        ends = np.cumsum([*map(self.domain.size_of, self.count_tables)])
-        parts = np.split(totals, ends[:-1])
-        tables = zip(self.count_tables, parts, strict=True)
-        return {table: part.reshape(self.shape(table)) for table, part in tables}
+        return {
+            table: totals[start:end].reshape(self.shape(table))
+            for table, (start, end) in self._places.items()
+        }
+
+    @cached_property
+    def _places(self) -> dict[Layer, tuple[int, int]]:
+        """Where the cells of each table in which rows are counted begin and end."""
+        sizes = map(self.domain.size_of, self.count_tables)
+        ends = itertools.accumulate(sizes, initial=0)
+        return dict(zip(self.count_tables, itertools.pairwise(ends), strict=True))
 
     def sum_tables(self, totals: np.ndarray) -> list[np.ndarray]:
         """Return all tables wanted, from the cells in which rows are counted."""

@@ -12,8 +12,8 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import Labels, Rounds
-from dpframe.operations.pipeline import Operation
-from dpframe.operations.release import SelectedQuantiles
+from dpframe.operations.operation import Operation
+from dpframe.operations.select import SelectedQuantiles
 from dpframe.operations.tables import PlannedTables
 from dpframe.plan.measurement import Measurement
 from dpframe.privacy.amounts import PrivacyLoss
@@ -61,7 +61,7 @@ class Draw:
     charged: PrivacyLoss
     facts: Mapping[str, str]
     _exact: Any = field(repr=False)
-    _operation: Operation[Any, Any, Any] = field(repr=False)
+    _operation: Operation = field(repr=False)
     _published: Any = field(default=None, repr=False)
 
     @cached_property
@@ -114,7 +114,7 @@ class Draw:
         return bool(self.excess([(1, self), (-1, other)]))
 
     def _labels_cost(self, other: "Draw") -> Fraction:
-        threshold = cast(Labels, self._operation).plan.threshold
+        threshold = cast(Labels, self._operation).threshold
         one, two = self.integers, other.integers
         if threshold.weights:
             return _rounds_cost(threshold, one, two)
@@ -127,7 +127,7 @@ class Draw:
         return sum(((step / scale) ** norm for step in steps), Fraction(0))
 
     def _selection_cost(self, other: "Draw") -> Fraction:
-        plan = cast(SelectedQuantiles, self._operation).plan
+        plan = cast(SelectedQuantiles, self._operation)
         own = np.flatnonzero((self._exact != other._exact).any(axis=1))
         if not len(own):
             return Fraction(0)
@@ -210,17 +210,17 @@ def _utilities(step: Pick, before: np.ndarray) -> np.ndarray:
     return utilities
 
 
-def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Draw:
+def draw_of(operation: Operation, exact: Any, entry: Entry) -> Draw:
     """Describe what is to be hidden, before noise is drawn."""
     facts = {
         "queries": entry.what,
         "mechanism": entry.mechanism,
         "cost": str(entry.loss),
         "columns read": str(entry.columns),
-        "caps": _caps_of(operation),
+        "caps": " and ".join(dict.fromkeys(caps.words[2:] for caps in operation.caps)),
     }
     if isinstance(operation, Labels):
-        threshold = operation.plan.threshold
+        threshold = operation.threshold
         kind, law = "labels", threshold.law.name
         scales: tuple[float, ...] = tuple(one.scale for one in threshold.rounds)
         groups: tuple[tuple[int, ...], ...] = ()
@@ -232,14 +232,15 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
         facts["types of labels"] = str([column.dtype.str for column in first.labels])
         exact = exact if isinstance(exact, Rounds) else copy_of(exact)
     elif isinstance(operation, SelectedQuantiles):
-        selection = operation.plan.selection
+        selection = operation.selection
         kind, law, scales, groups = "selection", "geometric", selection.scales, ()
-        facts |= {"steps": str(selection.steps), "bins": _text(operation.plan.bins.values)}
+        facts |= {"steps": str(selection.steps), "bins": _text(operation.bins.values)}
         facts |= {"groups and bins": str(exact.shape)}
         exact = exact.copy()
     else:
-        measured = operation.plan.measurements
-        kind, law = "noise", operation.plan.how.law.name
+        plan = cast(PlannedTables, operation).plan
+        measured = plan.measurements
+        kind, law = "noise", plan.how.law.name
         scales = tuple(scale for one in measured for scale in one.scales)
         groups = tuple(group for one in measured for group in one.shared)
         facts |= {
@@ -250,17 +251,11 @@ def draw_of(operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Dr
         }
         exact = [[block.copy() for block in blocks] for blocks in exact]
     facts |= {"law": law, "scales": str([float(s).hex() for s in scales]), "groups": str(groups)}
-    loss, own = operation.plan.loss, entry.loss
+    loss, own = operation.loss, entry.loss
     return Draw(
         cast(DrawKind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
         facts, exact, operation,
     )  # fmt: skip
-
-
-def _caps_of(operation: Operation[Any, Any, Any]) -> str:
-    tables = getattr(operation.plan, "tables", None)
-    several = [operation.plan] if tables is None else [one.table for one in tables.values()]
-    return " and ".join(dict.fromkeys(one.caps.words.removeprefix(", ") for one in several))
 
 
 def _profile(measured: Measurement) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import DPFrameError, PrivacyTestError
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation
+from dpframe.operations.operation import Operation
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.testing.block import TestBlock
 from dpframe.testing.draws import Draw, draw_of, hand_out, with_published
@@ -55,14 +55,14 @@ class Run(TestBlock):
         """
         return Replay(self, self._given, self.word)
 
-    def draw(self, operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Any:
+    def draw(self, operation: Operation, exact: Any, entry: Entry) -> Any:
         """Draw noise, and keep what it hides."""
         draw = self._note(operation, exact, entry)
         noisy = operation.draw(exact)
         self._keep(with_published(draw, noisy))
         return noisy
 
-    def _note(self, operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Draw:
+    def _note(self, operation: Operation, exact: Any, entry: Entry) -> Draw:
         """Describe a draw, and compare it with what was charged for it."""
         draw = draw_of(operation, exact, entry)
         ledger, number = operation.declaration.ledger, len(self._draws)
@@ -99,7 +99,7 @@ class Replay(Run):
         super().__init__(folder, word)
         self._run = run
 
-    def draw(self, operation: Operation[Any, Any, Any], exact: Any, entry: Entry) -> Any:
+    def draw(self, operation: Operation, exact: Any, entry: Entry) -> Any:
         """Hand out what was drawn before, if all that is public about it is the same."""
         number = len(self._draws)
         if number == len(self._run.measured):

@@ -2,20 +2,22 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from dpframe.calls import with_keywords
 from dpframe.declaration import from_pandera
-from dpframe.declaration.facts import Column, Declaration, kept_declaration
+from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.errors import DeclarationError
-from dpframe.operations.declare import DeclareOptions, declare
-from dpframe.privacy.neighbors import Caps
+from dpframe.ledger.ledger import Ledger
+from dpframe.operations.declare import check_schema, facts_of
+from dpframe.privacy.amounts import Budget
+from dpframe.privacy.neighbors import Caps, EachRow, Neighboring
 from dpframe.provenance import MADE_UP
+from dpframe.public import public_call
 from dpframe.queries.timescale import as_moment
 
 MOST_ROWS = 10_000_000
@@ -55,15 +57,21 @@ class CellFacts:
     unique: bool = False  # whether a schema wants all values to differ
 
 
-@with_keywords
+@public_call
 def rehearsal(
     declaration: object = None,
     rows: int = 1000,
     seed: int = 0,
     *,
     nasty: bool = False,
-    **facts: Unpack[DeclareOptions],
-) -> pd.DataFrame:
+    bounds: Mapping[Hashable, object] | None = None, keys: Mapping[Hashable, object] | None = None,
+    privacy_unit: Hashable | list[Hashable] | EachRow | None = None, unit: str | None = None,
+    max_rows: int | None = None, max_groups: int | None = None,
+    max_rows_per_group: int | None = None, neighboring: Neighboring = "add_remove",
+    missing: Mapping[Hashable, object] | None = None, budget: Budget | None = None,
+    ledger: Ledger | None = None, name: str | None = None, validate: bool = False,
+    confirmed_public: bool = False, types: Mapping[Hashable, str] | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Make up rows of a private frame from public facts alone.
 
     Keys, bounds, caps and types are all that is looked at, so that the rows may be made where no
@@ -116,6 +124,7 @@ def rehearsal(
     >>> sorted(rides.columns), int(rides["rider"].value_counts().max())
     (['fare', 'rider', 'zone'], 20)
     """
+    facts = locals()
     known = getattr(declaration, "declaration", declaration)  # an accessor has one
     if isinstance(known, Declaration):
         if given := [name for name in _FACTS if facts.get(name) is not None]:
@@ -123,30 +132,14 @@ def rehearsal(
             text = f"{given[0]} is given beside a declaration, which says all. {way}"
             raise DeclarationError(text, parameter=given[0])
         return make_rows(known, {}, rows, seed, nasty=nasty)
+    if declaration is not None:
+        check_schema(declaration, validate=validate, confirmed_public=confirmed_public)
     cells = cells_of_schema(declaration)
-    return make_rows(declaration_from(declaration, facts), cells, rows, seed, nasty=nasty)
+    return make_rows(facts_of(declaration, facts), cells, rows, seed, nasty=nasty)
 
 
 _BY_LABEL = ("keys", "bounds", "missing")
 _FACTS = (*_BY_LABEL, "privacy_unit", "max_rows", "max_groups", "max_rows_per_group")
-
-
-def declaration_from(schema: object, facts: Mapping[str, Any]) -> Declaration:
-    """Read facts as `declare` does, of a frame that has the columns they name, and no row."""
-    named: list[Any] = [facts.get(name) for name in _BY_LABEL]
-    unit = facts["privacy_unit"]
-    units = [*unit] if isinstance(unit, list) else [unit]
-    labels = [
-        *cells_of_schema(schema),
-        *(label for given in named if isinstance(given, Mapping) for label in given),
-        *(label for label in units if isinstance(label, str | int | tuple)),
-    ]
-    frame = pd.DataFrame({label: [] for label in dict.fromkeys(labels)})
-    options: Any = {**facts, "budget": None, "ledger": None, "validate": False}
-    declare(frame, **(options | {"schema": schema}))
-    found = kept_declaration(frame)
-    assert found is not None  # noqa: S101  # it was declared in the line before
-    return found
 
 
 def cells_of_schema(schema: object) -> dict[Hashable, CellFacts]:

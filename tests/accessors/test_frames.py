@@ -10,7 +10,7 @@ import dpframe as dpf
 from dpframe.accuracy import intervals
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.ledger.ledger import Ledger
-from dpframe.operations.release import ReleaseOptions
+from dpframe.options import FRONT
 
 EXACT = {"epsilon": 1e6}
 
@@ -68,10 +68,9 @@ def test_methods_are_the_public_functions(frame, name):
 def test_methods_take_what_the_descriptions_take(name):
     described = inspect.signature(getattr(dpf, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters
-    of_query = [p for p in method if p not in {"self", "named", *ReleaseOptions.__annotations__}]
-    assert of_query == [p for p in described if p != "queries"]
-    spends = inspect.signature(dpf.release).parameters
-    assert set(ReleaseOptions.__annotations__) == set(spends) - {"frame", "queries"}
+    of_query = [p for p in method if p not in {"self", "named", *FRONT}]
+    rare = {"queries", "n_weight", "objective"}
+    assert of_query == [p for p in described if p not in rare]
 
 
 def test_declare_takes_what_the_function_takes_and_returns_the_accessor(frame):
@@ -82,7 +81,7 @@ def test_declare_takes_what_the_function_takes_and_returns_the_accessor(frame):
     assert isinstance(frame.dp.declare(bounds={"fare": (0, 1)}), dpf.DPAccessor)
 
 
-@pytest.mark.parametrize("way", [{"epsilon": 0.1}, {"mu": 0.1}, {"rho": 0.01}, {"share": 0.1}])
+@pytest.mark.parametrize("way", [{"epsilon": 0.1}, {"share": 0.1}])
 @pytest.mark.parametrize("name", CALLS)
 def test_every_method_passes_on_how_much_to_spend(frame, name, way):
     frame.dp.declare(

@@ -267,7 +267,10 @@ def test_other_bounds_and_given_numbers_of_rows_are_refused():
         keys={"zone": ZONES}, bounds={"high": (0, 1), "low": (0, 1)}, privacy_unit=dpf.EACH_ROW
     )
     given, known = (
-        [frame.dp.sum(["high", "low"], "zone", n=n, mu=1, mechanism="correlated") for _ in range(2)]
+        [
+            frame.dp.release(dpf.sum(["high", "low"], "zone", n=n), mu=1, mechanism="correlated")
+            for _ in range(2)
+        ]
         for n in ((rows, 4.0), rows)
     )
     with raises(QueryError, "given with an error"):

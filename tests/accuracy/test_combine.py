@@ -59,7 +59,7 @@ def realized(release, weights):
 
 
 def test_the_estimate_is_the_weighted_sum(trips):
-    released = trips.dp.count(by="zone", mu=0.5)
+    released = trips.dp.release(dpf.count(by="zone"), mu=0.5)
     combined = dpf.combine(released, {"A": 2, "C": -1})
     values = released["count"]
     assert combined.loc[0, "estimate"] == 2 * values["A"] - values["C"]
@@ -67,7 +67,7 @@ def test_the_estimate_is_the_weighted_sum(trips):
 
 
 def test_independent_cells_add_their_variances(trips):
-    released = trips.dp.count(by="zone", mu=0.5)
+    released = trips.dp.release(dpf.count(by="zone"), mu=0.5)
     one = released.dp.std_error.iloc[0, 0]
     combined = released.dp.combine(pd.Series([3.0, -4.0], index=["A", "B"]))
     assert combined.loc[0, "std_error"] == pytest.approx(5 * one, rel=1e-12)
@@ -75,7 +75,7 @@ def test_independent_cells_add_their_variances(trips):
 
 def test_differences_of_correlated_columns_shed_the_common_noise(trips):
     columns = ["card", "night"]
-    released = trips.dp.sum(columns, by="zone", mu=0.5, mechanism="correlated")
+    released = trips.dp.release(dpf.sum(columns, by="zone"), mu=0.5, mechanism="correlated")
     minus = pd.DataFrame({"card": [1.0], "night": [-1.0]}, index=["B"])
     covariance = released.dp.covariance.loc["B"].loc[columns, columns].to_numpy()
     signs = np.array([1.0, -1.0])
@@ -90,7 +90,10 @@ def test_differences_of_correlated_columns_shed_the_common_noise(trips):
 def test_errors_of_combinations_match_what_they_realize(trips, mechanism):
     weights = pd.DataFrame({"card": [1.0, 1, 1], "night": [-1.0, 0, 2]}, index=ZONES)
     spread, predicted = realized(
-        lambda: trips.dp.sum(["card", "night"], by="zone", mu=0.4, mechanism=mechanism), weights
+        lambda: trips.dp.release(
+            dpf.sum(["card", "night"], by="zone"), mu=0.4, mechanism=mechanism
+        ),
+        weights,
     )
     assert abs(spread / predicted - 1) < TOLERANCE
     assert abs(spread / (1.4 * predicted) - 1) > TOLERANCE
@@ -103,7 +106,7 @@ def test_noise_shared_by_all_rows_is_counted_once(trips):
     frame.dp.declare(
         keys={"zone": ZONES}, privacy_unit="driver", max_groups=3, max_rows_per_group=1
     )
-    release = lambda: frame.dp.count(by="zone", mu=0.4, mechanism="correlated")  # noqa: E731
+    release = lambda: frame.dp.release(dpf.count(by="zone"), mu=0.4, mechanism="correlated")  # noqa: E731
     assert release().dp.certificate.mechanism.common_blocks == ("1",)
     total, difference = {"A": 1.0, "B": 1.0, "C": 1.0}, {"A": 1.0, "B": -1.0}
     spread, predicted = realized(release, total)
@@ -114,7 +117,7 @@ def test_noise_shared_by_all_rows_is_counted_once(trips):
 
 
 def test_keys_of_several_levels_name_rows(trips):
-    released = trips.dp.count(by=["zone", "card"], mu=0.5)
+    released = trips.dp.release(dpf.count(by=["zone", "card"]), mu=0.5)
     combined = released.dp.combine({("A", True): 1, ("B", False): 1})
     values = released["count"]
     assert combined.loc[0, "estimate"] == values["A", True] + values["B", False]
@@ -134,7 +137,7 @@ def test_keys_of_several_levels_name_rows(trips):
     ],
 )
 def test_weights_name_cells_once_by_finite_numbers(trips, weights):
-    released = trips.dp.count(by="zone", mu=0.5)
+    released = trips.dp.release(dpf.count(by="zone"), mu=0.5)
     with raises(QueryError, parameter="weights"):
         released.dp.combine(weights)
 
@@ -150,28 +153,28 @@ def test_weights_name_cells_once_by_finite_numbers(trips, weights):
     ],
 )
 def test_another_release_is_no_weights(trips, weights):
-    one, other = (trips.dp.count(by="zone", mu=0.5) for _ in range(2))
+    one, other = (trips.dp.release(dpf.count(by="zone"), mu=0.5) for _ in range(2))
     for call in (one.dp.combine, lambda given: dpf.combine({"zone": one}, {"zone": given})):
         with raises(QueryError, ".dp.change(before)", parameter="weights"):
             call(weights(other))
 
 
 def test_weights_may_come_from_errors_and_keys_of_a_release(trips):
-    one = trips.dp.count(by="zone", mu=0.5)
+    one = trips.dp.release(dpf.count(by="zone"), mu=0.5)
     precise = 1 / one.dp.std_error**2
     assert one.dp.combine(precise / precise.sum()).loc[0, "std_error"] < one.dp.std_error.iloc[0, 0]
     assert one.dp.combine(pd.Series(1, one.index)).loc[0, "estimate"] == one["count"].sum()
 
 
 def test_several_columns_need_a_frame_of_weights(trips):
-    released = trips.dp.sum(["card", "night"], by="zone", mu=0.5)
+    released = trips.dp.release(dpf.sum(["card", "night"], by="zone"), mu=0.5)
     with raises(QueryError, "by row and column", parameter="weights"):
         released.dp.combine({"A": 1})
 
 
 def test_only_what_was_released_is_combined(trips):
     with pytest.raises(CertificateError):
-        dpf.combine(trips.dp.count(by="zone", mu=0.5) + 1, {"A": 1})
+        dpf.combine(trips.dp.release(dpf.count(by="zone"), mu=0.5) + 1, {"A": 1})
 
 
 def test_previews_compare_mechanisms(trips):

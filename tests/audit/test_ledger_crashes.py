@@ -23,6 +23,7 @@ import pytest
 from support.charging import ONE, entry, in_processes
 from support.databases import Proxy, Server
 
+import dpframe as dpf
 from dpframe.errors import BudgetExceededError, ReleaseError, TemporaryError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
@@ -98,7 +99,7 @@ def release(ledger: Ledger, _: int) -> str:
     """Release a noisy count."""
     frame = pd.DataFrame({"zone": ["A", "B", "A"]})
     frame.dp.declare(keys={"zone": ["A", "B"]}, ledger=ledger)
-    released = frame.dp.count(by="zone", rho=float(SPENT / 2), mechanism="gaussian")
+    released = frame.dp.release(dpf.count(by="zone"), rho=float(SPENT / 2), mechanism="gaussian")
     return released.dp.certificate.release_id
 
 

@@ -36,8 +36,8 @@ def plans(seed):
 def test_no_valid_plan_is_refused_and_no_neighbor_costs_more(seed):
     least = []
     for number, (dice, frame, operation) in enumerate(plans(seed)):
-        witness = check_charge(operation, operation.plan.loss)
-        lost, paid = (sum(loss.parts[:2]) for loss in (witness.loss, operation.plan.loss))
+        witness = check_charge(operation, operation.loss)
+        lost, paid = (sum(loss.parts[:2]) for loss in (witness.loss, operation.loss))
         least.append(not paid or lost / paid > 0.4)
         if number % 5 == 0 and isinstance(operation, PlannedTables):
             _check_neighbors(dice, frame, operation, witness)
@@ -49,13 +49,13 @@ def _check_neighbors(dice, frame, operation, witness):
         measured = zip(operation.plan.noises, witness.found, one, other, strict=True)
         for noise, found, first, second in measured:
             near = SAMPLED if found.sampled else NEAR
-            assert noise.cost(first, second) <= found.cost * near, operation.plan.words
+            assert noise.cost(first, second) <= found.cost * near, operation.words
 
 
 def test_charges_of_too_little_are_refused():
     refused = 0
     for _, _, operation in plans(SHARDS):
-        loss = operation.plan.loss
+        loss = operation.loss
         witness = check_charge(operation, loss)
         own = [amount * Fraction(999, 1000) for amount in witness.loss.parts]
         less = replace(PrivacyLoss(*own), delta=loss.delta)

@@ -51,7 +51,7 @@ def released(population, rows, spend, rng, most=SAMPLES):
     frame.dp.declare(
         keys={"g": range(groups)}, bounds={"x": (0.0, 10.0)}, privacy_unit=dpf.EACH_ROW
     )
-    return frame.dp.mean("x", "g", sampling=True, **spend)
+    return frame.dp.release(dpf.mean("x", "g", sampling=True), **spend)
 
 
 def held(bars, truth, factor=1.0):
@@ -117,9 +117,9 @@ def ends_of(frames, truths, level, spend):
     """Yield ends of intervals by what they are of, with what is true of the population."""
     frame, (now, then) = frames[0], truths
     calls = {
-        "count": lambda frame: frame.dp.count("g", **spend),
-        "mean": lambda frame: frame.dp.mean("x", "g", sampling=True, **spend),
-        "rate": lambda frame: frame.dp.rate("x > 2", "g", **spend),
+        "count": lambda frame: frame.dp.release(dpf.count("g"), **spend),
+        "mean": lambda frame: frame.dp.release(dpf.mean("x", "g", sampling=True), **spend),
+        "rate": lambda frame: frame.dp.release(dpf.rate("x > 2", "g"), **spend),
     }
     for kind, call in calls.items():
         made, before = map(call, frames)
@@ -131,7 +131,7 @@ def ends_of(frames, truths, level, spend):
     query = dpf.aggregate("g", some=dpf.count(where="x > 2"), n=dpf.count())
     found = frame.dp.release(query, **spend).dp.ratio("some", "n", level, sampling=True)
     yield "ratio", found, now["rate"]
-    kinds = frame.dp.count(["g", "kind"], **spend)
+    kinds = frame.dp.release(dpf.count(["g", "kind"]), **spend)
     found = kinds.dp.percent(level=level, by="g", sampling=True)
     yield "percent", found, 100 * np.tile(SHARES, len(found) // 3)
 

@@ -11,7 +11,7 @@ import pytest
 from support.auditing import FALSE_ALARM, largest_probability, least_probability
 
 import dpframe as dpf
-from dpframe.plan import selection as planning
+from dpframe.operations import select as planning
 from dpframe.privacy import selection
 
 TRIALS, BINS, MEDIAN = 90_000, 1024, 1002

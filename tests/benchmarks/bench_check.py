@@ -9,30 +9,32 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable
+from unittest import mock
 
 import bench_release
 
 import dpframe as dpf
 from dpframe.checker import check
+from dpframe.checker.witness import Witness
 from dpframe.engines.declared import declaration_of
-from dpframe.operations.pipeline import Operation
+from dpframe.operations import pipeline
+from dpframe.operations.operation import Operation
 from dpframe.operations.release import plan_operation
-from dpframe.privacy.amounts import Spend
+from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.queries.query import Query
 
-ROUNDS = 15
+ROUNDS, RELEASES = 15, 300
 
 
 def forget() -> None:
     """Forget verdicts and probes."""
-    check._VERDICTS.cache_clear()
-    check._ROWS.cache_clear()
+    check.forget_verdicts()
 
 
-def milliseconds(call: Callable[[], object]) -> float:
-    """Return the time of the processor of one call."""
+def milliseconds(operation: Operation) -> float:
+    """Return the time of the processor of one check."""
     start = time.process_time()
-    call()
+    check.check_charge(operation, operation.loss)
     return 1000 * (time.process_time() - start)
 
 
@@ -61,10 +63,10 @@ def checks() -> None:
             for _ in range(ROUNDS):
                 operation = plan()
                 forget()
-                new.append(milliseconds(operation.witness))
+                new.append(milliseconds(operation))
                 other = plan()
-                again.append(milliseconds(other.witness))
-                known.append(milliseconds(other.witness))
+                again.append(milliseconds(other))
+                known.append(milliseconds(other))
             took = [statistics.median(times) for times in (new, again, known)]
             medians.append(took[0])
             names = ("first", "another epsilon", "known")
@@ -74,7 +76,10 @@ def checks() -> None:
 
 
 def part_of_release() -> None:
-    """Print the part that the check has of a whole release whose content it knows."""
+    """Print the part that the check has of a whole release whose content it knows.
+
+    What totals and draws read, too, is made before: who reads it first does not matter.
+    """
     frame = bench_release.small_frame()
     queries = {
         "count": dpf.count(by="zone"),
@@ -82,16 +87,27 @@ def part_of_release() -> None:
             by="zone", n=dpf.count(), total=dpf.sum("fare"), fare=dpf.mean("fare")
         ),
     }
+    checked, whole = [], []
+    charge = check.check_charge
+
+    def timed(operation: Operation, loss: PrivacyLoss) -> Witness:
+        _ = operation.plan.noises, [one.task for one in operation.plan.measurements]
+        start = time.perf_counter()
+        witness = charge(operation, loss)
+        checked.append(1000 * (time.perf_counter() - start))
+        return witness
+
     print("part of a release of 1,000 rows, of known content (bar: 1 %)")
-    for name, query in queries.items():
-        spend = Spend.of(epsilon=0.5)
-        operation = plan_operation(frame, declaration_of(frame), query, spend, "laplace")
-        operation.witness()
-        checked = bench_release.milliseconds(operation.witness)
-        whole = bench_release.milliseconds(
-            lambda query=query: frame.dp.release(query, epsilon=0.5, mechanism="laplace")
-        )
-        print(f"  {name:10} {checked:.3f} of {whole:.2f} ms, {100 * checked / whole:.2f} %")
+    with mock.patch.object(pipeline, "check_charge", timed):
+        for name, query in queries.items():
+            checked.clear()
+            whole.clear()
+            for _ in range(RELEASES):
+                start = time.perf_counter()
+                frame.dp.release(query, epsilon=0.5, mechanism="laplace")
+                whole.append(1000 * (time.perf_counter() - start))
+            took, of = statistics.median(checked), statistics.median(whole)
+            print(f"  {name:10} {took:.3f} of {of:.2f} ms, {100 * took / of:.2f} %")
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def release(
     scan = dpf.scan_parquet(str(folder), filesystem=filesystem, progress=False)
     unit = unit or {"privacy_unit": dpf.EACH_ROW}
     scan.dp.declare(keys={"key": keys}, bounds={"value": (0, 50)}, **unit)
-    scan.dp.aggregate("key", n=dpf.count(), s=dpf.sum("value"), mu=1)
+    scan.dp.release(dpf.aggregate("key", n=dpf.count(), s=dpf.sum("value")), mu=1)
 
 
 def scanned(folder: Path, filesystem: object = None) -> None:

@@ -92,19 +92,19 @@ def run_plan(folder: Path, name: str, number: int, ledger: str) -> tuple[float, 
         PLAN.format(name=name, more=more, number=number, ledger=ledger)
     )
     read: list[float] = []
-    frame = Data.frame
+    rows = Data.rows
 
     def timed(self: Data, *given: object) -> object:
         begun = time.process_time()
-        opened = frame(self, *given)  # type: ignore[arg-type]
+        opened = rows(self, *given)  # type: ignore[arg-type]
         read.append(time.process_time() - begun)
         return opened
 
-    Data.frame = timed  # type: ignore[method-assign, assignment]
+    Data.rows = timed  # type: ignore[method-assign, assignment]
     try:
         whole = clock(lambda: release_job(read_plan(folder / "plan.toml", Overrides())))
     finally:
-        Data.frame = frame  # type: ignore[method-assign]
+        Data.rows = rows  # type: ignore[method-assign]
     return read[0], whole
 
 

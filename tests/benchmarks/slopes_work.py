@@ -197,7 +197,7 @@ def warm() -> None:
     """Load what is loaded on first use, as imports are not timed."""
     frame = declared(rows(10, units=2), range(2), caps=True)
     release(frame)
-    frame.dp.count(where="value > 1", mu=1)
+    frame.dp.release(dpf.count(where="value > 1"), mu=1)
 
 
 def settle() -> None:

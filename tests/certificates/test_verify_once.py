@@ -2,13 +2,11 @@
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 import dpframe as dpf
 from dpframe.cells import verify
 
 ZONES = ["A", "B", "C", "D"]
-CELLS = {"A": (0.0, 1.0), "B": (1.0, 0.0), "C": (1.0, 1.0), "D": (2.0, 1.0)}
 
 
 def trips():
@@ -55,15 +53,6 @@ CALLS = {
     "unstack": ("keys", lambda f: f.unstack()),
     "schema": ("columns", dpf.schema),
     "report": ("columns", lambda f: dpf.report(f, percent=True)),
-    "plot": ("columns", lambda f: dpf.plot(f, ax=Figure().subplots(3))),
-    "plot of one column": ("columns", lambda f: f.dp.plot(column="n", ax=Figure().subplots())),
-    "plot of a quotient": (
-        "columns",
-        lambda f: f.dp.plot(column="s", per="n", ax=Figure().subplots()),
-    ),
-    "plot of percentages": ("one", lambda f: f.dp.plot(percent=True, ax=Figure().subplots())),
-    "plot of ranges": ("ranges", lambda f: f.dp.plot(ax=Figure().subplots())),
-    "plot_map": ("one", lambda f: f.dp.plot_map(CELLS, ax=Figure().subplots())),
 }
 SEVERAL = {
     "concat": ("columns", lambda f: dpf.concat({"a": f, "b": made("columns")}, name="year"), 2),

@@ -53,7 +53,6 @@ def measured(noise, weights):
         mixed=False,
         filtered=False,
         content=weights.tobytes(),
-        key=(noise.law.name, noise.scales, noise.groups, weights.tobytes()),
     )
 
 

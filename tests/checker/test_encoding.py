@@ -29,7 +29,6 @@ def measured(encode, *, mixed, cells=12):
         mixed=mixed,
         filtered=False,
         content=(),
-        key=(),
     )
 
 

@@ -148,7 +148,7 @@ def values_are_clipped_too_far(patch):
 
 
 def boxes_are_drawn_apart(patch):
-    grouped = LinearDesign.groups.fget
+    grouped = LinearDesign.groups.func
 
     def moved(design, scales, law):
         work = design.workload

@@ -11,7 +11,7 @@ from dpframe.checker.check import KeptVerdicts
 from dpframe.checker.rows import row_vectors
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import PlanCheckError
-from dpframe.operations.probing import measured_of
+from dpframe.operations.probing import recognized
 from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import Spend
 
@@ -32,8 +32,7 @@ def test_verdicts_are_kept_by_all_that_was_read():
     assert [operation.witness() for _, operation in plans] == beside
     alone = []
     for _, operation in plans:
-        check._VERDICTS.cache_clear()
-        check._ROWS.cache_clear()
+        check.forget_verdicts()
         alone.append(operation.witness())
     assert alone == beside
 
@@ -60,7 +59,7 @@ def test_conditions_are_seen_in_what_rows_add(where, most, sampled):
     """Of rows that meet a condition, sums move by no more than these rows have."""
     query = dpf.aggregate("g", s=dpf.sum("x", where=where), n=dpf.count())
     plan = planned(query, epsilon=1).plan
-    measured = measured_of(plan.measurements[0], plan.noises[0], "add_remove")
+    measured = recognized(plan.measurements[0], plan.noises[0], "add_remove").prepare()
     totals = np.eye(len(measured.totals), dtype=np.int64)
     found = row_vectors(measured, totals, np.random.default_rng(0))
     vectors = [group.vectors for part in found.components for group in part.groups]
@@ -115,15 +114,15 @@ def test_no_row_that_conditions_tell_apart_costs_more_than_the_witness(name):
     counts = {f"n{at}": dpf.count(where=where) for at, where in enumerate(conditions)}
     query = dpf.aggregate(s=dpf.sum("y"), **counts)
     plan = plan_operation(frame, declaration_of(frame), query, Spend.of(epsilon=1), "laplace").plan
-    measured = [
-        measured_of(one, noise, "add_remove")
+    measurements = [
+        recognized(one, noise, "add_remove")
         for one, noise in zip(plan.measurements, plan.noises, strict=True)
     ]
-    found = check.witness_of(measured)
+    found = check.witness_of(measurements)
     assert not any(part.sampled for part in found.found)
     places = {"x": ([value], np.zeros(1, int)), "y": ([2.0], np.zeros(1, int))}
     cost = 0
-    for one in measured:
+    for one in [measurement.prepare() for measurement in measurements]:
         rows = {label: places[label] for label in one.columns}
         _, totals = one.probe(rows, 1)
         moved = one.encode([np.array([int(total)]) for total in totals[:, 0]])

@@ -28,9 +28,9 @@ QUERY = dpf.count("zone", keys=["A", "B"])
 WAYS = {
     "function": lambda frame, **spend: dpf.release(frame, QUERY, **spend),
     "accessor": lambda frame, **spend: frame.dp.release(QUERY, **spend),
-    "count": lambda frame, **spend: frame.dp.count("zone", keys=["A", "B"], **spend),
 }
 CALLS = {
+    "count": lambda frame, **spend: frame.dp.count("zone", keys=["A", "B"], **spend),
     "sum": lambda frame, **spend: frame.dp.sum("fare", bounds=(0, 10), **spend),
     "mean": lambda frame, **spend: frame.dp.mean("fare", bounds=(0, 10), **spend),
     "histogram": lambda frame, **spend: frame.dp.histogram("fare", [0, 5, 10], **spend),

@@ -359,8 +359,7 @@ def test_types_that_differ_are_refused_where_they_are_needed(tmp_path):
     assert counts(files, "b", [1, 2]) == [1, 2]
     with raises(DeclarationError, "same types of columns") as caught:
         counts(files, "a", [1])
-    for words in ("'a' is double in", "2.parquet, and int64 in", "1.parquet."):
-        assert words in str(caught.value)
+    assert "2.parquet, and int64 in others" in str(caught.value)
 
 
 DRIFTS = [

@@ -337,7 +337,7 @@ def test_folders_that_no_row_can_be_of_are_not_read(form, inferred, tmp_path):
     scan.dp.declare(privacy_unit=dpf.EACH_ROW)
     for where, (rows, files) in WHERES.items():
         assert scan.dp.count(where=where, epsilon=1e15).iloc[0, 0] == rows
-        assert len(scan.source.where([Condition.parse(where)])._fragments) == files
+        assert len(scan.source.where([Condition.parse(where)]).parts) == files
     assert scan.dp.count(epsilon=1e15).iloc[0, 0] == 8
 
 

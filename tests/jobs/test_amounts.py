@@ -50,8 +50,10 @@ CALLS = {
     "release": lambda dp, amount: dp.count(by="zone", epsilon=amount, delta="1e-8"),
     "preview": lambda dp, amount: dp.preview(dpf.count(by="zone"), epsilon=amount),
     "errors": lambda dp, amount: dp.preview(dpf.count(by="zone"), std_error=9, delta=amount),
-    "discover": lambda dp, amount: dp.discover("zone", mu=amount, discovery="1/20000000"),
-    "discovery": lambda dp, amount: dp.discover("zone", mu=0.1, discovery=amount),
+    "discover": lambda dp, amount: dp.release(
+        dpf.discover("zone", discovery="1/20000000"), mu=amount
+    ),
+    "discovery": lambda dp, amount: dp.release(dpf.discover("zone", discovery=amount), mu=0.1),
     "select": lambda dp, amount: dp.quantile("fare", 0.5, epsilon=amount, bins=4),
     "caps": lambda dp, amount: dp.suggest_caps(epsilon=amount, largest=4),
     "planned": lambda dp, amount: dp.suggest_caps(epsilon=1, largest=4, planned={"mu": amount}),

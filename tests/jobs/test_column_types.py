@@ -25,23 +25,23 @@ TYPES = '"trips-{month}.csv"\n'
 WRONG = {
     "bounds and a text": (
         (BY, f"{BY}\nwhere = \"fare == 'high'\""),
-        "'fare' is declared",
+        "'fare' holds numbers",
         "'high'",
     ),
     "bounds and texts": (
         (BY, f"{BY}\nwhere = \"fare in ['a', 'b']\""),
-        "'fare' is",
+        "'fare' holds numbers",
         "the text 'a'",
     ),
-    "keys and a number": ((BY, f'{BY}\nwhere = "not zone == 3"'), "'zone' has texts", "number 3"),
+    "keys and a number": ((BY, f'{BY}\nwhere = "not zone == 3"'), "'zone' holds texts", "number 3"),
     "keys and a sum": (
         ('columns = "fare"', 'columns = "zone", bounds = [0, 1]'),
-        "'zone' has texts",
+        "'zone' holds texts",
         "mean",
     ),
     "keys and bins": (
         ('column = "fare"', 'column = "zone"'),
-        "'zone' has texts",
+        "'zone' holds texts",
         "bins are numbers",
     ),
     "types and keys": ((TYPES, f'{TYPES}types.zone = "int64"\n'), "'zone' holds numbers", "texts"),
@@ -52,10 +52,10 @@ WRONG = {
     ),
     "keys of a query": (
         (BY, f"{BY}\nkeys.zone = [1, 2]"),
-        "'zone' has texts",
+        "'zone' holds texts",
         "its keys are numbers",
     ),
-    "arithmetic": ((BY, f'{BY}\nwhere = "zone + 1 > 2"'), "'zone' has texts", "computes"),
+    "arithmetic": ((BY, f'{BY}\nwhere = "zone + 1 > 2"'), "'zone' holds texts", "computes"),
 }
 
 

@@ -198,8 +198,12 @@ def test_data_that_fail_after_the_charge_are_told(tmp_path, capsys, monkeypatch)
     plan = planned(tmp_path, ("trips-{month}.csv", "trips-{month}.parquet"))
     TRIPS.to_parquet(tmp_path / "trips-2024-03.parquet")
 
-    def lost(*_):
-        raise OSError("private text")
+    totals = ScanEngine.totals
+
+    def lost(engine, frame, tasks):
+        if frame.source.rows:  # a trial has none
+            raise OSError("private text")
+        return totals(engine, frame, tasks)
 
     monkeypatch.setattr(ScanEngine, "totals", lost)
     assert run("release", plan) == LEFT_OVER

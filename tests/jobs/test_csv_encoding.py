@@ -41,7 +41,7 @@ def trips(plan):
 
 
 def column(plan, name, kind="string"):
-    scan = read_plan(plan, MARCH).data.frame({name: kind})
+    scan = read_plan(plan, MARCH).data.scan({name: kind}, ())
     return [cell for table in scan.tables([name]) for cell in table.column(name).to_pylist()]
 
 

@@ -107,17 +107,13 @@ WRONG = {
         "queries.by_zone.outputs.fare.bounds: bounds of",
         14,
     ),
-    "a column of an output": (
-        ('columns = "fare"', 'columns = "tip"'),
-        "fare.columns: the data",
-        14,
-    ),
+    "a column of an output": (('columns = "fare"', 'columns = "tip"'), "fare.columns: ", 14),
     "a rule for missing values": (
         ("bounds.fare = [0, 100]", 'bounds.fare = [0, 100]\nmissing.fare = "dorp"'),
         "declare.missing.fare: ",
         9,
     ),
-    "a unit": (('"driver"', '"drver"'), "declare.privacy_unit: the data have no", 5),
+    "a unit": (('"driver"', '"drver"'), "declare.privacy_unit: ", 5),
 }
 
 

@@ -78,7 +78,7 @@ def test_events_of_a_ledger(events):
     trips = pd.DataFrame({"zone": ["A", "B", "A"]})
     trips.dp.declare(budget=ONE)
     assert trips.dp.ledger.to_dp_event() == events.NoOpDpEvent()
-    trips.dp.count(mu=0.125, mechanism="gaussian")
+    trips.dp.release(dpf.count(), mu=0.125, mechanism="gaussian")
     trips.dp.count(epsilon=0.25, mechanism="laplace")
     assert trips.dp.ledger.to_dp_event() == events.ComposedDpEvent(
         [events.GaussianDpEvent(8.0), events.DiscreteLaplaceDpEvent(0.25, 1)]

@@ -120,7 +120,7 @@ def test_threads_race_for_the_last_share_and_one_wins(kind, kept, tmp_path, monk
 
 def test_shares_that_remain_can_be_spent(trips):
     trips.dp.declare(budget=Budget(0.7, 1e-7))
-    trips.dp.count(mu=0.0123456789, mechanism="gaussian")
+    trips.dp.release(dpf.count(), mu=0.0123456789, mechanism="gaussian")
     assert 0.9 < trips.dp.budget.remaining_share < 1
     assert trips.dp.budget.largest_share == 1
     trips.dp.count(share=trips.dp.budget.largest_share, mechanism="gaussian")
@@ -134,7 +134,7 @@ def test_releases_are_listed(trips):
     empty = trips.dp.budget.releases
     assert (list(empty.columns), len(empty), empty.index.name) == (COLUMNS, 0, "release_id")
     released = trips.dp.count(by="zone", epsilon=0.25, mechanism="laplace")
-    trips.dp.count(mu=0.1, mechanism="gaussian")
+    trips.dp.release(dpf.count(), mu=0.1, mechanism="gaussian")
     listed = trips.dp.budget.releases
     assert list(listed.columns) == COLUMNS
     assert listed.index[0] == released.attrs["dpframe"]["releases"][0]["release_id"]
@@ -224,15 +224,15 @@ def test_of_many_releases_the_last_are_shown():
 @pytest.mark.parametrize("currency", ["mu", "rho", "epsilon"])
 def test_what_is_shown_to_remain_can_be_released(trips, currency):
     trips.dp.declare(budget=ONE)
-    trips.dp.count(mu=0.1, mechanism="gaussian")
+    trips.dp.release(dpf.count(), mu=0.1, mechanism="gaussian")
     trips.dp.count(epsilon=0.1, mechanism="laplace")
     left = {currency: getattr(trips.dp.budget, f"remaining_{currency}")}
     mechanism = "laplace" if currency == "epsilon" else "gaussian"
-    trips.dp.count(**left, mechanism=mechanism)
+    trips.dp.release(dpf.count(), **left, mechanism=mechanism)
     assert len(trips.dp.ledger.entries) == 3
     more = {currency: left[currency] / 1000}
     with pytest.raises(BudgetExceededError):
-        trips.dp.count(**more, mechanism=mechanism)
+        trips.dp.release(dpf.count(), **more, mechanism=mechanism)
 
 
 def test_the_ledger_as_a_frame_has_what_is_known_of_each_release(trips):
@@ -240,7 +240,7 @@ def test_the_ledger_as_a_frame_has_what_is_known_of_each_release(trips):
     assert trips.dp.ledger.to_frame().empty
     heads = []
     for spend in ({"mu": 0.1, "mechanism": "gaussian"}, {"epsilon": 0.2, "mechanism": "laplace"}):
-        trips.dp.count(by="zone", **spend)
+        trips.dp.release(dpf.count(by="zone"), **spend)
         heads.append(trips.dp.ledger.head)
     frame = trips.dp.ledger.to_frame()
     assert frame.index.tolist() == [each.release_id for each in trips.dp.ledger.entries]

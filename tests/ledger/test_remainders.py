@@ -104,7 +104,7 @@ def test_labels_are_not_looked_for_with_less_than_a_billionth_of_the_extra_delta
     frame = trips(FOUND)
     frame.dp.ledger.charge(entry(PrivacyLoss(delta=Fraction(1, 10**7) * (1 - Fraction(1, 10**12)))))
     with raises(BudgetExceededError, "nothing is left of the delta to find groups with"):
-        frame.dp.discover("zone", mu=0.1)
+        frame.dp.release(dpf.discover("zone"), mu=0.1)
 
 
 def test_a_kind_of_which_a_billionth_is_left_is_apart_from_others():

@@ -74,7 +74,7 @@ def test_a_refusal_knows_what_others_spent_since_the_last_look(path):
 def test_frames_are_released_on_a_file(path):
     one, other = trips(Ledger(path)), trips(Ledger(path))
     released = one.dp.count(by="zone", epsilon=0.25, mechanism="laplace")
-    other.dp.sum("fare", mu=0.1, mechanism="gaussian")
+    other.dp.release(dpf.sum("fare"), mu=0.1, mechanism="gaussian")
     assert other.dp.budget == one.dp.budget
     assert [each.what for each in one.dp.ledger.entries] == ["count by zone", "sum of fare"]
     assert (

@@ -254,14 +254,14 @@ def test_files_schemas_and_plots(sizes, tmp_path):
 @pytest.mark.parametrize("spend", [{"mu": 0.3}, {"rho": 0.05}, {"epsilon": 0.5}, {"share": 0.5}])
 def test_every_way_to_spend(spend):
     frame = with_units(90, ["A"], max_groups=1, max_rows=1, budget=dpf.Budget(1, 1e-6, 1e-7))
-    found = frame.dp.discover("zone", **spend)
+    found = frame.dp.release(dpf.discover("zone"), **spend)
     assert found.index.tolist() == ["A"]
     used = frame.dp.ledger.entries[0].loss
     assert 0 < used.delta <= Fraction("1e-7")
     if "share" not in spend:
         alone = pd.DataFrame({"zone": ["A"] * 90})
         extra = {"delta": 1e-6} if "epsilon" in spend else {}
-        found = alone.dp.discover("zone", discovery=1e-7, **spend, **extra)
+        found = alone.dp.release(dpf.discover("zone", discovery=1e-7), **spend, **extra)
         assert found.dp.certificate.privacy_loss.extra_delta <= 1e-7
 
 

@@ -124,6 +124,6 @@ def test_logging_costs_a_small_part_of_a_release(before, said, monkeypatch):
         frame.dp.count("zone", epsilon=before)
     monkeypatch.setattr(pipeline, "_log", timed)
     for _ in range(15):
-        frame.dp.count("zone", mu=0.01)
+        frame.dp.release(dpf.count("zone"), mu=0.01)
     assert len(costs) == 30
     assert min(costs[::2]) < 1e-3  # of charges, whose status is another one each time

@@ -125,7 +125,7 @@ def test_integers_stay_integers_where_they_are_declared():
 
 def test_aggregate_has_the_columns_asked_for(declared):
     released = declared.dp.aggregate(
-        "zone", n=dpf.count(), total=dpf.sum("fare"), paid=dpf.count(where="paid"), **{"mu": 1e-3}
+        "zone", n=dpf.count(), total=dpf.sum("fare"), paid=dpf.count(where="paid"), epsilon=1e-3
     )
     assert list(released.columns) == ["n", "total", "paid"]
 

@@ -18,7 +18,7 @@ from dpframe.errors import (
     QueryError,
     ReleaseError,
 )
-from dpframe.plan.selection import plan_selection
+from dpframe.operations.select import plan_quantiles
 from dpframe.privacy import selection
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.calibration import pure_of_mu, pure_of_rho
@@ -42,7 +42,7 @@ def trips():
 
 
 def plan_of(frame, query, **spend):
-    return plan_selection(frame.dp.declaration, query, Spend.of(**spend))
+    return plan_quantiles(frame, frame.dp.declaration, query, Spend.of(**spend))
 
 
 # ---------------------------------------------------------------- what is released

@@ -36,30 +36,13 @@ def test_lines_rise_to_all_rows_inside_their_bands(mechanism):
         np.testing.assert_array_equal(x, np.arange(41))
         assert y[0] == 0 and (np.diff(y) >= 0).all()
         assert y[-1] == pytest.approx(released.loc[zone, "count"].sum())
+    assert released.dp.plot(kind="histogram").get_ylabel() == "count"
     assert axes.get_ylabel() == "count below" and axes.get_xlabel() == "fare"
     texts = [one.get_text() for one in axes.figure.findobj(mpl.text.Text)]
     assert any("90% bands: noise only" in one for one in texts)
     for band, line in zip(axes.collections, lines, strict=False):
         vertices = band.get_paths()[0].vertices
         assert vertices[:, 1].max() >= line.get_ydata().max()
-    mpl.pyplot.close("all")
-
-
-def test_the_kind_can_be_asked_for_and_histograms_still_are():
-    released = distribution(by=None)
-    assert released.dp.plot(kind="distribution").get_ylabel() == "count below"
-    assert released.dp.plot(kind="histogram").get_ylabel() == "count"
-    assert released.dp.rename({"count": "trips"}).dp.plot().get_ylabel() == "trips below"
-    mpl.pyplot.close("all")
-
-
-def test_other_tables_are_no_distributions():
-    released = distribution()
-    counted = dpf.release(trips(), dpf.histogram("fare", [0, 20, 40]), epsilon=1)
-    for frame in (counted, released.head(20), released.dp.quantile()):
-        with pytest.raises(QueryError):
-            frame.dp.plot(kind="distribution")
-    assert released.head(20).dp.plot().get_ylabel() == "count"
     mpl.pyplot.close("all")
 
 

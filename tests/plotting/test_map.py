@@ -154,7 +154,7 @@ def test_any_released_column_can_be_drawn():
 def test_it_says_that_the_noise_is_all_that_is_known():
     made = counts()
     half = (made.dp.interval()["count_high"] - made.dp.interval()["count_low"]).median() / 2
-    words = f"95% intervals of about \u00b1{half:.3g}: noise only, not sampling"
+    words = f"95% intervals of about \u00b1{half:.3g}: noise only, not sampling, clipping or caps"
     assert plot_map(made, PLACES).figure.get_supxlabel() == words
     given = plot_map(made, PLACES, ax=plt.subplots()[1])
     assert words in " ".join(given.texts[-1].get_text().split("\n"))

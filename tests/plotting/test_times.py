@@ -9,7 +9,7 @@ import pytest
 from support.pictures import drawn, entries, heights, labels, segments, steps
 
 from dpframe.errors import QueryError
-from dpframe.plotting.positions import Scale
+from dpframe.plotting.frame import Scale
 
 mpl.use("Agg")
 from matplotlib import dates  # the backend comes first
@@ -92,11 +92,9 @@ def test_bins_of_times_are_steps_along_an_axis_of_time(bins, zone):
     frame = visits([interval.mid for interval in bins])
     made = frame.dp.histogram("day", pd.IntervalIndex(bins), epsilon=1)
     axes = made.dp.plot()
-    (line,), (band,) = steps(axes)
-    edges = dates.date2num([bins[0].left, *(interval.right for interval in bins)])
-    assert line.edges == pytest.approx(edges)
-    assert line.values.tolist() == made["count"].tolist()
-    assert band.values.tolist() == made.dp.interval()["count_high"].tolist()
+    ((left, _, values),) = steps(axes)
+    assert left == pytest.approx(dates.date2num([interval.left for interval in bins]))
+    assert values == made["count"].tolist()
     assert axes.get_xlabel() == f"day{zone}"
     drawn(axes)
     assert all(len(label) <= 10 for label in shown(axes.xaxis))  # 38 before
@@ -128,7 +126,6 @@ def test_bars_at_times_do_not_touch():
         (pd.to_timedelta(range(0, 2400, 300), unit="min"), "hours"),
         (pd.to_timedelta(range(8), unit="D"), "days"),
         (pd.to_timedelta(range(8), unit="s"), "seconds"),
-        (pd.to_timedelta(range(8), unit="us"), "microseconds"),
     ],
 )
 def test_durations_are_counted_in_a_unit_that_fits(keys, unit):
@@ -138,8 +135,8 @@ def test_durations_are_counted_in_a_unit_that_fits(keys, unit):
     assert axes.lines[0].get_xdata() == pytest.approx(keys.total_seconds() / length)
     assert axes.get_xlabel() == f"day ({unit})"
     made = visits(list(keys)).dp.histogram("day", keys, epsilon=1)
-    (line,), _ = steps(made.dp.plot())
-    assert line.edges == pytest.approx(keys.total_seconds() / length)
+    ((left, _, _),) = steps(made.dp.plot())
+    assert left == pytest.approx(keys[:-1].total_seconds() / length)
 
 
 def test_released_points_in_time_stand_on_an_axis_of_time():
@@ -221,14 +218,14 @@ def test_a_value_without_neighbors_on_its_line_has_an_error_bar():
 
 
 def test_groups_are_lines_or_panels():
-    by = {"zone": ["A", "B", "C", "D", "E"], "day": DAYS}
+    by = {"zone": list("ABCDEFG"), "day": DAYS}
     made = visits().dp.count([*by], keys=by, epsilon=1)
     panels = made.dp.plot()
     assert [panel.get_title() for panel in panels] == [f"zone = {zone}" for zone in by["zone"]]
     assert all(is_time(panel.xaxis) for panel in panels)
     axes = made.dp.plot(panels=False)
     assert entries(axes) == by["zone"]
-    assert len({(line.get_color(), line.get_marker()) for line in axes.lines}) == 5
+    assert len({(line.get_color(), line.get_marker()) for line in axes.lines}) == 7
     drawn(axes)
 
 
@@ -244,19 +241,17 @@ def test_times_go_along_the_axis_wherever_they_are_among_the_keys():
     assert heights(made.dp.plot(kind="bar", panels=False))[0] == made["count"][DAYS[0]].tolist()
 
 
-@pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("width", [1, 1.6, 2, 3, 6.4])
-def test_all_spans_of_time_have_ticks_without_a_warning(width):
-    figure = plt.figure(figsize=(width, 2))
+def test_all_spans_of_time_have_ticks_without_a_warning():
+    figure = plt.figure(figsize=(2, 2))
     for seconds in np.geomspace(1e-4, 9e9, 60):
         axis = figure.add_subplot().xaxis
         axis.axes.set_xlim(19_000, 19_000 + seconds / 86_400)
-        Scale(points=True).dress(axis)
+        Scale(dates=True).dress(axis)
         assert len(axis.get_majorticklocs()) <= 10
         figure.clear()
 
 
-@pytest.mark.parametrize("groups", [6, 12])
+@pytest.mark.parametrize("groups", [7, 12])
 def test_ticks_of_small_panels_do_not_touch(groups):
     days = list(pd.date_range("2021-01-01", "2021-12-31", freq="3D"))
     by = {"zone": range(groups), "day": days}

@@ -164,7 +164,7 @@ def test_one_count_costs_what_randomized_response_does():
 def test_certificates_and_ledgers_say_the_rho_and_the_larger_epsilon(rho, tmp_path):
     ledger = dpf.Ledger.create(tmp_path / "sums.ledger", budget=dpf.Budget(epsilon=3))
     frame = declared(max_rows=2, ledger=ledger)
-    released = frame.dp.sum("x", by="g", rho=rho, mechanism="laplace")
+    released = frame.dp.release(dpf.sum("x", by="g"), rho=rho, mechanism="laplace")
     loss = dpf.verify(released, ledger=dpf.Ledger(tmp_path / "sums.ledger")).privacy_loss
     assert Fraction(loss.rho) >= Fraction(rho) > Fraction(loss.rho) * (1 - Fraction(1, 2**50))
     (entry,) = ledger.entries

@@ -16,7 +16,7 @@ from support.selecting import Ratios
 
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
-from dpframe.plan.selection import plan_selection
+from dpframe.operations.select import plan_quantiles
 from dpframe.privacy.amounts import Spend
 
 ZONES, BINS, EPSILON = ("A", "B"), 3, 1.2
@@ -66,7 +66,8 @@ def frame_of(rest, unit, facts):
 def test_what_is_selected_of_neighbors_is_as_alike_as_claimed(quantiles, among, caps, neighboring):
     facts = {**CASES[caps], "neighboring": neighboring}
     query = dpf.quantile("x", quantiles, by="zone", **among)
-    plan = plan_selection(frame_of([], [], facts).dp.declaration, query, Spend.of(epsilon=EPSILON))
+    frame = frame_of([], [], facts)
+    plan = plan_quantiles(frame, frame.dp.declaration, query, Spend.of(epsilon=EPSILON))
     steps, scales = plan.selection.steps, plan.selection.scales
     whole = 2 * math.lcm(*(step.most_moved for step in steps))
     w = Fraction(math.exp(-2 * steps[0].most_moved / scales[0] / whole))

@@ -34,7 +34,7 @@ def variances(mechanism, keys):
     run = Run()
     with run:
         spend = {"mu": 1} if mechanism == "gaussian" else {"epsilon": 1}
-        frame_of(keys).dp.sum(["x", "y"], "k", mechanism=mechanism, **spend)
+        frame_of(keys).dp.release(dpf.sum(["x", "y"], "k"), mechanism=mechanism, **spend)
     (draw,) = run.measured
     (measured,) = draw._operation.plan.measurements
     triples = zip(draw._exact[0], draw._published[0], measured.deviations, strict=True)

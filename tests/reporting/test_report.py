@@ -470,7 +470,7 @@ def test_releases_that_differ_stand_below_each_other(visits):
 
 def test_what_is_promised_is_an_epsilon_and_a_delta(declared):
     visits, ledger = declared
-    plain = visits.dp.count(by="ward", mu=0.318072)
+    plain = visits.dp.release(dpf.count(by="ward"), mu=0.318072)
     pure = visits.dp.count(by="ward", epsilon=0.5)
     page = Page(dpf.report([plain, pure], ledger=ledger))
     shown = [text for text in page.texts if "-differentially private" in text]

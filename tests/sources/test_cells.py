@@ -80,7 +80,8 @@ def as_plan(path, kind):
     types = f'types = {{n = "int64", x = "{kind}"}}'
     plan = planned(path.parent, ('"trips-{month}.csv"', f'"{path.name}"\n{types}'))
     (path.parent / "trips.ledger").unlink()
-    return read_plan(plan, Overrides({"month": "2024-03"})).data.frame({"n": "int64", "x": kind})
+    data = read_plan(plan, Overrides({"month": "2024-03"})).data
+    return data.rows(data.scan({"n": "int64", "x": kind}, ()), ("n", "x"))
 
 
 @pytest.mark.parametrize("door", [as_path, as_dataset, as_plan])

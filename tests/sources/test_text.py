@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import zipfile
+from dataclasses import fields
 
 import pandas as pd
 import pandera.pandas as pandera
@@ -24,7 +25,7 @@ from dpframe.errors import (
 from dpframe.jobs import data
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.plan_schema import plan_schema
-from dpframe.sources.dialect import DialectOptions
+from dpframe.sources.dialect import Dialect
 
 TYPES = {"id": "id", "zone": "string", "fare": "float64"}
 ROWS = "id,zone,fare\n1,A,5\n2,B,6\n3,NA,many\n"
@@ -121,8 +122,7 @@ def test_a_damaged_file_ends_a_release_and_quotes_nothing(path):
 
 def test_a_copy_of_a_scan_reads_the_same_and_keeps_no_row(path):
     scan = dpf.scan(path, types=TYPES)
-    scan.source.load()
-    assert scan.source.rows == 3
+    assert scan.in_memory(scan.columns).source.rows == 3
     other = pickle.loads(pickle.dumps(scan))  # noqa: S301
     assert other.source.rows is None
     assert cells(other, "fare") == [5.0, 6.0, None]
@@ -210,7 +210,7 @@ def test_other_paths_and_sources_are_told_of(tmp_path, path):
 
 
 def test_plans_say_it_with_the_same_keys(tmp_path):
-    keys = set(DialectOptions.__annotations__)
+    keys = {field.name for field in fields(Dialect)}
     assert set(data.DATA) == keys | {"path", "filesystem", "spill_folder", "types"}
     assert set(plan_schema()["properties"]["data"]["properties"]) == set(data.DATA)
     plan = planned(tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv"\npercent = 1'))
@@ -224,9 +224,8 @@ def test_a_plan_reads_what_it_says(tmp_path):
         tmp_path, ('"trips-{month}.csv"', said), ('share = "1/12"', "epsilon = 1e9\ndelta = 0")
     )
     (tmp_path / "rows.csv").write_text("driver;zone;fare\n1;A;1.234,5\n2;B;7,5\n3;-;1\n4;C;-\n")
-    scan = read_plan(plan, Overrides({"month": "2024-03"})).data.frame(
-        {"zone": "string", "fare": "float64"}
-    )
+    types = {"zone": "string", "fare": "float64"}
+    scan = read_plan(plan, Overrides({"month": "2024-03"})).data.scan(types, ())
     assert cells(scan, "fare") == [1234.5, 7.5, 1.0, None]
     assert cells(scan, "zone") == ["A", "B", None, "C"]
 

@@ -103,7 +103,7 @@ def test_nothing_is_charged_where_it_cannot_be():
         with pytest.raises(QueryError, match=message):
             dpf.release(frame, query, epsilon=0.5, denoise="consistent")
     with pytest.raises(QueryError, match="graph= has no meaning"):
-        frame.dp.margins(COLUMNS, epsilon=0.5, denoise="consistent", graph="ordered")
+        frame.dp.release(dpf.margins(COLUMNS), epsilon=0.5, denoise="consistent", graph="ordered")
     assert frame.dp.budget.used == 0
 
 

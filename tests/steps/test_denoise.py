@@ -65,7 +65,7 @@ def test_a_release_denoises_in_the_same_call(method):
         return
     frame = trips()
     graph = GRAPHS.get(method)
-    made = frame.dp.count("zone", keys=ZONES, mu=1, denoise=method, graph=graph)
+    made = frame.dp.release(dpf.count("zone", keys=ZONES), mu=1, denoise=method, graph=graph)
     again = made[["count"]].copy()
     attach(again, replace(made.dp.certificate, steps=()))
     pd.testing.assert_frame_equal(again.dp.denoise(method, graph=graph), made, check_flags=False)
@@ -73,7 +73,7 @@ def test_a_release_denoises_in_the_same_call(method):
 
 def test_all_eager_calls_denoise():
     frame = trips()
-    spend = {"mu": 1, "denoise": "james_stein"}
+    spend = {"epsilon": 1, "denoise": "james_stein"}
     bins = [0, 10, 20, 40]
     kinds = [
         frame.dp.sum("fare", "zone", keys=ZONES, bounds=(0, 40), **spend),
@@ -95,7 +95,9 @@ def test_means_are_left_out_of_methods_for_totals():
     with pytest.raises(QueryError, match='denoised by "auto" alone'):
         dpf.denoise(both(), "nonnegative", columns="m")
     with pytest.raises(QueryError, match='denoised by "auto" alone'):
-        trips().dp.mean("fare", "zone", keys=ZONES, bounds=(0, 40), mu=1, denoise="simplex")
+        trips().dp.release(
+            dpf.mean("fare", "zone", keys=ZONES, bounds=(0, 40)), mu=1, denoise="simplex"
+        )
 
 
 def test_columns_can_be_chosen_and_denoised_again():
@@ -274,7 +276,7 @@ def test_releases_refuse_what_does_not_fit_before_they_charge(denoise, graph):
     frame = trips()
     frame.dp.declare(keys={"zone": ZONES}, budget=dpf.Budget(1, 1e-6))
     with pytest.raises(QueryError):
-        frame.dp.count("zone", epsilon=0.1, denoise=denoise, graph=graph)
+        frame.dp.release(dpf.count("zone"), epsilon=0.1, denoise=denoise, graph=graph)
     assert not frame.dp.ledger.entries
     with pytest.raises(BudgetExceededError):
         frame.dp.count("zone", epsilon=2, denoise="auto")
@@ -288,7 +290,7 @@ def test_names_that_are_taken_are_refused():
 
 def test_bins_are_neighbors_by_themselves():
     frame = pd.DataFrame({"x": np.arange(3000) % 100 + 0.5})
-    made = frame.dp.histogram("x", range(101), mu=0.05, denoise="auto")
+    made = frame.dp.release(dpf.histogram("x", range(101)), mu=0.05, denoise="auto")
     tried = made.dp.certificate.denoising.loc["count_denoised"].index
     assert "trend_filter order=0" in tried
     report = made.dp.certificate.denoising.loc["count_denoised"]
@@ -319,7 +321,9 @@ def test_it_says_so_where_nothing_helps():
 @pytest.mark.parametrize("method", ["auto", *(m for m in METHODS if m not in OPTIONS)])
 def test_few_groups_are_denoised_without_complaint(method, n):
     frame = trips()
-    made = frame.dp.count("zone", keys=ZONES[:n], mu=0.5, denoise=method, graph=GRAPHS.get(method))
+    made = frame.dp.release(
+        dpf.count("zone", keys=ZONES[:n]), mu=0.5, denoise=method, graph=GRAPHS.get(method)
+    )
     assert made.shape == (n, 2)
     assert np.isfinite(made["count_denoised"]).all()
 
@@ -351,7 +355,7 @@ def test_values_that_left_the_range_of_floats_stay_as_they_are():
 def test_public_totals_have_no_noise_to_remove(method):
     frame = trips()
     frame.dp.declare(neighboring="replace")
-    made = frame.dp.count(mu=1, denoise=method)
+    made = frame.dp.release(dpf.count(), mu=1, denoise=method)
     assert made.iloc[0].tolist() == [400, 400.0]
     assert dpf.verify(made).table.definitions[0].method == "none"
 

@@ -139,10 +139,10 @@ def test_means_of_times_stay_times(column):
 
 def test_rows_that_are_public_count_as_they_are():
     frame = visits()
-    made = frame.dp.mean("fee", by="g", mu=0.3, denoise="auto")
+    made = frame.dp.release(dpf.mean("fee", by="g"), mu=0.3, denoise="auto")
     assert recomputed(made, "fee", (0.0, 100.0)).rows_variance > 0
     frame.dp.declare(bounds={"fee": (0, 100)}, missing={"fee": 0}, neighboring="replace")
-    one = frame.dp.mean("fee", mu=1, denoise="auto")
+    one = frame.dp.release(dpf.mean("fee"), mu=1, denoise="auto")
     noisy = recomputed(one, "fee", (0.0, 100.0))
     assert noisy.rows_variance == 0
     assert noisy.rows.tolist() == [len(frame)]
@@ -160,7 +160,7 @@ def test_few_groups_and_single_rows_are_left_alone():
     for made in (
         visits().dp.mean("fee", by="g", keys=range(19), epsilon=0.1, denoise="auto"),
         visits().dp.mean("fee", epsilon=1, denoise="auto"),
-        visits().dp.mean(["fee", "stay"], mu=1, denoise="auto"),
+        visits().dp.release(dpf.mean(["fee", "stay"]), mu=1, denoise="auto"),
     ):
         half = made.shape[1] // 2
         assert made.iloc[:, half:].to_numpy().tolist() == made.iloc[:, :half].to_numpy().tolist()

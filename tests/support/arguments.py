@@ -236,11 +236,15 @@ class Made:
 
     def __init__(self):
         frame = declared(pd.DataFrame({"zone": list("AB"), "day": 0, "fare": 1.0, "who": [1, 2]}))
-        self.table = frame.dp.aggregate("zone", n=dpf.count(), total=dpf.sum("fare"), mu=1)
-        self.before = frame.dp.aggregate("zone", n=dpf.count(), total=dpf.sum("fare"), mu=1)
-        self.deep = frame.dp.count(["zone", "day"], mu=1)
-        self.distribution = frame.dp.ranges("fare", [0, 1, 9], mu=1)
-        self.margins = frame.dp.margins(["zone", "day"], 1, mu=1)
+        self.table = frame.dp.release(
+            dpf.aggregate("zone", n=dpf.count(), total=dpf.sum("fare")), mu=1
+        )
+        self.before = frame.dp.release(
+            dpf.aggregate("zone", n=dpf.count(), total=dpf.sum("fare")), mu=1
+        )
+        self.deep = frame.dp.release(dpf.count(["zone", "day"]), mu=1)
+        self.distribution = frame.dp.release(dpf.ranges("fare", [0, 1, 9]), mu=1)
+        self.margins = frame.dp.release(dpf.margins(["zone", "day"], 1), mu=1)
         self.suggested = frame.dp.suggest_caps("zone", largest=4, **SPEND)
 
     def of(self, name):

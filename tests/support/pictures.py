@@ -2,8 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.collections import LineCollection
-from matplotlib.patches import StepPatch
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from support.certifying import recertified
@@ -31,10 +30,15 @@ def ink(axes):
 
 
 def steps(axes):
-    """Return lines and bands, each as (values, edges, baseline)."""
-    patches = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
-    lines = [patch.get_data() for patch in patches if not patch.get_fill()]
-    return lines, [patch.get_data() for patch in patches if patch.get_fill()]
+    """Return the left ends, the right ends and the heights of the steps of each line."""
+    lines = [line.get_data() for line in axes.lines]
+    return [(x[::3].tolist(), x[1::3].tolist(), y[::3].tolist()) for x, y in lines]
+
+
+def ends_of_bands(axes):
+    """Return the heights at which each band begins or ends somewhere."""
+    bands = [part for part in axes.collections if isinstance(part, PolyCollection)]
+    return [{float(y) for path in band.get_paths() for y in path.vertices[:, 1]} for band in bands]
 
 
 def segments(axes):
@@ -49,7 +53,8 @@ def caption(axes):
 
 
 def entries(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
+    (legend,) = legends(axes)
+    return [text.get_text() for text in legend.get_texts()]
 
 
 def heights(axes):
@@ -90,3 +95,9 @@ def legends(axes):
 def texts(figure):
     """Return what is written in a figure."""
     return [part for part in figure.findobj(Text) if part.get_text() and part.get_visible()]
+
+
+def dots(axes):
+    """Return where the denoised values of each series are."""
+    parts = [part.get_offsets() for part in axes.collections if isinstance(part, PathCollection)]
+    return [part for part in parts if len(part)]

@@ -227,7 +227,7 @@ def overlapping_conditions_count_once(patch):
 
 
 def boxes_are_drawn_apart_and_charged_together(patch):
-    grouped = LinearDesign.groups.fget
+    grouped = LinearDesign.groups.func
 
     def moved(design, scales, law):
         work = design.workload

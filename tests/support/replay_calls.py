@@ -50,6 +50,8 @@ class Call(NamedTuple):
 
     def release(self, frame, spend):
         """Release it."""
+        if self.method != "release" and not {"mu", "rho"}.isdisjoint(spend):
+            return frame.dp.release(self.query(), **spend)
         return getattr(frame.dp, self.method)(*self.given, **self.options, **spend)
 
 

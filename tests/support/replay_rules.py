@@ -135,7 +135,7 @@ def too_likely(draw):
     """Say whether a lone label is published more often than what was charged allows."""
     if draw.kind != "labels":
         return []
-    threshold = draw._operation.plan.threshold
+    threshold = draw._operation.threshold
     charged = draw.charged.delta
     with mpmath.workdps(60):
         delta = mpmath.mpf(charged.numerator) / charged.denominator
@@ -275,7 +275,7 @@ class Tags:
         return found
 
     def _of_labels(self, draw, used):
-        threshold, found = draw._operation.plan.threshold, []
+        threshold, found = draw._operation.threshold, []
         if threshold.before:
             return self._of_rounds(draw, threshold.rounds)
         noisy = draw._published

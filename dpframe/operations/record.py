@@ -1,0 +1,255 @@
+"""The certificate of a planned release, before its values are known."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeAlias, assert_never, cast
+
+import pandas as pd
+
+from dpframe.cells.record import ATTRIBUTE
+from dpframe.cells.verify import look
+from dpframe.certificates import column_parts, mechanism_parts, parts
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.column_parts import packed_loadings
+from dpframe.certificates.json_records import pack
+from dpframe.declaration.checks import Bounds
+from dpframe.declaration.facts import Declaration
+from dpframe.errors import CertificateError
+from dpframe.plan.columns import OutputColumn
+from dpframe.plan.measurement import TablePlan
+from dpframe.plan.plan import Plan
+from dpframe.plan.rules import rules_of
+from dpframe.plan.tables import name_of
+from dpframe.provenance import is_found
+from dpframe.queries.grid import Ticks
+from dpframe.queries.query import Query
+from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
+from dpframe.queries.timescale import Moment, microseconds
+from dpframe.queries.where import Condition
+from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
+
+_COVARIANCE = (
+    "Cells are uncorrelated, except for common blocks. In a cell, two columns have as covariance "
+    "the sum over measured blocks of the products of their loadings. Blocks that are drawn "
+    "together are not independent, and neither are cells in which they are."
+)
+_STRUCTURED = (
+    "Cells were measured together and are correlated, with those of tables released with them, "
+    "too: the structure of the mechanism, or the loadings of the blocks that all cells share, say "
+    "how. In a cell, two columns have as covariance the sum over measured blocks of the products "
+    "of their loadings."
+)
+NO_OPTIONS = parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None)
+
+
+Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
+"""From what was estimated to what is said about a column."""
+
+
+def record_of(
+    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, facts: dict[str, Any]
+) -> tuple[Release, tuple[Describe, ...]]:
+    """Write what is promised about one table, all but ledger and columns, and how to say these.
+
+    The facts are those of all tables that are released together.
+    """
+    structured = planned.measurement.is_over_cells
+    release = Release(
+        **facts,
+        query=_query(name, planned, declaration),
+        columns=(),
+        mechanism=mechanism_of(plan, planned),
+        covariance=_STRUCTURED if structured else _COVARIANCE,
+    )
+    pairs = zip(planned.outputs, planned.predictions(), strict=True)
+    return release, tuple(_column(column, prediction, planned) for column, prediction in pairs)
+
+
+def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> parts.QueryPart:
+    """Say what was asked."""
+    table = planned.table
+    asked = name_of(name)
+    return parts.QueryPart(
+        name=None if asked is None else str(asked),
+        words=table.asked.words,
+        by=tuple(
+            # sizes of units are named in the call
+            grouping_of(axis, table.asked, declaration, called=table.sizes is not None)
+            for axis in table.cells.axes
+        ),
+        cells=table.cells.size,
+        outputs=len(planned.outputs),
+        where=text_of(table.rows_counted),
+        left_out=rules_of(table),
+        options=_options(table.workload),
+    )
+
+
+def _options(work: Workload) -> parts.OptionsPart:
+    """Say what shapes the noise."""
+    known = work.known_rows
+    n = None if known is None else parts.KnownRowsPart(pack(known.rows), known.variance)
+    return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
+
+
+def mechanism_of(plan: Plan, planned: TablePlan) -> mechanism_parts.NoiseRecord:
+    """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
+    measured = planned.measurement
+    named = plan.mechanism, plan.how.title, plan.how.law.name
+    if measured.design.layers is not None:
+        return _layers(named, planned, measured.design.layers)
+    read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
+    together = [group for group in measured.shared if not read.isdisjoint(group)]
+    if len(measured.design.common) == len(measured.scales):
+        return mechanism_parts.SignsPart(
+            "signs",
+            *named,
+            scales={str(block): measured.scales[block] for block in sorted(read)},
+            groups=tuple(tuple(str(k) for k in group if k in read) for group in measured.shared),
+            members=tuple(map(len, measured.shared)),
+        )
+    blocks = sorted(read.union(*together))
+    return mechanism_parts.BlockNoisePart(
+        "noise",
+        *named,
+        scales={str(block): measured.scales[block] for block in blocks},
+        groups=tuple(tuple(map(str, group)) for group in together),
+        joined=measured.design.joined and measured.design.groups[0] in together,
+        common_blocks=tuple(str(block) for block in sorted(measured.design.common)),
+    )
+
+
+def _layers(
+    named: tuple[str, str, str], planned: TablePlan, layers: Layers
+) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
+    """Say how the cells of a table were measured together."""
+    measured = planned.measurement
+    blocks = {
+        str(block): layers.describe(planned.place, scale)
+        for block, scale in enumerate(measured.scales)
+    }
+    one = blocks["0"]
+    tau = {block: described.tau for block, described in blocks.items()}
+    made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
+    made = {"margins": mechanism_parts.MarginsPart, "tree": mechanism_parts.TreePart}
+    return made[one.kind](one.kind, *named, one.sizes, one.layers, tau, one.rounding)
+
+
+def noise_of_column(
+    column: OutputColumn, prediction: Prediction, planned: TablePlan
+) -> column_parts.NoisePart | None:
+    """Describe the noise of a column that is a measured block."""
+    block = prediction.block
+    if block is None:
+        return None
+    members = planned.measurement.members(planned.table.cells.size)[block]
+    return column_parts.NoisePart(planned.measurement.scales[block], column.step, members)
+
+
+def grouping_of(
+    axis: Axis, query: Query, declaration: Declaration, *, called: bool
+) -> parts.GroupingPart:
+    """Describe a level: where its keys were given, and which is that of all other rows."""
+    source = "call" if called else _source_of(axis.column, query, declaration)
+    return parts.GroupingPart(str(axis.column), len(axis), source, _rest_of(axis))
+
+
+def _rest_of(axis: Axis) -> str | None:
+    """Name the group of all rows that are in none of the others."""
+    match axis:
+        case KeyAxis():
+            return str(axis.keys[-1]) if axis.rest else None
+        case BinAxis():
+            return None
+        case _:
+            assert_never(axis)
+
+
+def _source_of(label: Hashable, query: Query, declaration: Declaration) -> str:
+    """Say where the keys of a grouping column were given."""
+    if label in query.binned or any(axis.column == label for axis in query.bin_axes):
+        return "call"
+    given = query.keys.get(label) if isinstance(query.keys, Mapping) else query.keys
+    if given is None:
+        return declaration.column(label).source
+    return "found" if _were_found(given) else "call"
+
+
+def _were_found(keys: object) -> bool:
+    """Whether `discover` found groups: they are its release, or the index of that."""
+    if not isinstance(keys, pd.DataFrame) or ATTRIBUTE not in keys.attrs:
+        return is_found(keys)
+    try:
+        release = look(keys).opened.certificate.releases[0]
+    except CertificateError:
+        return False
+    return bool(mechanism_parts.kinds_of_groups(release.mechanism))
+
+
+def text_of(where: Condition | None) -> str | None:
+    """Write a condition, if there is one."""
+    return None if where is None else where.text
+
+
+def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> Describe:
+    """Describe one released column and its noise."""
+    shared: dict[str, Any] = {
+        "kind": column.kind,
+        "name": str(column.name),
+        "where": text_of(column.where),
+        "rounded": None,
+        "weights": _weights(column),
+    }
+    if column.other_bounds is not None and column.bounds is not None:
+        shared["pair"] = (str(column.column), str(column.other))
+        shared["bounds"] = tuple(
+            bounds_part(None, own) for own in (column.bounds, column.other_bounds)
+        )
+    elif column.grid is not None and column.bounds is not None:  # a label may be None
+        shared["column"] = str(column.column)
+        shared["bounds"] = bounds_part(column.ticks, column.bounds)
+    if column.kind in ("count", "sum"):
+        shared["integer"] = column.integer
+        shared["noise"] = noise_of_column(column, prediction, planned)
+        shared["std_error"] = None if prediction.per_row else prediction.std_error * column.step
+    if column.kind == "mean":
+        shared["moments"] = None
+    if column.kind == "rate":
+        shared["condition"] = text_of(column.condition)
+    part = column_parts.PARTS[column.kind]
+
+    def describe(estimate: Estimate) -> column_parts.ReleasedColumn:
+        own: dict[str, Any] = {"loadings": packed_loadings(estimate.loadings, column.unit)}
+        if estimate.ratio is not None:
+            own["ratio"] = column_parts.ratio_part(estimate.ratio, column.step)
+        if estimate.moments is not None:
+            own["moments"] = column_parts.moments_part(estimate.moments, column.step)
+        if estimate.joint is not None and column.other_grid is not None:
+            steps = column.step, column.other_grid.step
+            own["joint"] = column_parts.joint_part(estimate.joint, steps)
+        return part(**{**shared, **own})
+
+    return describe
+
+
+def _weights(column: OutputColumn) -> column_parts.WeightsPart | None:
+    """Say what rows count for."""
+    own = column.weights
+    if own is None:
+        return None
+    return column_parts.WeightsPart(str(own.column), own.bounds, own.grid.step)
+
+
+def bounds_part(
+    ticks: Ticks | None, bounds: Bounds
+) -> column_parts.WrittenBounds | column_parts.TimesPart:
+    """Write bounds; of times, say what the numbers of a column stand for."""
+    if ticks is None:
+        return cast(column_parts.WrittenBounds, bounds)
+    lower, upper = cast(tuple[Moment, Moment], bounds)
+    return column_parts.TimesPart(
+        written=(str(lower), str(upper)),
+        counted="from the lower bound, in seconds" if ticks.points else "in seconds",
+        origin=ticks.origin,
+        bounds=(microseconds(lower), microseconds(upper)),
+        zone=None if ticks.zone is None else str(ticks.zone),
+    )
