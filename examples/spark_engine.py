@@ -73,17 +73,17 @@ class SparkEngine(Engine):
         """Tell whether the plan of a frame names a column of a declared one."""
         return not DECLARED.isdisjoint(columns_of(frame))
 
-    def totals(self, frame, tasks):
+    def totals(self, frame, tasks, context):
         """Total all tasks; those of one unit in one pass."""
         self.check(frame, labels_of(tasks))
         grouped = group_by_unit(tasks).items()
-        found = {unit: iter(added_up(frame, some, totals_of)) for unit, some in grouped}
+        found = {unit: iter(added_up(frame, some, totals_of, context)) for unit, some in grouped}
         return [next(found[task.unit]) for task in tasks]
 
-    def labels(self, frame, task):
+    def labels(self, frame, task, context):
         """Count units by label."""
         self.check(frame, labels_of([task]))
-        return added_up(frame, [task], label_counts)[0]
+        return added_up(frame, [task], label_counts, context)[0]
 
 
 def columns_of(frame):
@@ -92,7 +92,7 @@ def columns_of(frame):
     return set(re.findall(r"#(\d+)", plan))
 
 
-def added_up(frame, tasks, total):
+def added_up(frame, tasks, total, context):
     """Total some tasks of one privacy unit, or none, on the executors, and add up here."""
     labels, unit = labels_of(tasks) or frame.columns[:1], tasks[0].unit
     rows = frame.select([col(f"`{label}`") for label in labels])
@@ -100,7 +100,7 @@ def added_up(frame, tasks, total):
 
     def total_batches(batches):
         parts = map(as_pandas, batches)
-        yield packed(total(parts, tasks, 1))
+        yield packed(total(parts, tasks, context, 1))
 
     def with_buckets(batches):
         for batch in batches:
@@ -109,7 +109,7 @@ def added_up(frame, tasks, total):
             yield batch.append_column(BUCKET, pa.array(numbers, pa.int32()))
 
     def total_bucket(table):
-        return pa.Table.from_batches([packed(total([as_pandas(table)], tasks, 1))])
+        return pa.Table.from_batches([packed(total([as_pandas(table)], tasks, context, 1))])
 
     if unit:
         schema = StructType([*rows.schema.fields, StructField(BUCKET, IntegerType())])
@@ -119,7 +119,7 @@ def added_up(frame, tasks, total):
         parts = rows.mapInArrow(total_batches, "found binary").collect()
     found = [pickle.loads(part["found"]) for part in parts]  # noqa: S301, made by ourselves
     if not found:
-        return total([], tasks)
+        return total([], tasks, context)
     return [reduce(add, of_task) for of_task in zip(*found, strict=True)]
 
 

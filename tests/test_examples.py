@@ -92,7 +92,7 @@ def test_accuracy_finds_noise_a_quarter_too_large(tmp_path):
 sys.path.insert(0, {str(PAPERS)!r})
 from dpframe.privacy.law import Law
 draw = Law.draw
-Law.draw = lambda law, scales, n: draw(law, [1.25 * scale for scale in scales], n)
+Law.draw = lambda law, scales, *rest: draw(law, [1.25 * scale for scale in scales], *rest)
 import accuracy_2020
 accuracy_2020.main()
 """
@@ -122,7 +122,7 @@ sys.path.insert(0, {str(PAPERS)!r})
 import dpframe
 from dpframe.privacy.law import Law
 draw = Law.draw
-Law.draw = lambda law, scales, n: draw(law, [0.95 * scale for scale in scales], n)
+Law.draw = lambda law, scales, *rest: draw(law, [0.95 * scale for scale in scales], *rest)
 import lebeda_2024
 lebeda_2024.main()
 """
@@ -191,7 +191,7 @@ def test_figures_find_noise_that_is_too_small(tmp_path):
 sys.path.insert(0, {str(PAPERS)!r})
 import bw18_arrays
 integer_noise = bw18_arrays.integer_noise
-bw18_arrays.integer_noise = lambda curve, s, n: integer_noise(curve, 0.9 * s, n)
+bw18_arrays.integer_noise = lambda curve, s, *rest: integer_noise(curve, 0.9 * s, *rest)
 import balle_wang_2018
 balle_wang_2018.main()
 """

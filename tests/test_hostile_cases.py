@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import engine_for
 from dpframe.engines.units import unit_codes
@@ -48,7 +49,9 @@ def totals(column, *, keys=None, where=None, unit=()):
     terms = (Term("rows"), Term("sum", "x", Grid(0, 0, 9)))
     where = None if where is None else Condition.parse(where)
     task = Task(Cells(axes), terms, where, unit, Caps(rows=1) if unit else Caps())
-    return engine_for(pd.DataFrame()).totals(pd.DataFrame({"x": column}), [task])[0].tolist()
+    return (
+        engine_for(pd.DataFrame()).totals(pd.DataFrame({"x": column}), [task], SYSTEM)[0].tolist()
+    )
 
 
 def short_dictionaries(values):

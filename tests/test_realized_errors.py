@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
@@ -122,7 +123,7 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     declaration = Declaration({"zone": axis}, privacy_unit=("who",), caps=caps)
     plan = plan_release(declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "correlated")
     (part,) = plan.measurements
-    draws = GAUSSIAN.draw(part.scales, DRAWS)
+    draws = GAUSSIAN.draw(part.scales, DRAWS, SYSTEM)
     (estimate,) = part.design.decode(draws, part.deviations)
     predicted = part.predictions[0].std_error ** 2
     assert estimate.values.dtype == np.int64

@@ -16,6 +16,7 @@ from dpframe.accessors.showing import (
 )
 from dpframe.arguments import is_one_of
 from dpframe.cells.record import ATTRIBUTE
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import ACCESSORS, Frame
@@ -420,12 +421,12 @@ class PrivateAccessor:
     @property
     def declaration(self) -> Declaration:
         """What is declared about this frame."""
-        return declaration_of(self._frame)
+        return declaration_of(self._frame, at_the_door(looking=True))
 
     @property
     def ledger(self) -> Ledger:
         """The ledger that releases of this frame are charged to."""
-        ledger = declaration_of(self._frame).ledger
+        ledger = self.declaration.ledger
         if ledger is None:
             why = "no budget is declared for this frame."
             way = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."

@@ -21,6 +21,7 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
     TreePart,
 )
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import declaration_text, is_of_another_test, kept_declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.errors import CallError, CertificateError, DeclarationError, NoSuchNameError, quote
@@ -159,7 +160,7 @@ def _standing(frame: Frame) -> Standing:
     known: tuple[tuple[Standing, Callable[[], object]], ...] = (
         ("diagnosis", lambda: is_private(attrs)),
         ("released", lambda: ATTRIBUTE in attrs),
-        ("tested", lambda: is_of_another_test(frame)),
+        ("tested", lambda: is_of_another_test(frame, at_the_door(looking=True))),
         ("declared", lambda: kept_declaration(frame)),
         ("derived", lambda: engine.is_derived(frame)),
     )

@@ -58,7 +58,7 @@ def _microseconds(column: pd.Series, kind: str) -> np.ndarray:
     return column.astype("datetime64[us]").astype("int64").to_numpy()
 
 
-def series_of(numbers: Numbers, dtype: str) -> pd.Series:
+def series_of(numbers: Numbers, dtype: Any) -> pd.Series:
     """Return numbers as a column of a dtype, or of the nullable one where whole ones are missing.
 
     Raises
@@ -81,4 +81,5 @@ def series_of(numbers: Numbers, dtype: str) -> pd.Series:
     else:
         made = pd.Series(values).astype(dtype)
     nothing = pd.NA if str(made.dtype) == "Int64" else None
-    return made.mask(missing, nothing) if missing.any() else made
+    cells: pd.Series = made.mask(missing, nothing) if missing.any() else made
+    return cells

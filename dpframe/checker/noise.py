@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.privacy.law import Law
 
 NEVER = Fraction(10**30)
@@ -36,22 +37,25 @@ class BlockNoise:
     over_cells: bool = False
     profile: np.ndarray | None = None
 
-    def draw(self, sizes: Sequence[int]) -> list[np.ndarray]:
+    def draw(self, sizes: Sequence[int], context: Context) -> list[np.ndarray]:
         """Draw the noise of every block, a block of so many integers each."""
         if self.profile is not None:
-            return [self.law.draw_each(scale * self.profile) for scale in self.scales]
+            return [self.law.draw_each(scale * self.profile, context) for scale in self.scales]
         noise: dict[int, np.ndarray] = {}
         for position, group in enumerate(self.groups):
             if self.over_cells and position == 0:
-                noise |= self._draw_over_cells(group, sizes)
+                noise |= self._draw_over_cells(group, sizes, context)
                 continue
-            drawn = self.law.draw([self.scales[k] for k in group], sizes[group[0]])
+            drawn = self.law.draw([self.scales[k] for k in group], sizes[group[0]], context)
             noise |= dict(zip(group, drawn, strict=True))
         return [noise[k] for k in range(len(self.scales))]
 
-    def _draw_over_cells(self, group: Sequence[int], sizes: Sequence[int]) -> dict[int, np.ndarray]:
+    def _draw_over_cells(
+        self, group: Sequence[int], sizes: Sequence[int], context: Context
+    ) -> dict[int, np.ndarray]:
         """Draw the noise of a group that reaches over all cells: all coordinates together."""
-        drawn = self.law.draw([self.scales[k] for k in group for _ in range(sizes[k])], 1)
+        scales = [self.scales[k] for k in group for _ in range(sizes[k])]
+        drawn = self.law.draw(scales, 1, context)
         ends = np.cumsum([sizes[k] for k in group])[:-1]
         return dict(zip(group, np.split(np.concatenate(drawn), ends), strict=True))
 

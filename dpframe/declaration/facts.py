@@ -10,12 +10,12 @@ from weakref import ref
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.context import SYSTEM, Context
 from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing, check_type
 from dpframe.errors import DeclarationError, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Part, check_part, number_of
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, EachRow, Neighboring
 from dpframe.queries.timescale import Moment
@@ -157,6 +157,12 @@ class Declaration:
             columns[label] = replace(columns[label], type=check_type(label, value))
         return replace(self, columns=MappingProxyType(dict(columns)))
 
+    def within(self, context: Context) -> "Declaration":
+        """Return a declaration for one call, whose ledger is that of its context."""
+        if self.ledger is None:
+            return self
+        return replace(self, ledger=self.ledger.within(context))
+
     def with_unit(self, given: object) -> "Declaration":
         """Return a declaration for one call, which may say that every row is a unit.
 
@@ -239,7 +245,7 @@ class _Kept(NamedTuple):
 
     declaration: Declaration
     owner: ref[Any]
-    test: seam.OpenBlock | None  # in which it was declared
+    context: Context  # in which it was declared
     outside: Ledger | None  # which was declared outside of tests
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
@@ -247,17 +253,16 @@ class _Kept(NamedTuple):
         return type(None), ()
 
 
-def keep_declaration(frame: object, declaration: Declaration) -> None:
+def keep_declaration(frame: object, declaration: Declaration, context: Context) -> None:
     """Keep a declaration on the frame object itself.
 
     It survives edits in place, and is not carried to copies, filters and merges: a derived frame
     may mix rows, so it must be declared again. Engines mark frames to tell such ones apart.
     """
-    test, before = seam.seen(), _kept(frame)
-    outside = declaration.ledger
-    if test is not None:
+    before, outside = _kept(frame), declaration.ledger
+    if context.is_test:
         outside = None if before is None else before.outside
-    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame), test, outside))
+    object.__setattr__(frame, _ATTRIBUTE, _Kept(declaration, ref(frame), context, outside))
 
 
 def _kept(frame: object) -> _Kept | None:
@@ -271,18 +276,18 @@ def kept_declaration(frame: object) -> Declaration | None:
     return None if kept is None else kept.declaration
 
 
-def kept_ledger(frame: object) -> Ledger | None:
+def kept_ledger(frame: object, context: Context) -> Ledger | None:
     """Return the ledger that a frame object has; what a test declared ends with its block."""
     kept = _kept(frame)
     if kept is None:
         return None
-    return kept.declaration.ledger if kept.test in (None, seam.seen()) else kept.outside
+    return kept.declaration.ledger if kept.context in (SYSTEM, context) else kept.outside
 
 
-def is_of_another_test(frame: object) -> bool:
-    """Tell whether a frame was declared inside a testing block that this code is not in."""
+def is_of_another_test(frame: object, context: Context) -> bool:
+    """Tell whether a frame was declared inside a testing block that a call is not in."""
     kept = getattr(frame, "__dict__", {}).get(_ATTRIBUTE)
-    return isinstance(kept, _Kept) and kept.test not in (None, seam.seen())
+    return isinstance(kept, _Kept) and kept.context not in (SYSTEM, context)
 
 
 def is_copied(frame: object) -> bool:
@@ -290,17 +295,15 @@ def is_copied(frame: object) -> bool:
     return _ATTRIBUTE in getattr(frame, "__dict__", {}) and kept_declaration(frame) is None
 
 
-def kept_warnings(frame: object) -> set[str]:
+def kept_warnings(frame: object, context: Context) -> set[str]:
     """Return the set of what was warned of about a frame object, to be added to.
 
     A testing block has one of its own: what is warned of inside is warned of outside, too.
     """
-    test = seam.seen()
-    if test is not None:
-        return test.warnings_of(frame)
     known = getattr(frame, "__dict__", {}).get(_WARNINGS)
-    if isinstance(known, set):
-        return known
-    found: set[str] = set()
-    object.__setattr__(frame, _WARNINGS, found)
-    return found
+    warned: dict[Context, set[str]] = known if isinstance(known, dict) else {}
+    if context not in warned:  # of blocks, the last one is kept
+        warned = {one: names for one, names in warned.items() if not one.is_test}
+        warned[context] = set()
+        object.__setattr__(frame, _WARNINGS, warned)
+    return warned[context]

@@ -5,6 +5,7 @@ import warnings
 from fractions import Fraction
 from pathlib import Path
 
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration, kept_warnings
 from dpframe.errors import DPFrameWarning
 from dpframe.privacy.amounts import Budget, Spend, exact
@@ -23,7 +24,7 @@ _NO_UNIT = (
 )
 
 
-def warn_of_budget(frame: object, budget: object) -> None:
+def warn_of_budget(frame: object, budget: object, context: Context) -> None:
     """Warn of a budget that protects nobody, once per frame and amount.
 
     What is no budget is left to those who refuse it.
@@ -35,10 +36,12 @@ def warn_of_budget(frame: object, budget: object) -> None:
     """
     if isinstance(budget, Budget):
         whole = Spend.of(epsilon=budget.epsilon, delta=budget.delta)
-        _warn(frame, _of_amounts(whole, "budget: "))
+        _warn(frame, _of_amounts(whole, "budget: "), context)
 
 
-def warn_of_release(frame: object, declaration: Declaration, spend: Spend) -> None:
+def warn_of_release(
+    frame: object, declaration: Declaration, spend: Spend, context: Context
+) -> None:
     """Warn of an amount that protects nobody, and of a unit that was never declared.
 
     Raises
@@ -49,7 +52,7 @@ def warn_of_release(frame: object, declaration: Declaration, spend: Spend) -> No
     found = _of_amounts(spend, "")
     if declaration.privacy_unit is None:
         found["privacy_unit"] = _NO_UNIT
-    _warn(frame, found)
+    _warn(frame, found, context)
 
 
 def _of_amounts(spend: Spend, where: str) -> dict[str, str]:
@@ -70,9 +73,9 @@ def _of_amounts(spend: Spend, where: str) -> dict[str, str]:
     return found
 
 
-def _warn(frame: object, found: dict[str, str]) -> None:
+def _warn(frame: object, found: dict[str, str], context: Context) -> None:
     """Warn of what was not warned of yet; what a filter makes an error is to be warned of again."""
-    known = kept_warnings(frame)
+    known = kept_warnings(frame, context)
     for name, message in found.items():
         if name not in known:
             warn(message)

@@ -76,10 +76,10 @@ def register(engine: Engine, *, accessor: type | None = None) -> None:
     ...         return isinstance(frame, Rows)
     ...     def columns(self, frame):
     ...         return list(frame.columns)
-    ...     def totals(self, frame, tasks):
-    ...         return totals_of([pd.DataFrame(frame.columns)], tasks)
-    ...     def labels(self, frame, task):
-    ...         return label_counts([pd.DataFrame(frame.columns)], [task])[0]
+    ...     def totals(self, frame, tasks, context):
+    ...         return totals_of([pd.DataFrame(frame.columns)], tasks, context)
+    ...     def labels(self, frame, task, context):
+    ...         return label_counts([pd.DataFrame(frame.columns)], [task], context)[0]
     >>> register(RowsEngine(), accessor=Rows)
     >>> released = Rows(zone=["A", "B", "A"]).dp.count(epsilon=1, privacy_unit=dpf.EACH_ROW)
     >>> list(released.columns)

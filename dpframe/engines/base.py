@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
+from dpframe.context import Context
 from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, QueryError, ReleaseError, UnknownColumnError, quote
 from dpframe.queries.tasks import LabelTask, Task
@@ -97,14 +98,15 @@ class Engine(Protocol):
         raise DPFrameError(f"the engine of this frame puts no rows together. {way_out}")
 
     @abstractmethod
-    def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+    def totals(self, frame: Frame, tasks: Sequence[Task], context: Context) -> list[np.ndarray]:
         """Add up every term of some tasks in every cell, in as few passes as it takes.
 
         `totals[t, c] = sum over kept rows i in cell c of term_t(i), modulo 2**64`: an int64 array
         of shape (terms, cells) per task. What a row adds depends on its own values; which rows
         are kept of a unit depends on the rows of that unit and on fresh randomness. Tasks of one
         call that ask the same of a unit keep the same of its rows. Nothing is raised or warned of
-        because of private values, and the frame is not changed.
+        because of private values, and the frame is not changed. The context is handed on to what
+        chooses rows: `totals_of`, or `dpframe.privacy.noise.row_words`.
 
         Raises
         ------
@@ -113,7 +115,7 @@ class Engine(Protocol):
         """
 
     @abstractmethod
-    def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
+    def labels(self, frame: Frame, task: LabelTask, context: Context) -> LabelCounts:
         """Find the labels that rows have, and count units on each, in as few passes as it takes.
 
         As for totals, what a row counts for depends on its own values, on the rows of its unit and
@@ -126,7 +128,9 @@ class Engine(Protocol):
         """
 
 
-def totals_by(engine: Engine, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+def totals_by(
+    engine: Engine, frame: Frame, tasks: Sequence[Task], context: Context
+) -> list[np.ndarray]:
     """Add up terms by an engine, and refuse totals that are not of the form that is asked for.
 
     Raises
@@ -134,7 +138,7 @@ def totals_by(engine: Engine, frame: Frame, tasks: Sequence[Task]) -> list[np.nd
     ReleaseError
         If they are not int64 of shape (terms, cells) each: others would overflow, or be no sums.
     """
-    totals = engine.totals(frame, tasks)
+    totals = engine.totals(frame, tasks, context)
     shapes = [(len(task.terms), task.cells.size) for task in tasks]
     found = [(getattr(one, "dtype", None), getattr(one, "shape", None)) for one in totals]
     if found != [(np.dtype("int64"), shape) for shape in shapes]:

@@ -8,6 +8,7 @@ cap is exceeded, whatever the words are.
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import SizeKind
@@ -17,7 +18,13 @@ _MOST_ROUNDS = 1024  # beyond, a unit over the cap has enough rows for a call of
 
 
 def kept_rows(
-    units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int, caps: Caps
+    units: np.ndarray,
+    unit_count: int,
+    cells: np.ndarray,
+    cell_count: int,
+    caps: Caps,
+    *,
+    context: Context,
 ) -> np.ndarray:
     """Choose the rows to keep of every privacy unit.
 
@@ -31,6 +38,8 @@ def kept_rows(
         Privacy units of the rows, below `unit_count`; rows of unit `unit_count` are dropped.
     cells
         Cells of the rows, below `cell_count`; rows of cell `cell_count` are dropped.
+    context
+        Where random words come from.
 
     Returns
     -------
@@ -46,11 +55,11 @@ def kept_rows(
         units = larger_where(~kept, units, unit_count)
     rows = _in_large_units(units, unit_count, counted, caps)
     if rows is None:
-        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps)
+        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
         kept[order] = chosen
     elif len(rows):
         units, cells = units.take(rows), cells.take(rows)
-        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps)
+        order, chosen = _choose_rows(units, unit_count, cells, cell_count, caps, context=context)
         kept[rows.take(order)] = chosen
     return kept
 
@@ -76,19 +85,25 @@ def _in_large_units(
 
 
 def _choose_rows(
-    units: np.ndarray, unit_count: int, cells: np.ndarray, cell_count: int, caps: Caps
+    units: np.ndarray,
+    unit_count: int,
+    cells: np.ndarray,
+    cell_count: int,
+    caps: Caps,
+    *,
+    context: Context,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose the rows of units that are within the caps: the rows in some order, and a mask."""
     if caps.rows is not None and caps.groups is None and caps.rows_per_group is None:
         order, bounds, _ = order_rows(units, unit_count + 1)
         bounds = bounds[:-1]  # the last group is of rows to drop
-        return _writable(order[: bounds[-1]]), _sample(bounds, caps.rows)
+        return _writable(order[: bounds[-1]]), _sample(bounds, caps.rows, context)
     order, bounds, along = in_order(units, unit_count, cells, cell_count)
-    kept = _in_groups(bounds, along, caps)
+    kept = _in_groups(bounds, along, caps, context)
     if caps.rows is not None:
         left = np.flatnonzero(kept)
         before = np.append(0, np.cumsum(kept, dtype=bounds.dtype))
-        kept[left] = _sample(before.take(bounds), caps.rows)
+        kept[left] = _sample(before.take(bounds), caps.rows, context)
     return _writable(order), kept
 
 
@@ -132,14 +147,14 @@ def in_order(
     return order[: bounds[-1]], bounds, cells[: bounds[-1]]
 
 
-def _in_groups(bounds: np.ndarray, cells: np.ndarray, caps: Caps) -> np.ndarray:
+def _in_groups(bounds: np.ndarray, cells: np.ndarray, caps: Caps, context: Context) -> np.ndarray:
     """Apply the caps on groups and on rows in a group to rows in order of unit and cell."""
     pairs, ends, pair = pair_bounds(bounds, cells)
     kept = np.ones(len(cells), bool)
     if caps.rows_per_group is not None:
-        kept = _sample(pairs, caps.rows_per_group)
+        kept = _sample(pairs, caps.rows_per_group, context)
     if caps.groups is not None:
-        kept &= _sample(ends, caps.groups).take(pair)
+        kept &= _sample(ends, caps.groups, context).take(pair)
     return kept
 
 
@@ -205,7 +220,7 @@ def unit_sizes(
     return found
 
 
-def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
+def _sample(bounds: np.ndarray, most: int, context: Context) -> np.ndarray:
     """Keep at most some random places per segment [bounds[i], bounds[i + 1]), as a mask."""
     sizes = np.diff(bounds)
     under = sizes <= most
@@ -214,11 +229,14 @@ def _sample(bounds: np.ndarray, most: int) -> np.ndarray:
     kept = np.repeat(under, sizes)
     over = np.flatnonzero(~under)
     draw = _draw_by_rounds if most <= _MOST_ROUNDS else _draw_by_segment
-    draw(kept, bounds.take(over).astype(np.int64), sizes.take(over).astype(np.int64), most)
+    starts, lengths = bounds.take(over).astype(np.int64), sizes.take(over).astype(np.int64)
+    draw(kept, starts, lengths, most, context)
     return kept
 
 
-def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
+def _draw_by_rounds(
+    kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int, context: Context
+) -> None:
     """Draw one place of every segment at a time (Floyd's sampling; Bentley and Floyd 1987).
 
     Of the first `last + 1` places one is drawn, the last of these if it was drawn before. The
@@ -226,16 +244,18 @@ def _draw_by_rounds(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, mos
     """
     for left in range(most, 0, -1):
         last = sizes - left
-        words = noise.row_words(len(starts))
+        words = noise.row_words(len(starts), context)
         drawn = (words % (last + 1).view(np.uint64)).view(np.int64)
         before = kept.take(starts + drawn)
         kept[starts + np.maximum(drawn, last * before)] = True
 
 
-def _draw_by_segment(kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int) -> None:
+def _draw_by_segment(
+    kept: np.ndarray, starts: np.ndarray, sizes: np.ndarray, most: int, context: Context
+) -> None:
     """Draw the places with the smallest random words, one segment after the other."""
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-        words = noise.row_words(size)
+        words = noise.row_words(size, context)
         kept[start + np.argpartition(words, most)[:most]] = True
 
 

@@ -39,6 +39,7 @@ from dpframe.columns import filters, values
 from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
+from dpframe.context import Context
 from dpframe.engines.base import Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -114,7 +115,7 @@ def _library() -> Any:
     return None
 
 
-_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, int | None], list[Any]]
+_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, Context, int | None], list[Any]]
 
 _ADDED_AT_ONCE = 8  # totals of partitions
 _MOST_PIECES = 4096  # pairs of a partition and a bucket; rows of more are split in two rounds
@@ -170,7 +171,7 @@ class DaskEngine:
         return _stack_frames([_dense(part, labels) for part in _compute_graphs(parts)])
 
     @silent
-    def totals(self, frame: Frame, tasks: Sequence[Task]) -> list[np.ndarray]:
+    def totals(self, frame: Frame, tasks: Sequence[Task], context: Context) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task.
 
         Errors of the collection's own graph pass through to `release`, which shows nothing of
@@ -178,15 +179,15 @@ class DaskEngine:
         """
         self.check(frame, labels_of(tasks))
         grouped = group_by_unit(tasks)
-        computed = _added_up(frame, list(grouped.values()), totals_of)
+        computed = _added_up(frame, list(grouped.values()), totals_of, context)
         totals = dict(zip(grouped, map(iter, computed), strict=True))
         return [next(totals[task.unit]) for task in tasks]
 
     @silent
-    def labels(self, frame: Frame, task: LabelTask) -> LabelCounts:
+    def labels(self, frame: Frame, task: LabelTask, context: Context) -> LabelCounts:
         """Count units by label; errors and warnings as for totals."""
         self.check(frame, task.columns)
-        found: LabelCounts = _added_up(frame, [[task]], label_counts)[0][0]
+        found: LabelCounts = _added_up(frame, [[task]], label_counts, context)[0][0]
         return found
 
 
@@ -238,6 +239,8 @@ class _Job:
         Tasks with one privacy unit, or none.
     add
         Adds them up over frames; what it returns can be added up in turn.
+    context
+        Where random words come from, by which caps choose rows.
     ranges, buckets_per_range
         The buckets that rows are split into: their ranges in the first round, and the buckets of
         a range in the second.
@@ -248,6 +251,7 @@ class _Job:
 
     tasks: tuple[Any, ...]
     add: _Adder
+    context: Context
     ranges: int
     buckets_per_range: int
     packed: bool
@@ -281,7 +285,9 @@ class _Pieces:
         ]
 
 
-def _added_up(frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder) -> list[list[Any]]:
+def _added_up(
+    frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder, context: Context
+) -> list[list[Any]]:
     """Add up groups of tasks, of which each has one privacy unit, or none."""
     get = get_scheduler(collections=[frame])
     packed = get not in (dask.threaded.get, dask.local.get_sync)
@@ -289,7 +295,7 @@ def _added_up(frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder) -> lis
     ranges, buckets = _rounds(frame.npartitions)
     if clustered:
         ranges, buckets = min(frame.npartitions, _MOST_BUCKETS), 1
-    jobs = [_Job(tuple(tasks), add, ranges, buckets, packed) for tasks in groups]
+    jobs = [_Job(tuple(tasks), add, context, ranges, buckets, packed) for tasks in groups]
     graphs = [_delay_first(frame, job, clustered) for job in jobs]
     found = list(_compute_graphs(graphs))
     at = [place for place, graph in enumerate(graphs) if isinstance(graph, list)]
@@ -423,7 +429,7 @@ def _add_parts(parts: Iterable[Sequence[Any]]) -> list[Any]:
 @kept_memory()
 def _total_part(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Total a partition in which every row is a unit, in one thread: Dask has its own."""
-    return job.add([part], job.tasks, 1)
+    return job.add([part], job.tasks, job.context, 1)
 
 
 @silent
@@ -431,7 +437,7 @@ def _total_part(part: pd.DataFrame, job: _Job) -> list[Any]:
 def _total_together(pieces: _Pieces, job: _Job) -> list[Any]:
     """Total pieces that together hold all rows of their units."""
     frames = pieces.frames()
-    return job.add([_stack_frames(frames)] if frames else [], job.tasks, 1)
+    return job.add([_stack_frames(frames)] if frames else [], job.tasks, job.context, 1)
 
 
 @silent

@@ -5,10 +5,10 @@ from typing import Any
 
 from dpframe.arguments import is_unicode
 from dpframe.cells.record import ATTRIBUTE
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration, is_copied, is_of_another_test, kept_declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.errors import DeclarationError, QueryError, of_query
-from dpframe.privacy import seam
 from dpframe.provenance import is_made_up, is_private
 from dpframe.queries.query import Query, Request
 from dpframe.queries.reading import check_query
@@ -68,7 +68,7 @@ def check_matches(
             check_match(manifest.types.get, declaration, query, axes.get(name, ()))
 
 
-def check_private(frame: Frame) -> None:
+def check_private(frame: Frame, context: Context) -> None:
     """Check that a frame was not released, and is no diagnosis.
 
     Raises
@@ -83,7 +83,7 @@ def check_private(frame: Frame) -> None:
             "this frame is a diagnosis, or was made of one: exact numbers about a private frame. "
             "Declare and release the private frame itself."
         )
-    if is_made_up(attrs) and seam.seen() is None:
+    if is_made_up(attrs) and not context.is_test:
         raise DeclarationError(
             "the rows of this frame are made up, or some are: a release would look real. Declare "
             "and release it inside a testing block, such as dpframe.testing.seeded_noise(1)."
@@ -96,7 +96,7 @@ def check_private(frame: Frame) -> None:
         )
 
 
-def declaration_of(frame: Frame) -> Declaration:
+def declaration_of(frame: Frame, context: Context) -> Declaration:
     """Return the declaration of a frame, an empty one where nothing was declared.
 
     Raises
@@ -104,8 +104,8 @@ def declaration_of(frame: Frame) -> Declaration:
     DeclarationError
         If the frame was released, or derived from a declared one, or no engine can read it.
     """
-    check_private(frame)
-    if is_of_another_test(frame):
+    check_private(frame, context)
+    if is_of_another_test(frame, context):
         why = "this frame was declared inside a testing block, and is used outside of it:"
         raise DeclarationError(f"{why} declare it here. .dp.declare(...)")
     declaration = kept_declaration(frame)

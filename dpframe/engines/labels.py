@@ -20,6 +20,7 @@ import pandas as pd
 from dpframe.columns import filters, lookup, times, values
 from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import is_plain
+from dpframe.context import Context
 from dpframe.engines.threads import thread_count
 from dpframe.engines.units import Units
 from dpframe.privacy.neighbors import Caps
@@ -236,7 +237,10 @@ class LabelCounts:
 
 
 def label_counts(
-    parts: Iterable[pd.DataFrame], tasks: Sequence[LabelTask], threads: int | None = None
+    parts: Iterable[pd.DataFrame],
+    tasks: Sequence[LabelTask],
+    context: Context,
+    threads: int | None = None,
 ) -> list[LabelCounts]:
     """Count units by label in the parts of a frame; all rows of a unit are in one part.
 
@@ -246,20 +250,24 @@ def label_counts(
         Frames with the columns of the tasks, read one after the other.
     tasks
         What to count.
+    context
+        Where random words come from, by which caps choose rows.
     threads
         How many to use; `None` for as many as are worth starting.
     """
     pieces = [[LabelCounts(tuple(map(no_labels, task.axes)), np.zeros(0, int))] for task in tasks]
     for part in parts:
-        found = _of_part(part, tasks, threads or thread_count(len(part)))
+        found = _of_part(part, tasks, context, threads or thread_count(len(part)))
         pieces = [_few([*had, more]) for had, more in zip(pieces, found, strict=True)]
     return list(map(_merge_counts, pieces))
 
 
 @silent
-def _of_part(part: pd.DataFrame, tasks: Sequence[LabelTask], threads: int) -> list[LabelCounts]:
+def _of_part(
+    part: pd.DataFrame, tasks: Sequence[LabelTask], context: Context, threads: int
+) -> list[LabelCounts]:
     with np.errstate(all="ignore"):
-        return [_count_labels(part, task, threads) for task in tasks]
+        return [_count_labels(part, task, context, threads) for task in tasks]
 
 
 def _few(pieces: list[LabelCounts]) -> list[LabelCounts]:
@@ -281,7 +289,9 @@ def _merge_counts(pieces: Sequence[LabelCounts]) -> LabelCounts:
     return LabelCounts(tuple(column[first] for column in together), units)
 
 
-def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCounts:
+def _count_labels(
+    part: pd.DataFrame, task: LabelTask, context: Context, threads: int
+) -> LabelCounts:
     places = values.places_of(part)
     coded = [coded_labels(values.column_at(part, places[axis.column]), axis) for axis in task.axes]
     if task.unit:
@@ -295,7 +305,7 @@ def _count_labels(part: pd.DataFrame, task: LabelTask, threads: int) -> LabelCou
     if task.unit:
         named = [values.column_at(part, places[label]) for label in task.unit]
         units = Units(named, threads)
-        kept = units.choose(cells, size, Caps(None, task.most, 1))
+        kept = units.choose(cells, size, Caps(None, task.most, 1), context)
         cells = cells[kept]
         sizes = units.kept_of_unit(kept)[kept] if task.weights else sizes
     if task.weights:

@@ -10,6 +10,7 @@ import pandas as pd
 from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import public_type
+from dpframe.context import Context
 from dpframe.engines.base import check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
@@ -64,15 +65,17 @@ class PandasEngine:
         self.check(frame, labels)
         return frame
 
-    def totals(self, frame: pd.DataFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
+    def totals(
+        self, frame: pd.DataFrame, tasks: Sequence[Task], context: Context
+    ) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
-        return totals_of([frame], tasks)
+        return totals_of([frame], tasks, context)
 
-    def labels(self, frame: pd.DataFrame, task: LabelTask) -> LabelCounts:
+    def labels(self, frame: pd.DataFrame, task: LabelTask, context: Context) -> LabelCounts:
         """Count units by label."""
         self.check(frame, task.columns)
-        return label_counts([frame], [task])[0]
+        return label_counts([frame], [task], context)[0]
 
 
 def types_of(frame: pd.DataFrame) -> dict[Hashable, str | None]:
@@ -81,7 +84,10 @@ def types_of(frame: pd.DataFrame) -> dict[Hashable, str | None]:
 
 
 def totals_of(
-    parts: Iterable[pd.DataFrame], tasks: Sequence[Task], threads: int | None = None
+    parts: Iterable[pd.DataFrame],
+    tasks: Sequence[Task],
+    context: Context,
+    threads: int | None = None,
 ) -> list[np.ndarray]:
     """Add up the terms of tasks over the parts of a frame; all rows of a unit are in one part.
 
@@ -91,6 +97,8 @@ def totals_of(
         Frames with the columns of the tasks, read one after the other.
     tasks
         What to add up.
+    context
+        Where random words come from, by which caps choose rows.
     threads
         How many to use; `None` for as many as are worth starting.
 
@@ -103,7 +111,7 @@ def totals_of(
     finders: Finders = {}
     totals: list[np.ndarray] | None = None
     for part in parts:
-        found = _totals_of_part(part, finders, asked, threads)
+        found = _totals_of_part(part, finders, asked, context, threads)
         totals = found if totals is None else list(map(np.add, totals, found))
     if totals is None:
         return [np.zeros((len(task.terms), task.cells.size), np.int64) for task in tasks]
@@ -112,12 +120,12 @@ def totals_of(
 
 @silent
 def _totals_of_part(
-    part: pd.DataFrame, finders: Finders, asked: _Asked, threads: int | None
+    part: pd.DataFrame, finders: Finders, asked: _Asked, context: Context, threads: int | None
 ) -> list[np.ndarray]:
     axes = [axis for task, _ in asked for axis in task.groups.axes]
     with np.errstate(all="ignore"):
         source = FrameReader(part, axes, finders)
-        return _Pass(source, asked, threads or thread_count(len(part))).totals()
+        return _Pass(source, asked, context, threads or thread_count(len(part))).totals()
 
 
 def labels_of(tasks: Sequence[Task] | Sequence[LabelTask]) -> list[Hashable]:
@@ -136,8 +144,9 @@ def group_by_unit(tasks: Sequence[Task]) -> dict[tuple[Hashable, ...], list[Task
 class _Pass:
     """One pass of some tasks over a frame."""
 
-    def __init__(self, source: FrameReader, asked: _Asked, threads: int) -> None:
+    def __init__(self, source: FrameReader, asked: _Asked, context: Context, threads: int) -> None:
         self._source = source
+        self._context = context
         self._rows = len(source.frame)
         self._threads = threads
         most = max((len(sums_of(task)) for task, _ in asked if task.most is not None), default=0)
@@ -148,7 +157,7 @@ class _Pass:
         )
         size = min(_LARGE_BLOCK, max(_BLOCK, -(-self._rows // threads))) if large else _BLOCK
         self._size = min(size, 1 + _FEW_AMOUNTS // max(most, 1))
-        self._tasks = [Prepared(task, find) for task, find in asked]
+        self._tasks = [Prepared(task, find, context) for task, find in asked]
 
     def totals(self) -> list[np.ndarray]:
         """Add up the terms of the tasks."""
@@ -202,7 +211,7 @@ class _Pass:
             same = task.unit, task.caps, task.inner, rows
             if same not in chosen:
                 chosen[same] = units[task.unit].choose(
-                    prepared.capped, prepared.outside, task.caps, task.inner
+                    prepared.capped, prepared.outside, task.caps, self._context, task.inner
                 )
             prepared.chosen = chosen[same]
             if any(term.kind == "units" for term in task.terms):

@@ -20,6 +20,7 @@ from dpframe.columns import filters, lookup, values
 from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
+from dpframe.context import Context
 from dpframe.declaration.kinds import FOLDERS
 from dpframe.engines.base import UNREAD, check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
@@ -38,7 +39,9 @@ from dpframe.sources.manifest import Manifest
 
 _Task = TypeVar("_Task", Task, LabelTask)
 _Found = TypeVar("_Found")
-_Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Sequence[_Task], int | None], list[_Found]]
+_Adder: TypeAlias = Callable[
+    [Iterable[pd.DataFrame], Sequence[_Task], Context, int | None], list[_Found]
+]
 
 BATCH_ROWS = 1 << 19
 """Rows that are read at once."""
@@ -260,26 +263,30 @@ class ScanEngine:
         rows.attrs[UNREAD] = str(frame.source.tally)
         return rows
 
-    def totals(self, frame: ScannedFrame, tasks: Sequence[Task]) -> list[np.ndarray]:
+    def totals(
+        self, frame: ScannedFrame, tasks: Sequence[Task], context: Context
+    ) -> list[np.ndarray]:
         """Add up all terms of the tasks in every cell: int64 of shape (terms, cells) per task."""
         self.check(frame, labels_of(tasks))
         grouped = group_by_unit(tasks).items()
-        totals = {unit: iter(_added_up(frame, some, totals_of)) for unit, some in grouped}
+        totals = {unit: iter(_added_up(frame, some, totals_of, context)) for unit, some in grouped}
         return [next(totals[task.unit]) for task in tasks]
 
-    def labels(self, frame: ScannedFrame, task: LabelTask) -> LabelCounts:
+    def labels(self, frame: ScannedFrame, task: LabelTask, context: Context) -> LabelCounts:
         """Count units by label."""
         self.check(frame, task.columns)
-        return _added_up(frame, [task], label_counts)[0]
+        return _added_up(frame, [task], label_counts, context)[0]
 
 
-def _added_up(frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found]) -> list[_Found]:
+def _added_up(
+    frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found], context: Context
+) -> list[_Found]:
     """Add up tasks of one privacy unit, batch by batch where every row is one."""
     frame = frame.where([condition for task in tasks for condition in _conditions_of(task)])
     if tasks[0].unit:
-        return _added_up_by_unit(frame, tasks, add)
+        return _added_up_by_unit(frame, tasks, add, context)
     tables = frame.tables(_texts_of(tasks), frame.batch_rows)
-    return add(map(frame.view, tables), tasks, None)
+    return add(map(frame.view, tables), tasks, context, None)
 
 
 def _conditions_of(task: Task | LabelTask) -> list[Condition | None]:
@@ -293,7 +300,7 @@ def _conditions_of(task: Task | LabelTask) -> list[Condition | None]:
 
 
 def _added_up_by_unit(
-    frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found]
+    frame: ScannedFrame, tasks: list[_Task], add: _Adder[_Task, _Found], context: Context
 ) -> list[_Found]:
     """Add up tasks that need all rows of a unit at once, one bucket of units after the other."""
     rows = frame.source.rows  # private: it decides on the way of reading only
@@ -302,7 +309,7 @@ def _added_up_by_unit(
     begun = Begun(tables, _BYTES_IN_MEMORY if some else 0, _BUCKET_ROWS)
     if begun.whole:
         whole = [pa.concat_tables(begun.read)] if begun.read else []
-        return add(map(frame.view, whole), tasks, None)
+        return add(map(frame.view, whole), tasks, context, None)
     first, *others = (task.where for task in tasks)
     where = first if all(other == first for other in others) else None
     remaining = tasks if where is None else [replace(task, where=None) for task in tasks]
@@ -315,9 +322,9 @@ def _added_up_by_unit(
         at_once = _count_threads(begun.rows, begun.rows * row_bytes, tasks, count)
         shown = show_progress(tables_of_units, "adding up", count, shown=frame.progress)
         if at_once == 1:
-            return add(map(frame.view, shown), remaining, None)
+            return add(map(frame.view, shown), remaining, context, None)
         found = dealt_to_threads(
-            lambda tables: add(map(frame.view, tables), remaining, 1), shown, at_once
+            lambda tables: add(map(frame.view, tables), remaining, context, 1), shown, at_once
         )
         return [reduce(operator.add, totals) for totals in zip(*found, strict=True)]
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from dpframe.columns import values
 from dpframe.columns.lookup import CellLookup
+from dpframe.context import Context
 from dpframe.engines.blocks import FrameReader, RowBlock
 from dpframe.engines.capping import binding
 from dpframe.engines.labels import coded_labels, combine_codes
@@ -160,15 +161,17 @@ class RowTrace(Trace):
         The frame; it has the columns of the task once each.
     task
         What would be added up.
+    context
+        Where random words come from, by which caps choose rows.
     """
 
-    def __init__(self, frame: pd.DataFrame, task: Task) -> None:
+    def __init__(self, frame: pd.DataFrame, task: Task, context: Context) -> None:
         axes = task.groups.axes
         super().__init__(frame, [*axes, *map(_strict, axes)], task.unit)
         self.inner = task.inner
         """How many cells are one group for the caps."""
         self._task = task
-        self._prepared = Prepared(task, CellLookup(task.groups))
+        self._prepared = Prepared(task, CellLookup(task.groups), context)
         self.cells = self._prepared.find(self._block)
         self.grouped = self._left
         """Mask of the rows that have a group and a unit, before caps."""
@@ -228,7 +231,7 @@ class RowTrace(Trace):
                 integers, _ = self._block.snap(term.column, term.grid)
                 columns.append(np.where(self.satisfying(term.where, self.kept), integers, 0))
         before = sum(int(column.sum()) for column in columns)
-        keep_few(columns, most)
+        keep_few(columns, most, self._prepared.context)
         return before, sum(int(column.sum()) for column in columns)
 
     def _steps(self) -> Iterator[Step]:
@@ -276,7 +279,8 @@ class RowTrace(Trace):
         for name, stage in stages.items():
             if declared[name] is not None:
                 cells = np.where(self._left, self.cells, size)
-                yield self._leave_out(name, ~units.choose(cells, size, stage, inner))
+                kept = units.choose(cells, size, stage, self._prepared.context, inner)
+                yield self._leave_out(name, ~kept)
 
 
 def _strict(axis: Axis) -> Axis:
@@ -295,16 +299,18 @@ class LabelTrace(Trace):
         The frame; it has the columns of the task once each.
     task
         What would be looked for.
+    context
+        As for `RowTrace`.
     """
 
-    def __init__(self, frame: pd.DataFrame, task: LabelTask) -> None:
+    def __init__(self, frame: pd.DataFrame, task: LabelTask, context: Context) -> None:
         super().__init__(frame, (), task.unit)
         self.labels = 0
         """How many labels the counted rows have."""
         self._coded = [coded_labels(self.column(axis.column), axis) for axis in task.axes]
-        self.steps = list(self._steps(task))
+        self.steps = list(self._steps(task, context))
 
-    def _steps(self, task: LabelTask) -> Iterator[Step]:
+    def _steps(self, task: LabelTask, context: Context) -> Iterator[Step]:
         """Leave rows out; which of them caps keep does not depend on the order of the steps."""
         yield from self._where(task.where)
         if task.unit:
@@ -321,6 +327,7 @@ class LabelTrace(Trace):
             }
             for kind, caps in stages.items():
                 cells, first = combine_codes(self._coded, self._left)
-                yield self._leave_out(kind, ~units.choose(cells, len(first), caps))
+                kept = units.choose(cells, len(first), caps, context)
+                yield self._leave_out(kind, ~kept)
         _, first = combine_codes(self._coded, self._left)
         self.labels = len(first)

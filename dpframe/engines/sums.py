@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.columns.lookup import CellLookup
+from dpframe.context import Context
 from dpframe.engines.blocks import (
     FrameReader,
     RowBlock,
@@ -138,10 +139,13 @@ class Prepared:
         What to add up.
     lookup
         Finds its cells.
+    context
+        Where random words come from, by which rows are chosen.
     """
 
-    def __init__(self, task: Task, lookup: CellLookup) -> None:
+    def __init__(self, task: Task, lookup: CellLookup, context: Context) -> None:
         self.task = task
+        self.context = context
         self.ungrouped = task.groups.places
         """The extra group of rows that are left out before caps; groups are cells, most often."""
         self.outside = task.cells.places
@@ -330,7 +334,7 @@ class _BlockTerms:
                     integers, _ = self._block.snap(term.column, term.grid)
                     absent = self.cells(term.where) == self._prepared.outside
                     self._few[term] = np.where(absent, 0, integers)
-            keep_few(list(self._few.values()), most)
+            keep_few(list(self._few.values()), most, self._prepared.context)
         return self._few
 
 
@@ -353,7 +357,7 @@ def _flag_sums(source: FrameReader, task: Task) -> dict[int, Term]:
     }
 
 
-def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
+def keep_few(columns: Sequence[np.ndarray], most: int, context: Context) -> None:
     """Set ones to zero, in place, until every row has at most so many over all columns.
 
     Which ones stay is a uniformly random choice in every row.
@@ -364,6 +368,8 @@ def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
         Integers 0 and 1, one array per column.
     most
         How many ones a row may have.
+    context
+        Where random words come from.
     """
     total = np.zeros(len(columns[0]), np.int64)
     for column in columns:
@@ -373,7 +379,7 @@ def keep_few(columns: Sequence[np.ndarray], most: int) -> None:
         return
     ones = np.stack([column[over] for column in columns], axis=1)
     # zeros come last; 63 random bits order the ones, and a tie only makes the choice less random
-    order = noise.row_words(ones.size).reshape(ones.shape) >> np.uint64(1)
+    order = noise.row_words(ones.size, context).reshape(ones.shape) >> np.uint64(1)
     order = order | (ones == 0).astype(np.uint64) << np.uint64(63)
     dropped = np.argpartition(order, most, axis=1)[:, most:]
     np.put_along_axis(ones, dropped, 0, axis=1)

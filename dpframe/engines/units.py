@@ -18,6 +18,7 @@ import pandas as pd
 from dpframe.columns import lookup, values
 from dpframe.columns.identity import key_of, own_keys
 from dpframe.columns.values import is_plain
+from dpframe.context import Context
 from dpframe.engines.capping import index_dtype, kept_rows, order_rows, unit_sizes
 from dpframe.engines.threads import in_threads
 from dpframe.privacy.neighbors import Caps
@@ -59,13 +60,16 @@ class Units:
         found = in_threads(lambda group: deal.group(parts, group), range(deal.groups), threads)
         self._groups = [(rows, codes) for rows, codes in found if len(rows)]
 
-    def choose(self, cells: np.ndarray, cell_count: int, caps: Caps, inner: int = 1) -> np.ndarray:
+    def choose(
+        self, cells: np.ndarray, cell_count: int, caps: Caps, context: Context, inner: int = 1
+    ) -> np.ndarray:
         """Choose the rows to keep of every unit, where so many cells are one; see `kept_rows`."""
         kept = np.empty(self._length, bool)
 
         def keep(rows: _Rows, units: np.ndarray, unit_count: int) -> None:
             groups = cells[rows] if inner == 1 else cells[rows] // inner
-            kept[rows] = kept_rows(units, unit_count, groups, cell_count // inner, caps)
+            number = cell_count // inner
+            kept[rows] = kept_rows(units, unit_count, groups, number, caps, context=context)
 
         self._call(keep)
         return kept

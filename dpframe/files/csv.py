@@ -28,8 +28,8 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
 from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.table_parts import Dtype, Token
+from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.privacy import seam
 from dpframe.public import public_call
 
 INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
@@ -143,7 +143,7 @@ def write_csv(released: pd.DataFrame, path: _Path, *, escape_formulas: bool = Fa
         raise _no_form("a key or a label that is no valid Unicode") from None
     layout = json_records.plain(table.sidecar())
     beside = json.dumps({**layout, "certificate": certificate}, indent=1).encode()
-    place = seam.place(place)
+    place = at_the_door(looking=True).place(place)
     place.write_bytes(text)
     sidecar_of(place).write_bytes(beside)
 
@@ -192,7 +192,7 @@ def read_csv(path: _Path) -> pd.DataFrame:
     >>> back.dp.certificate == released.dp.certificate
     True
     """
-    place = seam.written(_check_path(path))
+    place = at_the_door(looking=True).written(_check_path(path))
     beside = sidecar_of(place)
     if not place.exists():
         alone = f", but for its certificate {beside.name!r}" if beside.exists() else ""
@@ -212,7 +212,7 @@ def read_csv(path: _Path) -> pd.DataFrame:
     return frame
 
 
-def _check_path(path: Place) -> Path:
+def _check_path(path: _Path) -> Path:
     """Check that a path is that of a file."""
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
@@ -493,11 +493,13 @@ class _Reader:
         if level is not None:
             keys = self.opened.shown_keys(level)
             places = {text: at for at, text in enumerate(_texts(keys))}
-            return keys.take([places[text] for text in unique]).take(codes).rename(name)
+            released: pd.Index = keys.take([places[text] for text in unique])
+            return released.take(codes).rename(name)
         if all(text.isdecimal() and text not in self.labels for text in unique):
             return pd.Index([int(text) for text in unique], dtype=np.int64).take(codes).rename(name)
         labels = [self.labels.get(text, text) for text in unique]
-        return pd.Index(labels, tupleize_cols=False).take(codes).rename(name)
+        made: pd.Index = pd.Index(labels, tupleize_cols=False).take(codes).rename(name)
+        return made
 
 
 _EXACT: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}

@@ -8,8 +8,8 @@ import pandas as pd
 from dpframe.arguments import check_place
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import look
+from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DPFrameError, pip_install
-from dpframe.privacy import seam
 from dpframe.public import public_call
 
 
@@ -54,7 +54,7 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     shown = look(released)
     table = shown.sealed(_with_text_labels(shown.source), reduced(shown))
-    seam.place(place).write_bytes(_bytes_of(table))
+    at_the_door(looking=True).place(place).write_bytes(_bytes_of(table))
 
 
 def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:

@@ -19,6 +19,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import TEST
+from dpframe.context import at_the_door
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, ReleaseError
 from dpframe.jobs import answers
@@ -43,7 +44,6 @@ from dpframe.ledger.deadline import patience
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.runs import MOST_AGAIN, StartStep
 from dpframe.operations.tables import PER_ROWS
-from dpframe.privacy import seam
 
 _LOGGER = logging.getLogger("dpframe")
 _LEAST = 10.0  # seconds that a ledger has to answer: without any, none could be read
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None, *, leaving: bool = False) -> in
         try:
             code = _ran(arguments)
             stops.over = True
-            if code == SOUND and seam.seen() is not None:
+            if code == SOUND and at_the_door(looking=True).is_test:
                 answers.say(TEST, sys.stderr)
                 return TESTED
         except KeyboardInterrupt:

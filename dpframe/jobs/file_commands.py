@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_released
@@ -17,7 +18,6 @@ from dpframe.ledger.keeping import upgrade_table, void_row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.pipeline import user_name
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
 from dpframe.steps.verify import verify
@@ -77,7 +77,7 @@ def report_files(given: argparse.Namespace, paths: list[Path]) -> Answer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DPFrameWarning)  # each table that is altered is told below
         page = report(frames, ledger=ledger, **options)
-    seam.place(output).write_text(page, encoding="utf-8", newline="\n")
+    at_the_door(looking=True).place(output).write_text(page, encoding="utf-8", newline="\n")
     checks = [answer_of(path, partial(_sound, path, one, ledger)) for path, one in frames.items()]
     wrong = [f"{check.about}: {check.problems[0]}" for check in checks if check.code]
     facts = {"tables": list(frames), "sound": not wrong}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from dpframe.cells.verify import look
+from dpframe.context import at_the_door
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import CertificateError, DPFrameError, TemporaryError
 from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
@@ -21,7 +22,6 @@ from dpframe.jobs.released_files import read_released
 from dpframe.jobs.spool import DrawnFiles
 from dpframe.ledger import platform
 from dpframe.ledger.failures import NO_ROOM
-from dpframe.privacy import seam
 
 _STEM = "table"
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
@@ -117,7 +117,7 @@ def render_tables(
 
 def _render(frame: pd.DataFrame, suffix: str, folder: Path) -> dict[str, bytes]:
     """Write a frame and what belongs to it, and take it back, by what the names end in."""
-    place = seam.place(folder / f"{_STEM}{suffix}")
+    place = at_the_door(looking=True).place(folder / f"{_STEM}{suffix}")
     WRITERS[suffix](frame, place)
     files: dict[str, bytes] = {}
     for made in sorted(place.parent.glob(f"{place.name}*")):
@@ -214,7 +214,8 @@ def _why_lost(path: Path, release_id: str) -> str:
 
 
 def _places(job: Job) -> Iterator[tuple[str, Path]]:
-    return ((name, seam.place(path)) for name, paths in job.files.items() for path in paths)
+    context = at_the_door(looking=True)
+    return ((name, context.place(path)) for name, paths in job.files.items() for path in paths)
 
 
 def _files_of_release(path: Path) -> list[Path]:

@@ -2,10 +2,10 @@
 
 import os
 
+from dpframe.context import at_the_door
 from dpframe.errors import DeclarationError, LedgerError
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.store import Store, store_at
-from dpframe.privacy import seam
 
 
 def void_row(path: str | os.PathLike[str], number: int) -> None:
@@ -53,6 +53,6 @@ def upgrade_table(url: str) -> None:
 
 def _store_of(path: str | os.PathLike[str]) -> Store:
     """Find a ledger; in a test there is none to keep."""
-    if seam.current() is not None:
+    if at_the_door().is_test:
         raise LedgerError("a ledger that a test has is kept by nobody.")
     return store_at(path)

@@ -18,6 +18,7 @@ import pandas as pd
 
 from dpframe import errors
 from dpframe.arguments import check_release_name, is_unicode
+from dpframe.context import Context, at_the_door
 from dpframe.errors import DeclarationError, LedgerBusyError, LedgerError, a_type, quote
 from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
@@ -32,7 +33,6 @@ from dpframe.ledger.protected import Protected
 from dpframe.ledger.runs import ChargedRun, RunPausedError, RunState
 from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.store import Store, store_at
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget, PrivacyLoss, check_loss
 from dpframe.public import public_call
 
@@ -105,10 +105,13 @@ class Ledger:
         self._claim: RunClaim | None = None
         self._lock = OneAtATime()
         self._left: object = None
-        self._made_in = test = seam.seen()
+        self._made_in = context = at_the_door(looking=True)
+        self._context: Context | None = None
         self._store: Store | None = None if path is None else store_at(path)
         store = self._store
-        made: Ledger | None = None if store is None or test is None else test.ledger_at(store.place)
+        made: Ledger | None = None
+        if store is not None and context.block is not None:
+            made = context.block.ledger_at(store.place)
         if made is not None:
             self._seen: Chain = made._seen
         elif store is not None:
@@ -117,7 +120,7 @@ class Ledger:
                 self._seen = Chain.of_rows(rows, store.place)
             self._left = store.left
         elif budget is not None:
-            self._seen, _ = Chain.start(seam.new_id(), budget, part)
+            self._seen, _ = Chain.start(context.new_id(), budget, part)
         if part is not None and part != self.part:
             rule = f"must be that of {self._where()}, {quote(self.part)}"
             raise DeclarationError.about("part", rule, part, "Leave part= out.")
@@ -162,12 +165,12 @@ class Ledger:
         """
         _check_budget(budget)
         _check_column(part)
-        _, header = Chain.start(seam.new_id(), budget, part)
-        store = store_at(path)
-        test = seam.current()
-        if test is not None:
-            store.check_new(taken=test.ledger_at(store.place) is not None)
-            test.make_ledger(store.place, cls(budget=budget, part=part))
+        context = at_the_door()
+        _, header = Chain.start(context.new_id(), budget, part)
+        store, block = store_at(path), context.block
+        if block is not None:
+            store.check_new(taken=block.ledger_at(store.place) is not None)
+            block.make_ledger(store.place, cls(budget=budget, part=part))
         else:
             OneAtATime().hold(lambda _: store.create([header]))
         return cls(path, budget=budget, part=part)
@@ -447,7 +450,7 @@ class Ledger:
         True
         """
         source = self if self._whole is None else self._whole
-        if source._store is None or seam.current() is not None:
+        if source._store is None or at_the_door().is_test:
             rule = "a ledger that is in memory, or that a test has, cannot be moved."
             raise LedgerError(f"{rule} Make one: dpf.Ledger.create(path, budget=...).")
         here, there = source._store, store_at(path)
@@ -474,11 +477,17 @@ class Ledger:
 
         Where the ledger was moved away, that is refused, unless it may be `closed`.
         """
-        with seam.Hold(seam.current()):  # refuses threads that a test does not see
-            charged = self._in_use()
-        if charged is not self:
-            charged._append(decide, claim, closed=closed)
-            return
+        charged = self._in_use(self._context or at_the_door())
+        charged._append_row(decide, claim, closed=closed)
+
+    def _append_row(
+        self,
+        decide: Callable[[Chain, Lease | None], tuple[Chain, Row | None]],
+        claim: Lease | None,
+        *,
+        closed: bool,
+    ) -> None:
+        """Append a row to this very ledger."""
 
         def decide_here(seen: Chain, held: Lease | None) -> tuple[Chain, Row | None]:
             if not closed:
@@ -507,28 +516,28 @@ class Ledger:
     def _look(self) -> Chain:
         """Read what is new in the file."""
         charged = self._in_use()
-        if charged is not self:
-            return charged._look()
-        if self._store is not None:
-            self._lock.hold(self._read_news)
-        return self._seen
+        if charged._store is not None:
+            charged._lock.hold(charged._read_news)
+        return charged._seen
 
-    @property
-    def is_of_another_test(self) -> bool:
-        """Whether it was made inside a testing block that this code is not in."""
-        return self._made_in is not None and self._made_in is not seam.seen()
+    def within(self, context: Context) -> "Ledger":
+        """Return the same ledger as a call has it, whatever block opens or ends meanwhile."""
+        view = object.__new__(Ledger)
+        vars(view).update(vars(self))
+        view._whole, view._context = self._whole or self, context
+        return view
 
-    def _in_use(self) -> "Ledger":
+    def _in_use(self, context: Context | None = None) -> "Ledger":
         """Return itself, or what stands in for it in a test, where no file is ever charged."""
+        context = self._context or context or at_the_door(looking=True)
         if self._whole is not None:
-            return self._whole._in_use()
-        test = seam.seen()
-        if self.is_of_another_test:
+            return self._whole._in_use(context)
+        if self._made_in.is_test and self._made_in is not context:
             why = f"{self._where()} was made inside a testing block that has ended:"
             raise LedgerError(f"{why} nothing was charged. Make one where it is used.")
-        if test is None or (self._made_in is not None and self._store is None):
+        if context.block is None or (self._made_in.is_test and self._store is None):
             return self
-        stand_in: Ledger = test.stand_in(self)
+        stand_in: Ledger = context.block.stand_in(self)
         return stand_in
 
     def _read_news(self, again: bool) -> None:
@@ -662,7 +671,7 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy as another view of the same file; a copy in memory would double the budget."""
-        if seam.seen() is not None:
+        if at_the_door(looking=True).is_test:
             why = "a ledger cannot be pickled or copied inside a testing block:"
             raise LedgerError(f"{why} another process would charge its file.")
         if self._store is None:

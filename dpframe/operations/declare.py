@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import pandas as pd
 
 from dpframe.arguments import check_text, is_label, no_ledger
+from dpframe.context import at_the_door
 from dpframe.declaration import from_pandera
 from dpframe.declaration.facts import Declaration, given_unit, keep_declaration, kept_ledger
 from dpframe.declaration.warnings import warn_of_budget
@@ -18,7 +19,6 @@ from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.protected import Protected
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import Caps, EachRow, Neighboring, check_neighboring
 from dpframe.public import public_call
@@ -125,8 +125,8 @@ def declare(
     1.0
     """
     facts = locals()
-    seam.current()  # refuses threads that a test does not see, before a ledger is told of a unit
-    check_private(frame)
+    context = at_the_door()  # before a ledger is told of a unit
+    check_private(frame, context)
     engine = engine_for(frame)
     if schema is not None:
         check_schema(schema, validate=validate, confirmed_public=confirmed_public)
@@ -146,7 +146,7 @@ def declare(
         from_pandera.validate(schema, frame)
     protected = Protected.of(unit_columns, declaration.neighboring, unit)
     _check_ledger(budget, ledger)
-    warn_of_budget(frame, budget if ledger is None else ledger.budget)
+    warn_of_budget(frame, budget if ledger is None else ledger.budget, context)
     if ledger is not None:  # before the lock, as its file may be busy
         _check_part(engine, frame, ledger, declaration)
         ledger.protect(protected)
@@ -156,11 +156,11 @@ def declare(
             why = "a frame is being declared by this thread, which a signal has interrupted."
             way = "Declare this one after the signal was handled."
             raise DeclarationError(f"{why} {way}")
-        charged = ledger or _kept_or_new(budget, kept_ledger(frame), protected)
+        charged = ledger or _kept_or_new(budget, kept_ledger(frame, context), protected)
         if charged is not None:
             _check_part(engine, frame, charged, declaration)
         engine.mark(frame)
-        keep_declaration(frame, replace(declaration, ledger=charged))
+        keep_declaration(frame, replace(declaration, ledger=charged), context)
 
     _DECLARING.hold(keep)
 
@@ -324,7 +324,7 @@ def declares(
     common = Ledger(budget=budget) if budget is not None and ledger is None else None
 
     def declare_made(frame: Frame) -> None:
-        if common is None or kept_ledger(frame) is not None:
+        if common is None or kept_ledger(frame, at_the_door()) is not None:
             declare(frame, **facts)  # a ledger stays
         else:
             declare(frame, **(facts | {"budget": None, "ledger": common}))

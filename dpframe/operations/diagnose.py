@@ -13,6 +13,7 @@ import pandas as pd
 
 from dpframe.certificates.diagnosis import Diagnosis
 from dpframe.columns.suppress_warnings import silent
+from dpframe.context import Context, at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame, engine_for
 from dpframe.engines.base import UNREAD
@@ -111,7 +112,8 @@ def diagnose(
         why = "groups=True needs a query that says which:"
         way = ".dp.diagnose(dpf.count(by=...), groups=True)."
         raise QueryError(f"{why} {way}", parameter="query")
-    declaration = declaration_of(frame).in_part(part)
+    context = at_the_door(looking=True)
+    declaration = declaration_of(frame, context).in_part(part)
     asked: Any = None if queries is None else in_part(declaration, queries)
     looks = _looks(frame, declaration, asked, groups=groups)
     labels = list(dict.fromkeys(label for look in looks.values() for label in look.columns))
@@ -121,7 +123,7 @@ def diagnose(
     for name, look in looks.items():
         for claims, axes in look.claims:
             check_matches(manifest, declaration, {name: claims}, {name: axes})
-    found = _read(engine, frame, labels, looks)
+    found = _read(engine, frame, labels, looks, context)
     return found if isinstance(queries, Mapping) else found[SINGLE]
 
 
@@ -130,7 +132,7 @@ class _Look:
     """What is read, what is made of it, and what is asked of which groups."""
 
     columns: tuple[Hashable, ...]
-    make: Callable[[pd.DataFrame], Any]
+    make: Callable[[pd.DataFrame, Context], Any]
     claims: Sequence[tuple[Any, Sequence[Axis]]]
 
 
@@ -155,8 +157,8 @@ def _looks(
 
 
 def _of_table(table: Table, declaration: Declaration, groups: bool) -> _Look:
-    def make(rows: pd.DataFrame) -> Any:
-        found = _follow_rows(rows, table)
+    def make(rows: pd.DataFrame, context: Context) -> Any:
+        found = _follow_rows(rows, table, context)
         if groups:
             return _by_group(found, table)
         return _as_frame(lines_of_table(found, table, declaration))
@@ -174,8 +176,8 @@ def _labels(wanted: Discovery, declaration: Declaration) -> _Look:
     where, part = texts_of(task.where, declaration)
     words = Words(task.unit, where, beyond, unlike, part)
 
-    def make(rows: pd.DataFrame) -> Diagnosis:
-        found = LabelTrace(rows, task)
+    def make(rows: pd.DataFrame, context: Context) -> Diagnosis:
+        found = LabelTrace(rows, task, context)
         return _as_frame(lines_of_rows(found, words, task.where, f"labels: {found.labels:,}"))
 
     return _Look(tuple(dict.fromkeys(task.columns)), make, [(wanted, ())])
@@ -196,13 +198,13 @@ def _everything(frame: Frame, declaration: Declaration) -> _Look:
     tables = tables or {"rows": table(counts.count())}
     sums = [table(sums_and_means.sum([label])) for label in bounded]
 
-    def make(rows: pd.DataFrame) -> Diagnosis:
+    def make(rows: pd.DataFrame, context: Context) -> Diagnosis:
         lines: list[Line] = []
         for part, table in tables.items():
-            own = lines_of_chain(_follow_rows(rows, table), table, declaration)
+            own = lines_of_chain(_follow_rows(rows, table, context), table, declaration)
             lines += [replace(line, part=part) for line in own]
         for table in sums:  # caps differ with the groups
-            found, (out,) = _follow_rows(rows, table), table.outputs
+            found, (out,) = _follow_rows(rows, table, context), table.outputs
             lines += lines_of_output(found, out, declaration, found.grouped)
         return _as_frame(lines)
 
@@ -212,7 +214,11 @@ def _everything(frame: Frame, declaration: Declaration) -> _Look:
 
 
 def _read(
-    engine: Engine, frame: Frame, labels: list[Hashable], looks: Mapping[Hashable, _Look]
+    engine: Engine,
+    frame: Frame,
+    labels: list[Hashable],
+    looks: Mapping[Hashable, _Look],
+    context: Context,
 ) -> dict[Hashable, Any]:
     """Look at the rows; an error shows nothing that could quote private values."""
 
@@ -221,7 +227,7 @@ def _read(
         with np.errstate(all="ignore"):
             rows = engine.gather(frame, labels)
             unread = rows.attrs.pop(UNREAD, "")
-            made = {name: look.make(rows) for name, look in looks.items()}
+            made = {name: look.make(rows, context) for name, look in looks.items()}
         for found in made.values():
             if unread and isinstance(found, Diagnosis) and "hint" in found:
                 found.loc[found.index[:1], "hint"] = unread
@@ -243,8 +249,8 @@ def _read(
     raise DPFrameError(f"{why} {way}")
 
 
-def _follow_rows(rows: pd.DataFrame, table: Table) -> RowTrace:
-    return RowTrace(rows, table.task(sorted(table.terms)))
+def _follow_rows(rows: pd.DataFrame, table: Table, context: Context) -> RowTrace:
+    return RowTrace(rows, table.task(sorted(table.terms)), context)
 
 
 def _as_frame(lines: Iterable[Line]) -> Diagnosis:

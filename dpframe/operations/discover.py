@@ -9,7 +9,6 @@ nothing besides.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.parts import GroupingPart, LedgerPart, QueryPart
 from dpframe.checker.rounds import LabelRound, worst_labels
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.labels import LabelCounts
@@ -152,33 +152,36 @@ class Labels(Operation):
         ]
         return Witness(worst_labels(rounds, self.declaration.neighboring))
 
-    def measure(self, frame: Frame) -> LabelCounts | Rounds:
+    def measure(self, frame: Frame, context: Context) -> LabelCounts | Rounds:
         """Count the units of all labels; of a set, in the first round."""
-        counted = self.engine.labels(frame, self.task)
-        return counted if self.wanted.counts else Rounds(counted, partial(self._left, frame))
+        counted = self.engine.labels(frame, self.task, context)
+        if self.wanted.counts:
+            return counted
+        return Rounds(counted, lambda found: self._left(frame, found, context))
 
-    def _left(self, frame: Frame, found: LabelCounts) -> LabelCounts:
+    def _left(self, frame: Frame, found: LabelCounts, context: Context) -> LabelCounts:
         """Count the weights of labels that were not found yet."""
-        return self.engine.labels(frame, replace(self.task, without=found.labels))
+        return self.engine.labels(frame, replace(self.task, without=found.labels), context)
 
-    def draw(self, exact: LabelCounts | Rounds) -> LabelCounts:
+    def draw(self, exact: LabelCounts | Rounds, context: Context) -> LabelCounts:
         """Draw noise for all labels, and keep those that reach the threshold."""
         if isinstance(exact, LabelCounts):
-            return _publish_labels(exact, self.threshold)
+            return _publish_labels(exact, self.threshold, context)
         first, *others = self.threshold.rounds
-        found = _in_round(_publish_labels(exact.first, first), 1)
+        found = _in_round(_publish_labels(exact.first, first, context), 1)
         for number, threshold in enumerate(others, 2):
-            found += _in_round(_publish_labels(exact.others(found), threshold), number)
+            published = _publish_labels(exact.others(found), threshold, context)
+            found += _in_round(published, number)
         return found
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[LabelCounts, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for the number of labels and the ledger."""
         axes, counts = self.wanted.axes, self.wanted.counts
         groupings = (GroupingPart(str(axis.column), 0, "discovered", rest=None) for axis in axes)
         record = Release(
-            **self.promise(entry, witness),
+            **self.promise(entry, witness, context),
             privacy_unit=self.unit_part(self.caps[0]),
             query=QueryPart(
                 name=None,
@@ -236,7 +239,6 @@ class Labels(Operation):
             kind="count",
             name="units",
             where=None,
-            rounded=None,
             weights=None,
             integer=True,
             noise=NoisePart(scale, 1.0, 1),
@@ -432,9 +434,9 @@ def _sizes_found(threshold: LabelThreshold, weight: int = 1) -> dict[str, int]:
     return {f"found_{q:.0%}"[:-1]: threshold.size_published(q, weight) for q in _CHANCES}
 
 
-def _publish_labels(found: LabelCounts, threshold: LabelThreshold) -> LabelCounts:
+def _publish_labels(found: LabelCounts, threshold: LabelThreshold, context: Context) -> LabelCounts:
     """Draw noise for all labels, and keep those that reach the threshold."""
-    (noise,) = threshold.law.draw([threshold.scale], len(found.units))
+    (noise,) = threshold.law.draw([threshold.scale], len(found.units), context)
     noisy = np.add(found.units, noise, out=noise)
     published = LabelCounts(found.labels, noisy)
     return _of_rows(published, noisy >= threshold.least)

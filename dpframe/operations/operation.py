@@ -14,12 +14,12 @@ import pandas as pd
 from dpframe.certificates.parts import CapsPart, LedgerPart, LossPart, UnitPart
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
 from dpframe.errors import QueryError
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
-from dpframe.privacy import seam
 from dpframe.privacy.amounts import PrivacyLoss, Spend, below, float_above
 from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
@@ -90,15 +90,17 @@ class Operation(ABC):
         """Find the worst units, by code that knows nothing of the plan."""
 
     @abstractmethod
-    def measure(self, frame: Frame) -> Any:
+    def measure(self, frame: Frame, context: Context) -> Any:
         """Total exact integers of the private frame."""
 
     @abstractmethod
-    def draw(self, exact: Any) -> Any:
+    def draw(self, exact: Any, context: Context) -> Any:
         """Draw noise, or select: what comes out may be published."""
 
     @abstractmethod
-    def certifier(self, entry: Entry, witness: Witness) -> Callable[[Any, LedgerPart | None], Any]:
+    def certifier(
+        self, entry: Entry, witness: Witness, context: Context
+    ) -> Callable[[Any, LedgerPart | None], Any]:
         """Write all of the certificate that is known before there are values."""
 
     def denoised(self, method: str | None, graph: object) -> Self:
@@ -157,7 +159,9 @@ class Operation(ABC):
         after = replace(status, pots=_pots_after(status.pots, self.loss))
         return {"remaining_epsilon": after.remaining_epsilon, "remaining_mu": after.remaining_mu}
 
-    def promise(self, entry: Entry, witness: Witness, *, joint: bool = False) -> dict[str, Any]:
+    def promise(
+        self, entry: Entry, witness: Witness, context: Context, *, joint: bool = False
+    ) -> dict[str, Any]:
         """Say which release it is, whose data are protected and at what cost.
 
         These fields of a `Release` are those of every table. They answer what NIST SP 800-226 asks
@@ -169,7 +173,7 @@ class Operation(ABC):
             "library": LIBRARY,
             "release_id": entry.release_id,
             "released_at": entry.released_at,
-            "testing": seam.seen() is not None,
+            "testing": context.is_test,
             "neighboring": self.declaration.neighboring,
             "privacy_loss": LossPart(
                 **self.cost, rho=self.spend.rho_of(loss), extra_delta=float(loss.delta), joint=joint
@@ -178,7 +182,6 @@ class Operation(ABC):
             "witness": witness_parts(witness),
             "ledger": None,
             "rows": None,
-            "steps": (),
         }
 
     def unit_part(self, caps: Caps) -> UnitPart:

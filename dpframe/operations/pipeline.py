@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from dpframe.arguments import check_note, check_release_name, visible
 from dpframe.certificates.parts import BudgetPart, LedgerPart
 from dpframe.checker.check import check_charge
+from dpframe.context import Context
 from dpframe.declaration.warnings import warn_of_release
 from dpframe.engines import Frame
 from dpframe.errors import STOPS, DeclarationError, LedgerError, ReleaseError
@@ -21,29 +22,28 @@ from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
 from dpframe.operations.operation import Operation
-from dpframe.privacy import seam
 
 
-def make_release(frame: Frame, operation: Operation, entry: Entry) -> Any:
+def make_release(frame: Frame, operation: Operation, entry: Entry, context: Context) -> Any:
     """Warn, charge the ledger, and then make the release; both are logged."""
-    test = seam.current()
     declaration = operation.declaration
     ledger = declaration.ledger
-    with seam.Hold(test):
-        certify = operation.certifier(entry, check_charge(operation, entry.loss))
-        warn_of_release(frame, declaration, operation.spend)
-        _check_files(frame, operation)
-        if ledger is not None:
-            ledger.charge(entry)
+    certify = operation.certifier(entry, check_charge(operation, entry.loss), context)
+    warn_of_release(frame, declaration, operation.spend, context)
+    _check_files(frame, operation)
+    if ledger is not None:
+        ledger.charge(entry)
 
     def make() -> Any:
         # the only place where private integers meet noise
-        with seam.Hold(test):  # whoever listens to the log may have opened a block
-            exact = operation.measure(frame)
-            if ledger is not None:
-                ledger.note_noise(entry)  # until then, a run that ends can begin again
-            noisy = operation.draw(exact) if test is None else test.draw(operation, exact, entry)
-            return certify(noisy, ledger_of(ledger, entry))
+        exact = operation.measure(frame, context)
+        if ledger is not None:
+            ledger.note_noise(entry)  # until then, a run that ends can begin again
+        if context.block is None:
+            noisy = operation.draw(exact, context)
+        else:
+            noisy = context.block.draw(operation, exact, entry)
+        return certify(noisy, ledger_of(ledger, entry))
 
     if ledger is not None:
         done = "begun again, charged before" if ledger.begins_again else "charged"
@@ -129,14 +129,16 @@ def check_recorded(ledger: Ledger | None, name: str | None, note: str | None) ->
     ledger.check_name(name)  # before a plan that the spent budget may not allow
 
 
-def entry_of(operation: Operation, name: str | None = None, note: str | None = None) -> Entry:
+def entry_of(
+    operation: Operation, context: Context, name: str | None = None, note: str | None = None
+) -> Entry:
     """Write what a ledger is charged with, under an identifier of its own."""
     declaration, manifest = operation.declaration, operation.manifest
     ledger = declaration.ledger
     protected = None if ledger is None else ledger.protected
     made = Entry(
-        seam.new_id(),
-        seam.now().isoformat(timespec="seconds"),
+        context.new_id(),
+        context.now().isoformat(timespec="seconds"),
         operation.words,
         operation.mechanism,
         operation.spend,

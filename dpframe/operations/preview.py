@@ -11,6 +11,7 @@ import pandas as pd
 from dpframe.arguments import check_flag
 from dpframe.certificates.diagnosis import ShownFrame
 from dpframe.checker.check import check_charge
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.declared import check_matches, check_queries, declaration_of
@@ -219,7 +220,8 @@ def preview(
     errors = {"std_error": std_error, "half_width": half_width}
     _check_amounts(amounts, errors, compare=compare)
     cell = None if rows is None else _positive("rows", rows, least=1)
-    declaration = declaration_of(frame).with_unit(privacy_unit).in_part(part)
+    declaration = declaration_of(frame, at_the_door(looking=True))
+    declaration = declaration.with_unit(privacy_unit).in_part(part)
     queries = in_part(declaration, queries)
     limits = std_error if half_width is None else half_width
     about_noise = compare or limits is not None or rows is not None

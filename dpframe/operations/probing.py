@@ -19,6 +19,7 @@ from dpframe.checker.measured import (
     RowPlaces,
 )
 from dpframe.checker.noise import BlockNoise
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
@@ -152,7 +153,7 @@ def _probe(facts: ReadFacts, rows: OddRows, number: int) -> tuple[np.ndarray, np
     cells = Cells((KeyAxis(_PROBE, pd.RangeIndex(number, name=_PROBE)),))
     terms = (Term("rows"), *facts.terms)
     alone = Task(cells, terms, None, valued=facts.valued)
-    ((counted, *totals),) = totals_of([frame], [alone], 1)
+    ((counted, *totals),) = totals_of([frame], [alone], SYSTEM, 1)
     return counted > 0, np.array(totals)
 
 

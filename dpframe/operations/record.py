@@ -196,7 +196,6 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         "kind": column.kind,
         "name": str(column.name),
         "where": text_of(column.where),
-        "rounded": None,
         "weights": _weights(column),
     }
     if column.other_bounds is not None and column.bounds is not None:

@@ -6,6 +6,7 @@ from typing import Any, overload
 
 import pandas as pd
 
+from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
@@ -196,11 +197,14 @@ def release(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    declaration = declaration_of(frame).with_unit(privacy_unit).in_part(part)
+    context = at_the_door()
+    declaration = declaration_of(frame, context).within(context)
+    declaration = declaration.with_unit(privacy_unit).in_part(part)
     queries = in_part(declaration, queries)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     check_recorded(declaration.ledger, name, note)
     apart = denoise is not None
     operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
     operation = operation.denoised(denoise, graph)
-    return make_release(frame, operation, entry_of(operation, name, note))
+    entry = entry_of(operation, context, name, note)
+    return make_release(frame, operation, entry, context)

@@ -18,6 +18,7 @@ from dpframe.certificates.mechanism_parts import SelectionPart
 from dpframe.certificates.parts import LedgerPart, QueryPart
 from dpframe.checker.rounds import Selected, worst_selection
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame
 from dpframe.engines.base import totals_by
@@ -184,18 +185,18 @@ class SelectedQuantiles(Operation):
         )
         return Witness((found,))
 
-    def measure(self, frame: Frame) -> np.ndarray:
+    def measure(self, frame: Frame, context: Context) -> np.ndarray:
         """Count the rows of all groups by bin."""
-        (totals,) = totals_by(self.engine, frame, self.tasks)
+        (totals,) = totals_by(self.engine, frame, self.tasks, context)
         rows: np.ndarray = totals[0].reshape(self.groups.size, len(self.bins.axis))
         return rows
 
-    def draw(self, exact: np.ndarray) -> np.ndarray:
+    def draw(self, exact: np.ndarray, context: Context) -> np.ndarray:
         """Select parts of bins."""
-        return select_parts(exact, self.selection, self.bins.parts)
+        return select_parts(exact, self.selection, self.bins.parts, context)
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for values and ledger."""
         query, column, cells = self.query, self.column, self.cells
@@ -206,7 +207,7 @@ class SelectedQuantiles(Operation):
             for axis in cells.axes
         )
         record = Release(
-            **self.promise(entry, witness),
+            **self.promise(entry, witness, context),
             privacy_unit=self.unit_part(self.limits),
             query=QueryPart(
                 name=None,
@@ -218,7 +219,7 @@ class SelectedQuantiles(Operation):
                 left_out=rules_of_groups(self.declaration.unit_columns, self.task.cells.axes),
                 options=NO_OPTIONS,
             ),
-            columns=(QuantilePart("quantile", name, None, None, None, source, bounds),),
+            columns=(QuantilePart("quantile", name, None, None, source, bounds),),
             mechanism=self._mechanism_part(),
             covariance=_SELECTED,
         )

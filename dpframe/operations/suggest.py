@@ -15,6 +15,7 @@ import pandas as pd
 
 from dpframe.certificates.parts import LedgerPart
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE
@@ -69,10 +70,10 @@ class Suggestion(PlannedTables):
         return pd.DataFrame(columns, planned.table.cells.index)
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[Any, LedgerPart | None], pd.DataFrame]:
         """Write the certificate of the histogram, to which errors are added."""
-        certify = super().certifier(entry, witness)
+        certify = super().certifier(entry, witness, context)
         return lambda noisy, ledger: self.facts.add_to(certify(noisy, ledger))
 
 

@@ -16,6 +16,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
+from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
 from dpframe.engines.base import totals_by
@@ -226,27 +227,28 @@ class PlannedTables(Operation):
         pairs = zip(measurements, self.plan.noises, strict=True)
         return witness_of([recognized(one, noise, relation) for one, noise in pairs])
 
-    def measure(self, frame: Frame) -> list[list[np.ndarray]]:
+    def measure(self, frame: Frame, context: Context) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
         measured = self.plan.measurements
         tasks = [one.task for one in measured]
-        answers = totals_by(self.engine, frame, tasks)
+        answers = totals_by(self.engine, frame, tasks, context)
         return [one.encode(totals) for one, totals in zip(measured, answers, strict=True)]
 
-    def draw(self, exact: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+    def draw(self, exact: list[list[np.ndarray]], context: Context) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
         noisy = []
         for blocks, noise in zip(exact, self.plan.noises, strict=True):
-            pairs = zip(blocks, noise.draw([len(block) for block in blocks]), strict=True)
-            noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
+            drawn = noise.draw([len(block) for block in blocks], context)
+            pairs = zip(blocks, drawn, strict=True)
+            noisy.append([np.add(block, own, out=own) for block, own in pairs])
         return noisy
 
     def certifier(
-        self, entry: Entry, witness: Witness
+        self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         plan, tables, how = self.plan, self.plan.tables, self.denoisings
-        facts = self.promise(entry, witness, joint=len(tables) > 1)
+        facts = self.promise(entry, witness, context, joint=len(tables) > 1)
         records = {}
         for key, planned in tables.items():
             own = facts | {"privacy_unit": self.unit_part(planned.table.caps)}

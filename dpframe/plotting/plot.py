@@ -226,8 +226,8 @@ def plot(
         drawn = frame.gather_distribution(shown, level, sampling=sampling)
         kind = "line"
     else:
-        flags = {"per": per, "percent": percent, "sampling": sampling}
-        drawn = frame.gather(shown, column, level, **flags)
+        given = shown, column, level
+        drawn = frame.gather(*given, per=per, percent=percent, sampling=sampling)
     if len(drawn) > 1 and not subplots:
         drawn = [frame.together(drawn, None)]
     if len(drawn) > 1 or len(_list_axes(ax)) == 1:

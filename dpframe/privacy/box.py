@@ -47,12 +47,13 @@ How wide it is
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.privacy import noise, noise_floats
 from dpframe.privacy.accuracy import solve_tails
 from dpframe.privacy.noise import Interval, integer_noise, random_words, try_strips
@@ -67,7 +68,7 @@ _ERROR = 2.0**-50  # twice a bound on the relative error of a product
 _LOW_MASK = (1 << LOW_BITS) - 1
 
 
-def box_noise(scales: Sequence[float], size: int) -> list[np.ndarray]:
+def box_noise(scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
     """Draw rounded noise in a box for `size` cells, independent of one another.
 
     The vector of a cell is `round(z)`, where z has a density proportional to
@@ -82,6 +83,8 @@ def box_noise(scales: Sequence[float], size: int) -> list[np.ndarray]:
         count among the others.
     size
         Number of cells, >= 0.
+    context
+        Where random bits come from.
 
     Returns
     -------
@@ -99,7 +102,8 @@ def box_noise(scales: Sequence[float], size: int) -> list[np.ndarray]:
 
     Examples
     --------
-    >>> rows, total, public = box_noise([1.0, 200.0, 0.0], 1000)
+    >>> from dpframe.context import SYSTEM
+    >>> rows, total, public = box_noise([1.0, 200.0, 0.0], 1000, SYSTEM)
     >>> rows.dtype, total.shape, public.any()
     (dtype('int64'), (1000,), np.False_)
     """
@@ -107,31 +111,32 @@ def box_noise(scales: Sequence[float], size: int) -> list[np.ndarray]:
     checked = check_scale(np.array(scales, np.float64))
     (moving,) = checked.nonzero()
     if moving.size == checked.size > 1:
-        return list(_draw(checked, size))
+        return list(_draw(checked, size, context))
     out = np.zeros((checked.size, size), np.int64)
     if moving.size == 1:
-        out[moving[0]] = integer_noise(LAPLACE_CURVE, float(checked[moving[0]]), size)
+        alone = float(checked[moving[0]])
+        out[moving[0]] = integer_noise(LAPLACE_CURVE, alone, size, context)
     elif moving.size:
-        out[moving] = _draw(checked[moving], size)
+        out[moving] = _draw(checked[moving], size, context)
     return list(out)
 
 
-def _draw(scales: np.ndarray, size: int) -> np.ndarray:
+def _draw(scales: np.ndarray, size: int, context: Context) -> np.ndarray:
     """Draw the noise of cells, one a column, in blocks."""
     out = np.empty((scales.size, size), np.int64)
     cells = max(1, _BLOCK // scales.size)
     with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
         for start in range(0, size, cells):
-            _draw_block(scales, out[:, start : start + cells])
+            _draw_block(scales, out[:, start : start + cells], context)
     return out
 
 
-def _draw_block(scales: np.ndarray, out: np.ndarray) -> None:
+def _draw_block(scales: np.ndarray, out: np.ndarray, context: Context) -> None:
     """Write the noise of some cells, one a column, to `out`."""
     members, cells = out.shape
-    drawn = _exponentials(out.size)
+    drawn = _exponentials(out.size, context)
     high, low = (_added_up(part.reshape(out.shape)) for part in (drawn.high, drawn.low))
-    places = _places(members, cells)
+    places = _places(members, cells, context)
     sizes = scales[:, None]
     left, product = noise_floats.round_halves(sizes, high.take(places), low.take(places), out)
     margin = _ERROR * product.max(axis=1, keepdims=True) + sizes * members * 2.0**-KNOWN_BITS
@@ -175,27 +180,29 @@ class _Exponentials(NamedTuple):
     low: np.ndarray
     sign: np.ndarray
     refined: dict[int, Interval]
+    context: Context
 
     def interval(self, place: int) -> Interval:
         """All that is known of one of them."""
         known = int(self.high[place]) << LOW_BITS | int(self.low[place])
-        return self.refined.get(place) or Interval(known, KNOWN_BITS)
+        return self.refined.get(place) or Interval(known, KNOWN_BITS, self.context)
 
 
-def _exponentials(size: int) -> _Exponentials:
+def _exponentials(size: int, context: Context) -> _Exponentials:
     """Draw |Z| and the sign of Z of a Laplace law, so many times."""
     table, most = strip_table(LAPLACE_CURVE), size + size // _SPARE + 1
-    strip, place, rejected, refined = try_strips(table, most)
+    strip, place, rejected, refined = try_strips(table, most, context)
     sign = strip.astype(np.int64) >> WORD - 1
     high, low = halves(strip, place)
     high ^= sign  # -[a, a + 1) is [~a, ~a + 1) but for an end
     low ^= sign & _LOW_MASK
     for i, drawn in refined.items():
         sign[i] = -1 if drawn.start < 0 else 0
-        refined[i] = Interval(drawn.start ^ int(sign[i]), drawn.bits).known_to(KNOWN_BITS)
+        size_of_z = Interval(drawn.start ^ int(sign[i]), drawn.bits, context)
+        refined[i] = size_of_z.known_to(KNOWN_BITS)
         known = refined[i].start >> refined[i].bits - KNOWN_BITS
         high[i], low[i] = known >> LOW_BITS, known & _LOW_MASK
-    return _fill_rejected(_Exponentials(high, low, sign, refined), rejected, size)
+    return _fill_rejected(_Exponentials(high, low, sign, refined, context), rejected, size)
 
 
 def _fill_rejected(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Exponentials:
@@ -212,44 +219,46 @@ def _fill_rejected(drawn: _Exponentials, rejected: np.ndarray, size: int) -> _Ex
     for i in drawn.refined.keys() - refined.keys():
         refined |= {int(to): drawn.refined[i] for to in filled[spare == i]}
     if again.size:
-        more = _exponentials(again.size)
+        more = _exponentials(again.size, drawn.context)
         for part, other in zip(parts, more[:3], strict=True):
             part[again] = other
         refined |= {int(again[i]): known for i, known in more.refined.items()}
     high, low, sign = (part[:size] for part in parts)
-    return _Exponentials(high, low, sign, refined)
+    return _Exponentials(high, low, sign, refined, drawn.context)
 
 
-def _places(members: int, cells: int) -> np.ndarray:
+def _places(members: int, cells: int, context: Context) -> np.ndarray:
     """Return, for each coordinate of each cell, the place of its sum: a uniform order per cell."""
     draw = _rank_by_comparing if members <= _FEW else _order_by_sorting
-    places: np.ndarray = np.multiply(draw(members, cells), cells, dtype=np.int64, order="C")
+    order = draw(members, cells, context)
+    places: np.ndarray = np.multiply(order, cells, dtype=np.int64, order="C")
     places += np.arange(cells)
     return places
 
 
-def _rank_by_comparing(members: int, cells: int) -> np.ndarray:
+def _rank_by_comparing(members: int, cells: int, context: Context) -> np.ndarray:
     """Return the ranks of random words: how many words of the cell are smaller."""
-    keys = random_words(members * cells, np.uint16).reshape(members, cells)
+    keys = random_words(members * cells, context, np.uint16).reshape(members, cells)
     ranks, smaller = np.empty((members, cells), np.uint8), np.empty((members, cells), bool)
     for key, rank in zip(keys, ranks, strict=True):
         np.less(keys, key, out=smaller)
         np.add.reduce(smaller.view(np.uint8), axis=0, out=rank)
     # equal words share the smaller rank, and nothing else lowers the sum of the ranks
     tied = np.add.reduce(ranks, axis=0, dtype=np.uint8) != members * (members - 1) // 2
-    return _settle_ties(ranks, tied, _rank_by_comparing)
+    return _settle_ties(ranks, tied, partial(_rank_by_comparing, context=context))
 
 
-def _order_by_sorting(members: int, cells: int) -> np.ndarray:
+def _order_by_sorting(members: int, cells: int, context: Context) -> np.ndarray:
     """Return the order of random words that bear the numbers of coordinates, by sorting them."""
     word: type[np.uint32 | np.uint64] = np.uint32 if members < _MANY else np.uint64
     bits = (members - 1).bit_length()
-    keys = random_words(members * cells, word).reshape(cells, members) >> bits << bits
+    words = random_words(members * cells, context, word)
+    keys = words.reshape(cells, members) >> bits << bits
     keys |= np.arange(members).astype(word)
     keys.sort(axis=1)
     keys = np.ascontiguousarray(keys.T)
     tied = ((keys[1:] ^ keys[:-1]) >> bits == 0).any(axis=0)
-    return _settle_ties(keys & (1 << bits) - 1, tied, _order_by_sorting)
+    return _settle_ties(keys & (1 << bits) - 1, tied, partial(_order_by_sorting, context=context))
 
 
 def _settle_ties(
@@ -273,7 +282,7 @@ def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]
         sums = list(accumulate(part.start >> part.bits - bits for part in parts))
         for i, (scale, last) in enumerate(asked):
             if i not in found:
-                total = Interval(sums[last], bits)
+                total = Interval(sums[last], bits, parts[0].context)
                 size = noise.whole_part(scale, total, last + 1, half(scale, bits))
                 if size is not None:
                     found[i] = noise.wrap_integer(size)

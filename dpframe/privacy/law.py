@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
 from dpframe.privacy.noise import integer_noise
@@ -77,7 +78,7 @@ class Law(ABC):
         """Return the name."""
         return self.name
 
-    def draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+    def draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
         """Draw the noise of a group in `size` cells, one int64 array per coordinate.
 
         Parameters
@@ -86,17 +87,19 @@ class Law(ABC):
             Scales of the coordinates, as for `integer_noise`. One of scale 0 is in no group.
         size
             Number of cells.
+        context
+            Where random bits come from.
 
         Raises
         ------
         CalibrationError
             If a scale is out of range or the size is negative.
         """
-        return self._draw(scales, size)
+        return self._draw(scales, size, context)
 
-    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
         """Draw the noise of a group: each coordinate on its own."""
-        return [integer_noise(self.curve, scale, size) for scale in scales]
+        return [integer_noise(self.curve, scale, size, context) for scale in scales]
 
     def loss(self, moved: int, scale: float) -> Fraction:
         """Return what it costs that a coordinate moves by so many integers, its scale above 0.
@@ -126,7 +129,7 @@ class Law(ABC):
         """The law that very wide noise of this one is next to."""
         return self
 
-    def draw_each(self, scales: np.ndarray) -> np.ndarray:
+    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
         """Draw independent noise of so many scales, one int64 integer for each.
 
         Raises
@@ -134,7 +137,7 @@ class Law(ABC):
         CalibrationError
             If a scale is out of range.
         """
-        return integer_noise(self.curve, scales, len(scales))
+        return integer_noise(self.curve, scales, len(scales), context)
 
     @abstractmethod
     def movement_allowed(self, allowance: Allowance) -> Fraction:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box, staircase
 from dpframe.privacy.accuracy import (
@@ -348,9 +349,9 @@ class _Box(_Laplace):
 
     __slots__ = ()
 
-    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
         """Draw the noise of a group: all of its coordinates together."""
-        return box.box_noise(scales, size)
+        return box.box_noise(scales, size, context)
 
     def quantile(self, level: float) -> float:
         """Return the largest of a Laplace, a normal and a uniform law, between which a sum lies."""
@@ -499,16 +500,17 @@ class _Staircase(_Laplace):
     )
     bounded: ClassVar[int] = 0
 
-    def _draw(self, scales: Sequence[float], size: int) -> list[np.ndarray]:
+    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
         """Draw the noise of a group: each coordinate on its own."""
-        return [staircase.staircase_noise(float(check_scale(scale)), size) for scale in scales]
+        checked = (float(check_scale(scale)) for scale in scales)
+        return [staircase.staircase_noise(scale, size, context) for scale in checked]
 
-    def draw_each(self, scales: np.ndarray) -> np.ndarray:
+    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
         """Draw independent noise of so many scales, one int64 integer for each."""
         out = np.zeros(len(scales), np.int64)
         for scale in np.unique(check_scale(scales)).tolist():
             these = np.flatnonzero(scales == scale)
-            out[these] = staircase.staircase_noise(scale, these.size)
+            out[these] = staircase.staircase_noise(scale, these.size, context)
         return out
 
     def loss(self, moved: int, scale: float) -> Fraction:

@@ -1,4 +1,4 @@
-"""Exact draws of integer noise: the rounded Gaussian, the discrete Laplace; all entropy is here.
+"""Exact draws of integer noise: the rounded Gaussian and the discrete Laplace.
 
 Noise in a box is drawn in `box` with the parts of this module.
 
@@ -57,8 +57,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.errors import CalibrationError
-from dpframe.privacy import noise_floats, seam
+from dpframe.privacy import noise_floats
 from dpframe.privacy.noise_floats import KNOWN_BITS, WORD, Points
 from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
 
@@ -87,12 +88,6 @@ def lend(size: int) -> Iterator[np.ndarray]:
         _shelf.append(room)
 
 
-try:
-    # OpenSSL's generator: ten times the speed of os.urandom, and it seeds itself anew after a fork
-    from ssl import RAND_bytes as _system_bytes
-except ImportError:  # Python may be built without ssl
-    from os import urandom as _system_bytes
-
 _SINGLE = 8  # so many draws are quicker one by one
 _CELL_BITS = 16
 _FEW = 1 << 13  # so many draws are copied faster than they are mended
@@ -100,38 +95,29 @@ _FEWER = 1 << 11  # for so many draws fresh memory is quick
 _SPARE, _SHARE = 32, 28  # so many draws more, and one for so many: 3 % are rejected
 # arrays of no axes: faster than numbers where there are few draws
 _WORD_UNIT, _STRIP_UNIT = np.array(2.0**-WORD), np.array(2.0**-STRIP_BITS)
-_LARGEST_REQUEST = 1 << 30  # OpenSSL counts bytes in a C int
 
 
-def random_bytes(n: int) -> bytes:
-    """Return n bytes of a cryptographic generator: the one source of randomness of the package."""
-    block = seam.seen()
-    tried = None if block is None else block.random_bytes(n)
-    if tried is not None:
-        return tried
-    if n <= _LARGEST_REQUEST:
-        return _system_bytes(n)
-    sizes = (min(_LARGEST_REQUEST, n - done) for done in range(0, n, _LARGEST_REQUEST))
-    return b"".join(map(_system_bytes, sizes))
-
-
-def random_words(n: int, dtype: type[np.unsignedinteger[Any]] = np.uint64) -> np.ndarray:
+def random_words(
+    n: int, context: Context, dtype: type[np.unsignedinteger[Any]] = np.uint64
+) -> np.ndarray:
     """Return n uniform random words of an unsigned integer type, as a read-only array."""
-    return np.frombuffer(random_bytes(n * np.dtype(dtype).itemsize), dtype)
+    return np.frombuffer(context.bits(n * np.dtype(dtype).itemsize), dtype)
 
 
-def row_words(n: int) -> np.ndarray:
+def row_words(n: int, context: Context) -> np.ndarray:
     """Return n random words by which rows are chosen; in a test, the word of the test."""
-    word = seam.row_word()
-    return random_words(n, np.uint64) if word is None else np.full(n, word, np.uint64)
+    word = context.row_word
+    return random_words(n, context) if word is None else np.full(n, word, np.uint64)
 
 
-def _random_bits(n: int) -> int:
+def _random_bits(n: int, context: Context) -> int:
     """Return a uniform integer of n bits."""
-    return int.from_bytes(random_bytes(-(-n // 8)), "little") >> (-n % 8)
+    return int.from_bytes(context.bits(-(-n // 8)), "little") >> (-n % 8)
 
 
-def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndarray:
+def integer_noise(
+    curve: Curve, scale: float | np.ndarray, size: int, context: Context
+) -> np.ndarray:
     """Draw `size` independent integers of the rounded Gaussian or the discrete Laplace law.
 
     The laws are exact. Gaussian: `P(Y = k) = P(k - 1/2 <= scale * Z < k + 1/2)` for integers k,
@@ -148,6 +134,8 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
         Gaussian it is the standard deviation before rounding. Scale 0 gives 0.
     size
         Number of draws, >= 0.
+    context
+        Where random bits come from.
 
     Returns
     -------
@@ -170,11 +158,12 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
 
     Examples
     --------
+    >>> from dpframe.context import SYSTEM
     >>> from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
-    >>> noise = integer_noise(GAUSSIAN_CURVE, 4.2, 1000)
+    >>> noise = integer_noise(GAUSSIAN_CURVE, 4.2, 1000, SYSTEM)
     >>> noise.dtype, noise.shape
     (dtype('int64'), (1000,))
-    >>> integer_noise(LAPLACE_CURVE, 0, 3)
+    >>> integer_noise(LAPLACE_CURVE, 0, 3, SYSTEM)
     array([0, 0, 0])
     """
     noise_floats.check_size(size)
@@ -183,7 +172,7 @@ def integer_noise(curve: Curve, scale: float | np.ndarray, size: int) -> np.ndar
         text = f"scale must be one number or one per draw, got shape {scales.shape} for {size=}."
         raise CalibrationError(text, parameter="scale")
     with np.errstate(all="ignore"):  # infinite and NaN heights, underflow, wrapping: all intended
-        return _draw(strip_table(curve), scales, size)
+        return _draw(strip_table(curve), scales, size, context)
 
 
 def _part(scales: np.ndarray, places: Any) -> np.ndarray:
@@ -191,19 +180,21 @@ def _part(scales: np.ndarray, places: Any) -> np.ndarray:
     return scales[places] if scales.ndim else scales
 
 
-def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
+def _draw(table: StripTable, scales: np.ndarray, size: int, context: Context) -> np.ndarray:
     """Draw in blocks; replace rejected draws by spare ones, or draw again."""
     if not scales.ndim and size <= _SINGLE:
-        return np.array([_draw_one(table, float(scales)) for _ in range(size)], np.int64)
+        one = float(scales)
+        return np.array([_draw_one(table, one, context) for _ in range(size)], np.int64)
     # draws of one scale are alike: a few too many cost less than a second round
     spare = 0 if scales.ndim else _SPARE + size // _SHARE
     out = np.empty(size + spare, np.int64)
     if spare and out.size <= _FEW:
-        return _draw_accepted(table, scales, out, size)
+        return _draw_accepted(table, scales, out, size, context)
     blocks = [np.empty(0, np.intp)]
     for start in range(0, out.size, BLOCK):
         block = slice(start, start + BLOCK)
-        blocks.append(start + _try_block(table, _part(scales, block), out[block]))
+        rejected = _try_block(table, _part(scales, block), out[block], context)
+        blocks.append(start + rejected)
     rejected = np.concatenate(blocks)
     within = int(rejected.searchsorted(size))
     accepted = np.ones(spare, bool)
@@ -212,63 +203,69 @@ def _draw(table: StripTable, scales: np.ndarray, size: int) -> np.ndarray:
     out[rejected[: usable.size]] = usable
     again = rejected[usable.size : within]
     if again.size:
-        out[again] = _draw(table, _part(scales, again), again.size)
+        out[again] = _draw(table, _part(scales, again), again.size, context)
     return out[:size]
 
 
-def _draw_accepted(table: StripTable, scales: np.ndarray, out: np.ndarray, size: int) -> np.ndarray:
+def _draw_accepted(
+    table: StripTable, scales: np.ndarray, out: np.ndarray, size: int, context: Context
+) -> np.ndarray:
     """Draw once per place of `out`; return the first ones that are accepted, or draw the rest."""
     kept = np.ones(out.size, bool)
-    kept[_try_block(table, scales, out)] = False
+    kept[_try_block(table, scales, out, context)] = False
     drawn = out[kept]
     if drawn.size >= size:
         return drawn[:size]
-    return np.concatenate([drawn, _draw(table, scales, size - drawn.size)])
+    return np.concatenate([drawn, _draw(table, scales, size - drawn.size, context)])
 
 
-def _draw_one(table: StripTable, scale: float) -> int:
+def _draw_one(table: StripTable, scale: float, context: Context) -> int:
     """Draw a single integer, all of it in exact arithmetic: arrays of one cost more."""
     while True:
-        bits = _random_bits(_CELL_BITS + WORD)
+        bits = _random_bits(_CELL_BITS + WORD, context)
         cell, place = bits % (1 << _CELL_BITS), bits >> _CELL_BITS
-        z = Interval(int(table.strip[cell]) << WORD | place, KNOWN_BITS)
+        z = Interval(int(table.strip[cell]) << WORD | place, KNOWN_BITS, context)
         if cell < table.free:
             return _round_exactly(table.curve, scale, z)
-        bottom, fraction = float(table.bottom[cell - table.free]), _random_bits(WORD)
+        bottom, fraction = float(table.bottom[cell - table.free]), _random_bits(WORD, context)
         drawn = _settle(table.curve, z, bottom, fraction)
         if drawn is not None:
             return _round_exactly(table.curve, scale, drawn)
 
 
-def _try_block(table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _try_block(
+    table: StripTable, scales: np.ndarray, out: np.ndarray, context: Context
+) -> np.ndarray:
     """Draw once per place of `out`; return the places where the draw was rejected."""
     if out.size <= _FEWER:
-        return _try_in(np.empty((ROWS, out.size)), table, scales, out)
+        return _try_in(np.empty((ROWS, out.size)), table, scales, out, context)
     with lend(out.size) as room:
-        return _try_in(room, table, scales, out)
+        return _try_in(room, table, scales, out, context)
 
 
-def _try_in(room: np.ndarray, table: StripTable, scales: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _try_in(
+    room: np.ndarray, table: StripTable, scales: np.ndarray, out: np.ndarray, context: Context
+) -> np.ndarray:
     """Draw once per place of `out`, in some memory; return where the draw was rejected."""
-    cell, place = random_words(out.size, np.uint16), random_words(out.size)
+    cell, place = random_words(out.size, context, np.uint16), random_words(out.size, context)
     points = _points(room, scales, table.strip.take(cell), place)
-    rejected, refined = _test_heights(table, cell, points)
-    _round_block(room, table.curve, scales, points, out)
+    rejected, refined = _test_heights(table, cell, points, context)
+    _round_block(room, table.curve, scales, points, out, context=context)
     for i, drawn in refined.items():
         out[i] = _round_exactly(table.curve, float(_part(scales, i)), drawn)
     return rejected
 
 
 def try_strips(
-    table: StripTable, size: int
+    table: StripTable, size: int, context: Context
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, "Interval"]]:
     """Draw Z = (strip + (place + [0, 1)) / 2**64) / 64 once for each of so many places.
 
     Returns strips, places, where the draw was rejected, and Z where it was settled exactly.
     """
-    cell, place = random_words(size, np.uint16), random_words(size)
+    cell, place = random_words(size, context, np.uint16), random_words(size, context)
     strip = table.strip.take(cell)
-    rejected, refined = _test_heights(table, cell, Points(strip, place, None))
+    rejected, refined = _test_heights(table, cell, Points(strip, place, None), context)
     return strip.astype(np.int64), place, rejected, refined
 
 
@@ -279,7 +276,13 @@ def _points(room: np.ndarray, scales: np.ndarray, strip: np.ndarray, place: np.n
 
 
 def _round_block(
-    room: np.ndarray, curve: Curve, scales: np.ndarray, points: Points, out: np.ndarray
+    room: np.ndarray,
+    curve: Curve,
+    scales: np.ndarray,
+    points: Points,
+    out: np.ndarray,
+    *,
+    context: Context,
 ) -> None:
     """Write the draws to `out` that Z gives."""
     pull = None if curve.pull is None else curve.pull(scales)
@@ -290,7 +293,8 @@ def _round_block(
         left, _ = noise_floats.round_halves(scales, high, low, out, pull=pull, room=room[2:])
     unknown = scales * 2.0**-KNOWN_BITS
     for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0].tolist():
-        out[i] = _round_exactly(curve, float(_part(scales, i)), _interval(points, i))
+        drawn = _interval(points, i, context)
+        out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
 
 
 class Interval(NamedTuple):
@@ -298,10 +302,12 @@ class Interval(NamedTuple):
 
     start: int
     bits: int
+    context: Context
 
     def refine(self) -> "Interval":
         """Draw the next 64 bits."""
-        return Interval(self.start << WORD | _random_bits(WORD), self.bits + WORD)
+        start = self.start << WORD | _random_bits(WORD, self.context)
+        return Interval(start, self.bits + WORD, self.context)
 
     def known_to(self, bits: int) -> "Interval":
         """Draw until so many bits are known, or more."""
@@ -311,16 +317,16 @@ class Interval(NamedTuple):
         return drawn
 
 
-def _interval(points: Points, i: int) -> Interval:
+def _interval(points: Points, i: int, context: Context) -> Interval:
     """Return all that is known of a point of a block."""
-    return Interval(int(points.strip[i]) << WORD | int(points.place[i]), KNOWN_BITS)
+    return Interval(int(points.strip[i]) << WORD | int(points.place[i]), KNOWN_BITS, context)
 
 
 def _round_exactly(curve: Curve, scale: float, drawn: Interval) -> int:
     """Return the draw that Z gives, modulo 2**64, on as many more bits of Z as it takes."""
     sign = -1 if drawn.start < 0 else 1
     if sign < 0:
-        drawn = Interval(~drawn.start, drawn.bits)
+        drawn = Interval(~drawn.start, drawn.bits, drawn.context)
     while True:
         size = whole_part(scale, drawn, 1, curve.offset(scale, drawn.bits))
         if size is not None:
@@ -356,11 +362,12 @@ def whole_part(scale: float, drawn: Interval, terms: int, offset: tuple[int, int
 
 
 def _test_heights(
-    table: StripTable, cell: np.ndarray, points: Points
+    table: StripTable, cell: np.ndarray, points: Points, context: Context
 ) -> tuple[np.ndarray, dict[int, Interval]]:
     """Draw heights in tested cells; return who is rejected, and Z where it was settled exactly."""
     tested = (cell >= table.free).nonzero()[0]
-    bottom, fraction = table.bottom.take(cell[tested] - table.free), random_words(tested.size)
+    bottom = table.bottom.take(cell[tested] - table.free)
+    fraction = random_words(tested.size, context)
     z = points.near(tested)
     z *= _STRIP_UNIT
     excess = fraction * _WORD_UNIT
@@ -370,7 +377,8 @@ def _test_heights(
     refined = {}
     for i in (~(np.abs(excess, out=excess) > MARGIN)).nonzero()[0]:
         where = int(tested[i])
-        drawn = _settle(table.curve, _interval(points, where), float(bottom[i]), int(fraction[i]))
+        known = _interval(points, where, context)
+        drawn = _settle(table.curve, known, float(bottom[i]), int(fraction[i]))
         if drawn is None:
             rejected[i] = True
         else:
@@ -381,16 +389,16 @@ def _test_heights(
 def _settle(curve: Curve, z: Interval, bottom: float, fraction: int) -> Interval | None:
     """Test a height exactly; return Z, refined as needed, or `None` if it is rejected."""
     if math.isnan(bottom):  # of the tail's cell
-        return _try_tail(curve)
+        return _try_tail(curve, z.context)
     if math.isinf(bottom):  # of a spare cell
         return None
-    return _accept(curve, z, Interval(int(bottom) << WORD | fraction, WORD))
+    return _accept(curve, z, Interval(int(bottom) << WORD | fraction, WORD, z.context))
 
 
 def _accept(curve: Curve, drawn: Interval, height: Interval) -> Interval | None:
     """Return Z, refined as needed, if the point is under the curve, else None."""
     while True:
-        low, high = (value * 2**height.bits for value in curve.bracket(*drawn))
+        low, high = (value * 2**height.bits for value in curve.bracket(drawn.start, drawn.bits))
         if height.start + 1 <= low:
             return drawn
         if height.start >= high:
@@ -398,12 +406,13 @@ def _accept(curve: Curve, drawn: Interval, height: Interval) -> Interval | None:
         drawn, height = drawn.refine(), height.refine()
 
 
-def _try_tail(curve: Curve) -> Interval | None:
+def _try_tail(curve: Curve, context: Context) -> Interval | None:
     """Draw once beyond the table: |Z| is in [reach + i, reach + i + 1) one time in 2**(i + 1)."""
     block = 0
-    while _random_bits(1):
+    while _random_bits(1, context):
         block += 1
     bits = WORD - STRIP_BITS - 4
-    start = (curve.reach + block << bits) + _random_bits(bits)
-    drawn = Interval(start if _random_bits(1) else ~start, bits)
-    return _accept(curve, drawn, Interval(_random_bits(WORD), WORD + 8 + block))
+    start = (curve.reach + block << bits) + _random_bits(bits, context)
+    drawn = Interval(start if _random_bits(1, context) else ~start, bits, context)
+    height = Interval(_random_bits(WORD, context), WORD + 8 + block, context)
+    return _accept(curve, drawn, height)

@@ -48,6 +48,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import float_above
 from dpframe.privacy.footprints import Footprint
@@ -198,7 +199,9 @@ def _weight(steps: Sequence[Pick], reach: Reach, neighboring: Neighboring) -> Fr
     return movement(footprints, scales, 1, reach, neighboring)
 
 
-def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.ndarray:
+def select(
+    counts: np.ndarray, selection: Selection, parts: np.ndarray, context: Context
+) -> np.ndarray:
     """Select the bins of quantiles in every group.
 
     Parameters
@@ -209,6 +212,8 @@ def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.nd
         What to select, with which noise.
     parts
         How many parts each bin has, 1 or more.
+    context
+        Where random bits come from.
 
     Returns
     -------
@@ -217,21 +222,24 @@ def select(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.nd
 
     Examples
     --------
+    >>> from dpframe.context import SYSTEM
     >>> from dpframe.privacy.unit_reach import Reach
     >>> sure = selection_of([Fraction(1, 2)], Fraction(10**6), Reach(1, 1, 0, 1), "add_remove")
-    >>> select(np.array([[3, 1, 0], [0, 0, 1]]), sure, np.ones(3, np.int64))
+    >>> select(np.array([[3, 1, 0], [0, 0, 1]]), sure, np.ones(3, np.int64), SYSTEM)
     array([[0],
            [2]])
     """
-    return bins_of(select_parts(counts, selection, parts), parts)
+    return bins_of(select_parts(counts, selection, parts, context), parts)
 
 
-def select_parts(counts: np.ndarray, selection: Selection, parts: np.ndarray) -> np.ndarray:
+def select_parts(
+    counts: np.ndarray, selection: Selection, parts: np.ndarray, context: Context
+) -> np.ndarray:
     """Select the parts of bins, as `select` does: their positions by group and quantile."""
     most = max(_MOST_ITEMS // int(parts.sum()), 1)
     starts = range(0, len(counts), most)
-    found = [_select_parts(deal_rows(counts[at : at + most], parts), selection) for at in starts]
-    return np.concatenate(found)
+    dealt = (deal_rows(counts[at : at + most], parts) for at in starts)
+    return np.concatenate([_select_parts(before, selection, context) for before in dealt])
 
 
 def bins_of(chosen: np.ndarray, parts: np.ndarray) -> np.ndarray:
@@ -249,7 +257,7 @@ def deal_rows(counts: np.ndarray, parts: np.ndarray) -> np.ndarray:
     return np.concatenate([before, np.cumsum((rows + dealers - 1 - at) // dealers, axis=1)], axis=1)
 
 
-def _select_parts(before: np.ndarray, selection: Selection) -> np.ndarray:
+def _select_parts(before: np.ndarray, selection: Selection, context: Context) -> np.ndarray:
     """Select the parts of quantiles in some groups."""
     groups, ends = before.shape
     chosen = np.empty((groups, len(selection.steps)), np.int64)
@@ -257,12 +265,20 @@ def _select_parts(before: np.ndarray, selection: Selection) -> np.ndarray:
         low = np.zeros(groups, np.int64) if step.low < 0 else chosen[:, step.low]
         last = step.high == len(selection.steps)
         high = np.full(groups, ends - 1) if last else np.maximum(chosen[:, step.high], low + 1)
-        chosen[:, step.at] = low + _select_part(before, low, high - low, step, scale)
+        chosen[:, step.at] = low + _select_part(
+            before, low, high - low, step, scale, context=context
+        )
     return chosen
 
 
 def _select_part(
-    before: np.ndarray, low: np.ndarray, sizes: np.ndarray, step: Pick, scale: float
+    before: np.ndarray,
+    low: np.ndarray,
+    sizes: np.ndarray,
+    step: Pick,
+    scale: float,
+    *,
+    context: Context,
 ) -> np.ndarray:
     """Select one part of a range in each group: its place in the range."""
     starts = np.cumsum(sizes) - sizes
@@ -273,11 +289,11 @@ def _select_part(
     wanted = np.repeat(step.a * (last - first) + step.b * first, sizes)
     beyond = step.b * before[group, part] - wanted
     short = wanted - step.b * before[group, part + 1]
-    noisy = geometric(scale, len(group)) - np.maximum(np.maximum(beyond, short), 0)
-    return _argmax(noisy, starts, sizes)
+    noisy = geometric(scale, len(group), context) - np.maximum(np.maximum(beyond, short), 0)
+    return _argmax(noisy, starts, sizes, context)
 
 
-def geometric(scale: float, size: int) -> np.ndarray:
+def geometric(scale: float, size: int, context: Context) -> np.ndarray:
     """Draw integers of the law `P(g) = (1 - q) q^g`, g >= 0, `q = exp(-1 / scale)`, exactly.
 
     Given its sign, a discrete Laplace Y is geometric: both Y, where it is 0 or more, and -Y - 1.
@@ -288,33 +304,39 @@ def geometric(scale: float, size: int) -> np.ndarray:
         Scale of the law, > 0.
     size
         Number of draws.
+    context
+        Where random bits come from.
 
     Examples
     --------
-    >>> draws = geometric(20.0, 1000)
+    >>> from dpframe.context import SYSTEM
+    >>> draws = geometric(20.0, 1000, SYSTEM)
     >>> draws.dtype, bool(draws.min() >= 0)
     (dtype('int64'), True)
     """
-    noise = integer_noise(LAPLACE_CURVE, scale, size)
+    noise = integer_noise(LAPLACE_CURVE, scale, size, context)
     noise ^= noise >> 63  # -Y - 1 where the sign bit is set
     return noise
 
 
-def _argmax(scores: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _argmax(
+    scores: np.ndarray, starts: np.ndarray, sizes: np.ndarray, context: Context
+) -> np.ndarray:
     """Return the place of the largest of each run, of several any, with equal probability."""
     best = np.maximum.reduceat(scores, starts)
     tied = np.flatnonzero(scores == np.repeat(best, sizes))
     run = np.searchsorted(starts, tied, side="right") - 1
     first = np.searchsorted(run, np.arange(len(starts)))
-    return np.asarray(tied[first + _below(np.bincount(run))] - starts)
+    chosen = first + _below(np.bincount(run), context)
+    return np.asarray(tied[chosen] - starts)
 
 
-def _below(limits: np.ndarray) -> np.ndarray:
+def _below(limits: np.ndarray, context: Context) -> np.ndarray:
     """Draw whole numbers from 0 on, below some limits, each with exactly the same probability."""
     below = np.empty(len(limits), np.int64)
     left = np.arange(len(limits))
     while left.size:
-        words, limit = random_words(left.size), limits[left].astype(np.uint64)
+        words, limit = random_words(left.size, context), limits[left].astype(np.uint64)
         rest = words % limit
         # the last words, too few for all numbers, are drawn again
         usable = words - rest <= _LARGEST_WORD - (limit - np.uint64(1))

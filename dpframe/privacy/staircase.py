@@ -19,14 +19,16 @@ Q. Geng and P. Viswanath, "The optimal noise-adding mechanism in differential pr
 Transactions on Information Theory 62(2), 2016 (Theorem 7 has r for the least variance).
 """
 
+import decimal
 import math
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from dpframe.context import Context
 from dpframe.errors import CalibrationError
 from dpframe.privacy.noise import random_words
 from dpframe.privacy.noise_floats import WORD, check_size
@@ -36,7 +38,9 @@ MOST_MOVED = 2**40
 
 _DIGITS = 60
 # whatever the caller has set
-_EXACT = Context(_DIGITS, ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+_EXACT = decimal.Context(
+    _DIGITS, decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[]
+)
 _SLACK = Decimal(f"1e{10 - _DIGITS}")  # of exponentials and logarithms, relative and absolute
 _FARTHEST = 2.0**62
 _NOT_LESS = 1 + 1e-13  # with D = 1 noise is not to look better than that of Laplace
@@ -97,7 +101,7 @@ def scale_for(moved: int, wide: float) -> float:
         )
         raise CalibrationError(text, parameter="epsilon")
     unit = math.ulp(float(moved))
-    with localcontext(_EXACT):
+    with decimal.localcontext(_EXACT):
         least = (-Decimal(moved) / Decimal(wide)).exp() * (1 + _SLACK)
         return moved + max(1, math.ceil(least / Decimal(unit))) * unit  # e^-epsilon may be 0
 
@@ -137,7 +141,7 @@ def cost(scale: float, moved: int) -> Fraction:
 @lru_cache(1024)
 def _logarithm(numerator: int, bits: int) -> Fraction:
     """Return `log(2**bits / numerator)`, rounded up."""
-    with localcontext(_EXACT):
+    with decimal.localcontext(_EXACT):
         return Fraction((Decimal(2**bits) / Decimal(numerator)).ln() + _SLACK)
 
 
@@ -228,7 +232,7 @@ def _upward(stairs: Stairs, tilt: np.ndarray) -> np.ndarray:
     return np.asarray((near + b * (all_ - near)) / (1 - b * np.exp(period * tilt)))
 
 
-def staircase_noise(scale: float, size: int) -> np.ndarray:
+def staircase_noise(scale: float, size: int, context: Context) -> np.ndarray:
     """Draw independent integers of a staircase law, exactly.
 
     One uniform integer below `2**bits w` tells the place in a period, and uniform bits, compared
@@ -241,6 +245,8 @@ def staircase_noise(scale: float, size: int) -> np.ndarray:
         `D + b`; 0 gives 0.
     size
         Number of draws.
+    context
+        Where random bits come from.
 
     Raises
     ------
@@ -252,31 +258,31 @@ def staircase_noise(scale: float, size: int) -> np.ndarray:
     if scale:
         stairs, left = stairs_of(scale), np.arange(size)
         while left.size:
-            drawn, kept = _try_draws(stairs, left.size)
+            drawn, kept = _try_draws(stairs, left.size, context)
             out[left[kept]] = drawn[kept]
             left = left[~kept]
     return out
 
 
-def _try_draws(stairs: Stairs, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _try_draws(stairs: Stairs, size: int, context: Context) -> tuple[np.ndarray, np.ndarray]:
     """Draw so many times; say which draws are kept."""
     upper = stairs.width << stairs.bits
     total = upper + (stairs.period - stairs.width) * stairs.numerator  # below 2**53
-    words = random_words(size)
+    words = random_words(size, context)
     point = words >> np.uint64(WORD - total.bit_length())
     lower = np.uint64(stairs.width) + (point - np.uint64(upper)) // np.uint64(stairs.numerator)
     place = np.where(point < upper, point >> np.uint64(stairs.bits), lower).astype(np.int64)
-    drawn = place + stairs.period * _periods(stairs, size)
+    drawn = place + stairs.period * _periods(stairs, size, context)
     minus = (words & np.uint64(1)).astype(bool)  # a bit that tells nothing of the place
     kept = (point < total) & ~(minus & (drawn == 0))
     return np.where(minus, -drawn, drawn), kept
 
 
-def _periods(stairs: Stairs, size: int) -> np.ndarray:
+def _periods(stairs: Stairs, size: int, context: Context) -> np.ndarray:
     """Draw numbers k of the law `(1 - b) b^k`."""
     periods, going = np.zeros(size, np.int64), np.arange(size)
     while going.size:
-        words = random_words(going.size) >> np.uint64(WORD - stairs.bits)
+        words = random_words(going.size, context) >> np.uint64(WORD - stairs.bits)
         going = going[words < stairs.numerator]
         periods[going] += 1
     return periods

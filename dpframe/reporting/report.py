@@ -22,12 +22,12 @@ from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
 from dpframe.certificates.words import has_noise
+from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus
-from dpframe.privacy import seam
 from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.calibration import gaussian_epsilon
 from dpframe.privacy.interpretation import Guarantee
@@ -136,7 +136,8 @@ def report(
     if changes and len(named) == 1:
         way_out = "Give the earlier one first, and then the later one."
         raise QueryError.about("changes", "is for two tables or more", changes, way_out)
-    place = None if path is None else seam.place(check_place(path, "a page"))
+    context = at_the_door(looking=True)
+    place = None if path is None else context.place(check_place(path, "a page"))
     template = _template()
     status = None if ledger is None else ledger.status()
     protected = None if ledger is None else ledger.protected
@@ -152,7 +153,7 @@ def report(
         changes=_changes(named, views, level) if changes else [],
         sound=sound,
         test=TEST if any(table.release.testing for table in tables) else "",
-        written=seam.now().strftime("%Y-%m-%d %H:%M UTC"),
+        written=context.now().strftime("%Y-%m-%d %H:%M UTC"),
         units=_units(tables, status),
         how=_how(tables),
         guarantees=guarantees,

@@ -7,24 +7,32 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from dpframe.context import SYSTEM, Context, set_lookup
 from dpframe.errors import DPFrameWarning, PrivacyTestError
 from dpframe.ledger.ledger import Ledger, emptied_in_memory, place_of
+from dpframe.ledger.log import Entry
 from dpframe.ledger.store import is_url
-from dpframe.privacy import seam
+from dpframe.operations.operation import Operation
 
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
 _RUNNERS = frozenset({"_pytest", "behave", "doctest", "nose2", "unittest"})
 _OWN = __name__.partition(".")[0]
 _PREFIX, _INFIX = "TEST-", ".test"
+_OUTSIDE = "outside"
 
 
-class TestBlock(seam.OpenBlock):
+class TestBlock:
     """A block in which releases are marked as tests, and charge ledgers in memory alone.
+
+    It belongs to the thread or task that opened it, and to copies of its context while it is open.
+    All other code of the process is refused a release meanwhile: it would be a real one, by
+    accident.
 
     Parameters
     ----------
@@ -38,16 +46,35 @@ class TestBlock(seam.OpenBlock):
     __test__ = False  # pytest collects classes of such names
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, word: int = 0) -> None:
-        super().__init__(word)
+        self.word = word
+        self.context = Context(
+            bits=self.bits,
+            now=self.now,
+            new_id=self.new_id,
+            place=self.place,
+            row_word=word,
+            block=self,
+        )
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._token: Token[TestBlock | None] | None = None
+        self._opened = self._ended = False
         self._ids = 0
         self._ledgers: dict[object, Ledger] = {}
         self._known: list[Ledger] = []  # the ids of objects that end are given out again
-        self._warnings: dict[int, tuple[object, set[str]]] = {}
         self._files: dict[str, object] = {}  # of ledgers, as they were
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._given = self._folder = None if folder is None else Path(os.path.realpath(folder))
         self._places: set[Path] = set()
         self._fault: PrivacyTestError | None = None
+
+    def draw(self, operation: Operation, exact: Any, entry: Entry) -> Any:
+        """Draw noise as a release does."""
+        return operation.draw(exact, self.context)
+
+    def bits(self, n: int) -> bytes:
+        """Return random bytes."""
+        return SYSTEM.bits(n)
 
     def new_id(self) -> str:
         """Count identifiers."""
@@ -93,11 +120,6 @@ class TestBlock(seam.OpenBlock):
             if one.is_file()
         }
 
-    def warnings_of(self, frame: object) -> set[str]:
-        """Keep what was warned of in this block apart."""
-        with self._lock:
-            return self._warnings.setdefault(id(frame), (frame, set()))[1]
-
     def stand_in(self, ledger: Ledger) -> Ledger:
         """Return the ledger in memory that stands in for another, one for each file."""
         place = place_of(ledger)
@@ -133,6 +155,51 @@ class TestBlock(seam.OpenBlock):
     def finish(self) -> None:
         """Look at what happened once the block ends without an error."""
 
+    def open(self) -> None:
+        """Open the block in this context."""
+        around = _BLOCK.get()
+        if around is not None and around.is_here:
+            way = "Close the first one, or leave the second one out."
+            raise PrivacyTestError(f"a testing block cannot be opened inside of another. {way}")
+        if around is not None:
+            around.refuse()
+        with self._lock:
+            if self._opened:
+                raise PrivacyTestError("a testing block can be opened once: make another one.")
+            self._opened = True
+        self._token = _BLOCK.set(self)
+        _OPEN.append(self)
+
+    def _forget(self) -> bool:
+        """Leave this context to what is outside, if it opened the block; a copy of it did not."""
+        token = self._token
+        if token is None:
+            return False
+        try:
+            _BLOCK.reset(token)
+        except ValueError:  # a generator, or a task, that another context closes
+            return False
+        _BLOCK.set(None)  # an older one may have ended since
+        self._token = None
+        return True
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is open, and in this process."""
+        return not self._ended and self._process == os.getpid()
+
+    def refuse(self) -> None:
+        """Refuse what a block left behind: a process, a thread or a task that outlived it.
+
+        The context that opened it may go on, whoever closed it.
+        """
+        if self._process != os.getpid():
+            why = "this process was forked inside a testing block, whose test does not see it."
+            raise PrivacyTestError(f"{why} Release in the process of the test.", rule=_OUTSIDE)
+        if self._ended and not self._forget():
+            why = "this thread or task was started inside a testing block, which has ended."
+            raise PrivacyTestError(f"{why} Wait for it inside of the block.", rule=_OUTSIDE)
+
     def __enter__(self) -> Self:
         self.open()
         _warn_outside_of_tests()
@@ -151,16 +218,21 @@ class TestBlock(seam.OpenBlock):
             why = f"the file of the ledger {path} was charged while a testing block was open."
             what = "No test sees other processes: what they release is real."
             way = "If the pipeline starts some, let it use threads; if not, test with another file."
-            self.fail(PrivacyTestError(f"{why} {what} {way}", rule="outside"))
+            self.fail(PrivacyTestError(f"{why} {what} {way}", rule=_OUTSIDE))
         if self._fault is not None and error is not self._fault:
             raise self._fault
         if error is None:
             self.finish()
 
     def close(self) -> None:
-        """End the block, and remove its temporary folder."""
-        super().close()
-        self._warnings.clear()  # it holds frames
+        """End the block everywhere, and remove its temporary folder.
+
+        Only the context that opened the block can forget it.
+        """
+        self._ended = True
+        if self in _OPEN:
+            _OPEN.remove(self)
+        self._forget()
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
@@ -169,6 +241,42 @@ class TestBlock(seam.OpenBlock):
         """Stay in this process."""
         why = "a testing block cannot be pickled:"
         raise PrivacyTestError(f"{why} what another process releases is not seen. Use threads.")
+
+
+_BLOCK: ContextVar[TestBlock | None] = ContextVar("dpframe_testing", default=None)
+_OPEN: list[TestBlock] = []
+"""All blocks that are open in the process, or were when it was forked."""
+
+
+def _find_context(*, looking: bool) -> Context:
+    """Return the context of the block that a public call is in, or the real one.
+
+    Raises
+    ------
+    PrivacyTestError
+        If a block is open that this thread does not see, or this code has outlived its block, and
+        it does more than look.
+    """
+    block = _BLOCK.get()
+    if block is not None and block.is_here:
+        return block.context
+    if looking or (block is None and not _OPEN):
+        return SYSTEM
+    if block is not None:
+        block.refuse()
+    for other in [*_OPEN]:
+        other.refuse()
+        why = "a testing block is open, and this thread was started without its context:"
+        what = "what it releases would be real."
+        way = "Run it with contextvars.copy_context().run or asyncio.to_thread, or outside of it."
+        fault = PrivacyTestError(f"{why} {what} {way}", rule=_OUTSIDE)
+        for opened in [*_OPEN]:
+            opened.fail(fault)
+        raise fault
+    return SYSTEM
+
+
+set_lookup(_find_context)
 
 
 def _named_as_test(path: Path) -> Path:
@@ -212,7 +320,7 @@ def _is_in_test() -> bool:
 @atexit.register
 def _warn_of_open_blocks() -> None:
     """Warn where a process ends inside a block: all that it released since was a test."""
-    if any(block.is_here for block in seam._OPEN):
+    if any(block.is_here for block in _OPEN):
         warnings.warn(
             "a testing block was never closed: all that was released since it was opened is "
             "marked TEST, and protects nobody. Open it by `with`.",

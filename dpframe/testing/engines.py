@@ -16,6 +16,7 @@ from weakref import ref
 import numpy as np
 import pandas as pd
 
+from dpframe.context import SYSTEM
 from dpframe.declaration.kinds import OTHER, kind_of_type, kind_of_value
 from dpframe.engines import Engine, Frame, label_counts, totals_of
 from dpframe.engines.labels import LabelCounts
@@ -137,11 +138,11 @@ class _Check:
         with contextlib.suppress(_Failure):
             for caps in (Caps(rows=1), Caps(groups=1)):
                 task = Task(cells, (Term("rows"),), unit=("unit",), caps=caps)
-                first, same = self._ask("totals", made, [task, task])
-                again, _ = self._ask("totals", made, [task, task])
+                first, same = self._ask("totals", made, [task, task], SYSTEM)
+                again, _ = self._ask("totals", made, [task, task], SYSTEM)
                 self._judge(caps.words[2:], first, same, again)
             labels = LabelTask((LabelAxis("g", "int64"),), 2, None, ("unit",))
-            counted = self._ask("labels", made, labels).units.sum()
+            counted = self._ask("labels", made, labels, SYSTEM).units.sum()
             if counted != 2 * _MANY:
                 self._note(
                     f"labels: {_MANY} units have counted for {counted} labels, each may for 2"
@@ -213,9 +214,9 @@ class _Check:
                 wrong = "keys that cells equal would be refused"
                 self._note(f"the manifest says that {label!r} holds {kind}: {wrong}")
         absent = Task(Cells((KeyAxis("absent", pd.RangeIndex(2)),)), (Term("rows"),))
-        for method, asked in (("check", ["absent"]), ("totals", [absent])):
+        for method, *asked in (("check", ["absent"]), ("totals", [absent], SYSTEM)):
             with contextlib.suppress(QueryError, _Failure):
-                self._ask(method, made, asked, refusals=(QueryError,))
+                self._ask(str(method), made, *asked, refusals=(QueryError,))
                 self._note(f"{method} of an unknown column must raise UnknownColumnError")
 
     def _types(self, made: Frame | None) -> Mapping[Hashable, str | None]:
@@ -236,8 +237,8 @@ class _Check:
 
     def _compare_totals(self, frame: pd.DataFrame, made: Frame, words: str) -> None:
         tasks = _tasks(frame)
-        found = self._ask("totals", made, list(tasks.values()))
-        expected = totals_of([frame], list(tasks.values()), 1)
+        found = self._ask("totals", made, list(tasks.values()), SYSTEM)
+        expected = totals_of([frame], list(tasks.values()), SYSTEM, 1)
         if len(found) != len(expected):
             self._note(f"{len(found)} totals of {len(expected)} tasks{words}")
             return
@@ -251,8 +252,8 @@ class _Check:
 
     def _compare_labels(self, frame: pd.DataFrame, made: Frame) -> None:
         for name, task in _label_tasks(len(frame)).items():
-            expected = label_counts([frame], [task], 1)[0]
-            if _as_dict(self._ask("labels", made, task)) != _as_dict(expected):
+            expected = label_counts([frame], [task], SYSTEM, 1)[0]
+            if _as_dict(self._ask("labels", made, task, SYSTEM)) != _as_dict(expected):
                 self._note(f"labels, {name}: counts differ")
 
     def _judge(self, caps: str, first: np.ndarray, same: np.ndarray, again: np.ndarray) -> None:

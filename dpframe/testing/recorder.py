@@ -58,7 +58,7 @@ class Run(TestBlock):
     def draw(self, operation: Operation, exact: Any, entry: Entry) -> Any:
         """Draw noise, and keep what it hides."""
         draw = self._note(operation, exact, entry)
-        noisy = operation.draw(exact)
+        noisy = operation.draw(exact, self.context)
         self._keep(with_published(draw, noisy))
         return noisy
 
@@ -219,7 +219,7 @@ class _Seeded(TestBlock):
         super().__init__(folder, int.from_bytes(self._key[:8], "little"))
         self._drawn = 0
 
-    def random_bytes(self, n: int) -> bytes:
+    def bits(self, n: int) -> bytes:
         """Return bytes of a stream that the seed decides on."""
         with self._lock:
             self._drawn += 1

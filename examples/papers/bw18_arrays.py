@@ -27,6 +27,7 @@ from bw18_common import (
 from checks import Checks
 
 import dpframe
+from dpframe.context import SYSTEM
 from dpframe.denoising.shrinkage import james_stein
 from dpframe.denoising.thresholding import soft_threshold
 from dpframe.privacy.calibration import classical_sigma, gaussian_sigma
@@ -106,14 +107,14 @@ def _totals(total: np.ndarray, epsilon: float) -> dict[str, np.ndarray]:
     moved = GRID * math.sqrt(d)
     sigma = gaussian_sigma(epsilon, DELTA, moved)
     wide = classical_sigma(just_below_one(epsilon), DELTA, moved)
-    analytic = total + integer_noise(GAUSSIAN.curve, sigma, d)
+    analytic = total + integer_noise(GAUSSIAN.curve, sigma, d, SYSTEM)
     return {
-        "cGM": total + integer_noise(GAUSSIAN.curve, wide, d),
+        "cGM": total + integer_noise(GAUSSIAN.curve, wide, d, SYSTEM),
         "aGM": analytic,
         "aGM-JS": james_stein(analytic, sigma, toward="zero").values,
         "aGM-TH": soft_threshold(analytic, sigma, "universal").values,
         "aGM-TH, SURE": soft_threshold(analytic, sigma).values,
-        "Laplace": total + integer_noise(LAPLACE.curve, math.ceil(d * GRID / epsilon), d),
+        "Laplace": total + integer_noise(LAPLACE.curve, math.ceil(d * GRID / epsilon), d, SYSTEM),
         "zero": np.zeros(d),
     }
 

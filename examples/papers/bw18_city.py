@@ -30,6 +30,7 @@ from city import City, manhattan, synthetic_city
 from matplotlib.collections import LineCollection
 from matplotlib.colors import SymLogNorm
 
+from dpframe.context import SYSTEM
 from dpframe.denoising.methods import Facts, choose, denoise_array
 from dpframe.privacy.calibration import classical_sigma, gaussian_sigma
 from dpframe.privacy.laws import GAUSSIAN
@@ -83,13 +84,13 @@ def estimates(hour: Hour, epsilon: float) -> dict[str, np.ndarray]:
     """Return private estimates of the counts, by method."""
     n = hour.counts.size
     sigma = gaussian_sigma(epsilon, DELTA, RIDES)
-    analytic = hour.counts + integer_noise(GAUSSIAN.curve, sigma, n)
+    analytic = hour.counts + integer_noise(GAUSSIAN.curve, sigma, n, SYSTEM)
     facts = Facts(GAUSSIAN, GAUSSIAN.standard_deviation(sigma), edges=hour.edges)
     known = facts._replace(lower=0.0, integer=True)
     found = {}
     if epsilon < 1:
         classical = classical_sigma(epsilon, DELTA, RIDES)
-        found["cGM"] = hour.counts + integer_noise(GAUSSIAN.curve, classical, n)
+        found["cGM"] = hour.counts + integer_noise(GAUSSIAN.curve, classical, n, SYSTEM)
     found["aGM"] = analytic
     for name, (method, options) in OF_THE_PAPER.items():
         found[name] = denoise_array(analytic, method, facts, options).values

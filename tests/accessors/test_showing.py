@@ -14,7 +14,6 @@ from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import public_names
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CallError, DPFrameError, NoSuchNameError
-from dpframe.privacy import noise
 
 PRIVATE = public_names(PrivateAccessor)
 RELEASED = public_names(dpf.DPAccessor) - PRIVATE | {"quantile"}
@@ -127,7 +126,7 @@ def test_nothing_that_is_shown_reads_rows_or_quotes_them(frame, monkeypatch):
     kept = [frame, made(), frame.copy(), frame.dp.count("zone", epsilon=0.5)]
     for name in ("totals", "gather", "labels"):
         monkeypatch.setattr(PandasEngine, name, never)
-    monkeypatch.setattr(noise, "random_bytes", never)
+    monkeypatch.setattr("dpframe.context._system_bytes", never)
     for name in ("__getitem__", "itertuples", "to_numpy", "__repr__", "__len__"):
         monkeypatch.setattr(pd.DataFrame, name, never)
     for one in kept:

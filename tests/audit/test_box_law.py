@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from support.boxes import chances, deviations, joint_test, neighbors_test
 
+from dpframe.context import SYSTEM
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import BOX
 
@@ -42,12 +43,12 @@ def test_ten_million_draws_have_the_joint_law(name):
 
 
 def other_scale(factor):
-    return lambda scales, size: box.box_noise([factor * scale for scale in scales], size)
+    return lambda scales, size: box.box_noise([factor * scale for scale in scales], size, SYSTEM)
 
 
 def radius_of_each_coordinate(scales, size):
     """Every coordinate from a cell of its own: each has the right law."""
-    return [box.box_noise(scales, size)[k] for k in range(len(scales))]
+    return [box.box_noise(scales, size, SYSTEM)[k] for k in range(len(scales))]
 
 
 def one_exponential_too_few(patch):
@@ -120,7 +121,7 @@ def test_a_radius_that_comes_again_is_caught(monkeypatch):
     monkeypatch.setattr(box, "_exponentials", twice)
 
     def every_second(scales, draws):
-        return [cells[::2] for cells in box.box_noise(scales, 2 * draws)]
+        return [cells[::2] for cells in box.box_noise(scales, 2 * draws, SYSTEM)]
 
     # every vector has the law, but two that lie side by side share their sizes
     assert joint_test((1.0, 3.0), (20, 60), 10**6, every_second) > FALSE_ALARM
@@ -134,7 +135,7 @@ def forced_test(scales, last, draws, patch):
     def coarse(wanted, parts):
         asked["coordinates"] += len(wanted)
         few = [
-            part if part.bits > noise.KNOWN_BITS else noise.Interval(part.start >> 62, 8)
+            part if part.bits > noise.KNOWN_BITS else noise.Interval(part.start >> 62, 8, SYSTEM)
             for part in parts
         ]
         return settle(wanted, few)
@@ -199,7 +200,7 @@ def test_no_move_in_the_hull_tells_more_than_epsilon(name, factor):
 def residues_test(scales, modulus, base, draws):
     """P-values of the low bits of base + noise, coordinate by coordinate."""
     members, found = len(scales), []
-    for drawn, s in zip(box.box_noise(scales, draws), scales, strict=True):
+    for drawn, s in zip(box.box_noise(scales, draws, SYSTEM), scales, strict=True):
         counts = np.bincount((base + drawn) & modulus - 1, minlength=modulus)
         k = np.arange(-60 * members * modulus, 60 * members * modulus)
         if s < 64 * modulus:
@@ -231,7 +232,7 @@ def test_low_bits_show_no_gap_at_length(scales, base):
 @pytest.mark.parametrize("members", [2, 4, 10])
 def test_moments_are_those_of_the_law(members):
     draws, scales = 10**6, [1000.0 * (1 + k) for k in range(members)]
-    z = np.array(BOX.draw(scales, draws)) / np.array(deviations(scales))[:, None]
+    z = np.array(BOX.draw(scales, draws, SYSTEM)) / np.array(deviations(scales))[:, None]
     kurtosis = 1.8 * (members + 3) * (members + 4) / ((members + 1) * (members + 2))
     # five of their own deviations: 3e-7 for one normal variable, of which there are few
     error = 5 / np.sqrt(draws)

@@ -63,7 +63,9 @@ def exact(frame, query, spend):
     with pytest.MonkeyPatch.context() as patch:
         for law in (Law, *map(type, LAWS.values())):
             patch.setattr(
-                law, "draw", lambda _, scales, size: [np.zeros(size, np.int64) for _ in scales]
+                law,
+                "draw",
+                lambda _, scales, size, *rest: [np.zeros(size, np.int64) for _ in scales],
             )
         return frame.dp.release(query, **spend)
 

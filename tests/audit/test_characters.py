@@ -7,6 +7,7 @@ from support.auditing import LEAST_RATIO, lower_bounds
 from support.designing import keep_no_plans
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.tables import plan_tables
 from dpframe.privacy.amounts import Spend
@@ -30,9 +31,11 @@ def released(neighboring, frame, query):
     frame.dp.declare(
         keys={name: [0, 1] for name in COLUMNS}, privacy_unit=dpf.EACH_ROW, neighboring=neighboring
     )
-    made = plan_tables(frame, declaration_of(frame), query, Spend.of(epsilon=EPSILON), "box")
-    (exact,) = made.measure(frame)
-    noise = made.plan.noises[0].draw([DRAWS] * len(exact))
+    made = plan_tables(
+        frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=EPSILON), "box"
+    )
+    (exact,) = made.measure(frame, SYSTEM)
+    noise = made.plan.noises[0].draw([DRAWS] * len(exact), SYSTEM)
     return np.stack([block + drawn for block, drawn in zip(exact, noise, strict=True)], axis=1)
 
 
@@ -67,6 +70,8 @@ def test_sums_that_are_taken_to_move_less_are_caught(query, monkeypatch):
 def test_noise_that_each_sum_has_to_itself_is_caught(monkeypatch):
     """Laplace noise at the scales of a box: it must cost the sum of all movements."""
     monkeypatch.setattr(
-        type(BOX), "_draw", lambda _, scales, size: [LAPLACE.draw([s], size)[0] for s in scales]
+        type(BOX),
+        "_draw",
+        lambda _, scales, size, *rest: [LAPLACE.draw([s], size, SYSTEM)[0] for s in scales],
     )
     assert bound("add_remove", "margins") > EPSILON

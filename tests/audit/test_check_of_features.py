@@ -15,6 +15,7 @@ from support.features import random_case
 from support.law_costs import charged_of, costs_of
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 
 pytestmark = pytest.mark.audit
 SHARDS, PAIRS = 20, 5000  # 100,000 pairs in all
@@ -41,7 +42,7 @@ def test_no_pair_of_neighbors_costs_more_than_the_check_found(shard):
         with NoNoise() as block:
             dpf.release(declared(case, frame_of([])), request_of(case), **options_of(case))
         operation = block.operation
-        measured = [operation.measure(frame_of(unit)) for unit in ([], *units)]
+        measured = [operation.measure(frame_of(unit), SYSTEM) for unit in ([], *units)]
         pairs = pairs_of(case, len(measured))
         costs = costs_of(operation.plan, measured, pairs)
         assert sum(costs).max() <= charged_of(operation.plan.loss) * (1 + SLACK), case

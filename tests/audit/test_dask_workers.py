@@ -87,7 +87,7 @@ def released(frame):
         budget=dpf.Budget(epsilon=9, delta=1e-5),
     )
     silent = mock.patch.object(
-        Law, "draw", lambda law, scales, n: [np.zeros(n, np.int64) for _ in scales]
+        Law, "draw", lambda law, scales, n, *_: [np.zeros(n, np.int64) for _ in scales]
     )
     asked = {
         "rows": dpf.aggregate("zone", n=dpf.count(), s=dpf.sum("fare")),

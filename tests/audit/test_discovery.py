@@ -85,8 +85,9 @@ def test_thresholds_for_one_label_of_a_unit_are_caught(mechanism, monkeypatch):
 def one_lower(patch):
     published = discovering._publish_labels
 
-    def lower(found, own):
-        return published(found, threshold.LabelThreshold(*_parts(own, own.least - 1)))
+    def lower(found, own, context):
+        lowered = threshold.LabelThreshold(*_parts(own, own.least - 1))
+        return published(found, lowered, context)
 
     patch.setattr(discovering, "_publish_labels", lower)
 
@@ -106,16 +107,16 @@ def mass_at_the_threshold_dropped(patch):
 
 def rows_counted(patch):
     class Counting(labels.Units):
-        def choose(self, cells, cell_count, caps):
-            return super().choose(cells, cell_count, Caps(None, caps.groups, None))
+        def choose(self, cells, cell_count, caps, context):
+            return super().choose(cells, cell_count, Caps(None, caps.groups, None), context)
 
     patch.setattr(labels, "Units", Counting)
 
 
 def labels_without_cap(patch):
     class Counting(labels.Units):
-        def choose(self, cells, cell_count, caps):
-            return super().choose(cells, cell_count, Caps(None, None, 1))
+        def choose(self, cells, cell_count, caps, context):
+            return super().choose(cells, cell_count, Caps(None, None, 1), context)
 
     patch.setattr(labels, "Units", Counting)
 

@@ -9,6 +9,7 @@ from support.auditing import LEAST_RATIO, lower_bounds
 from support.designing import keep_no_plans
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.tables import plan_tables
 from dpframe.plan import columns
@@ -40,9 +41,11 @@ def measured(rows, query, mechanism, neighboring):
         privacy_unit=dpf.EACH_ROW,
         neighboring=neighboring,
     )
-    made = plan_tables(frame, declaration_of(frame), query, Spend.of(epsilon=EPSILON), mechanism)
-    (exact,) = made.measure(frame)
-    noise = made.plan.noises[0].draw([DRAWS] * len(exact))
+    made = plan_tables(
+        frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=EPSILON), mechanism
+    )
+    (exact,) = made.measure(frame, SYSTEM)
+    noise = made.plan.noises[0].draw([DRAWS] * len(exact), SYSTEM)
     return np.stack([block + own for block, own in zip(exact, noise, strict=True)], axis=1)
 
 

@@ -79,7 +79,9 @@ def exact(case, frame):
     with pytest.MonkeyPatch.context() as patch:
         for law in (Law, *map(type, LAWS.values())):
             patch.setattr(
-                law, "draw", lambda _, scales, size: [np.zeros(size, np.int64) for _ in scales]
+                law,
+                "draw",
+                lambda _, scales, size, *rest: [np.zeros(size, np.int64) for _ in scales],
             )
         return released(case, frame)
 

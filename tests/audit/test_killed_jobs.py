@@ -42,20 +42,20 @@ def drawn(tmp_path, monkeypatch):
     place, draw, measure = tmp_path / "drawn", PlannedTables.draw, PlannedTables.measure
     place.touch()
 
-    def noted(plan, exact):
+    def noted(plan, exact, context):
         if any(np.any(array) for block in exact for array in block):  # a trial has no rows
             with place.open("ab", buffering=0) as file:
                 file.write(f"{os.environ['AUDITED']}\n".encode())
-            noisy = draw(plan, exact)
+            noisy = draw(plan, exact, context)
             time.sleep(PAUSE)
             return noisy
-        return draw(plan, exact)
+        return draw(plan, exact, context)
 
-    def slow(plan, frame):
+    def slow(plan, frame, context):
         if not isinstance(frame, pd.DataFrame) or len(frame):  # a trial has no rows
             (tmp_path / "charged").touch()
             time.sleep(PAUSE)
-        return measure(plan, frame)
+        return measure(plan, frame, context)
 
     monkeypatch.setattr(jobs, "PATIENCE", 20.0)
     monkeypatch.setattr(PlannedTables, "draw", noted)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
@@ -42,7 +43,7 @@ def realized(plan):
         total = round(ROWS * (source.lower + NEARLY * (source.upper - source.lower)))
         truths |= {(at, "rows"): ROWS, (at, "value"): total}
     blocks = design.encode({need: np.full(GROUPS, truths[need]) for need in design.needs})
-    noise = plan.noises[0].draw([GROUPS] * len(blocks))
+    noise = plan.noises[0].draw([GROUPS] * len(blocks), SYSTEM)
     measured = [block + own for block, own in zip(blocks, noise, strict=True)]
     found = {}
     estimates = design.decode(measured, measurement.deviations)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.noise_tables import strip_table
@@ -70,7 +71,7 @@ def law_test(law, scale, draws, most=500, *, true_scale=None, size=10**6):
     counts = np.zeros(len(edges) + 1)
     size = min(draws, size)
     for _ in range(0, draws, size):
-        values = noise.integer_noise(law.curve, true_scale or scale, size)
+        values = noise.integer_noise(law.curve, true_scale or scale, size, SYSTEM)
         cells = np.searchsorted(edges, values, side="right")
         counts += np.bincount(cells, minlength=len(counts))
     return chi_square(counts, between(law, scale, edges))
@@ -121,7 +122,7 @@ def test_millions_of_draws_made_few_at_once_have_the_law(law, scale, size):
 
 def test_narrow_noise_is_nearly_always_zero():
     # one Gaussian draw in 10**22 is not zero; for Laplace one in 40,000 at .1
-    assert not noise.integer_noise(GAUSSIAN.curve, 0.05, 2 * 10**6).any()
+    assert not noise.integer_noise(GAUSSIAN.curve, 0.05, 2 * 10**6, SYSTEM).any()
     assert law_test(LAPLACE, 0.1, 2 * 10**6) > FALSE_ALARM
 
 
@@ -171,7 +172,7 @@ def forced_test(law, scale, draws, monkeypatch):
 
     def fewer(interval, bits):
         return noise.Interval(
-            interval.start >> max(0, interval.bits - bits), min(interval.bits, bits)
+            interval.start >> max(0, interval.bits - bits), min(interval.bits, bits), SYSTEM
         )
 
     def coarse_round(curve, scale, drawn):
@@ -239,7 +240,7 @@ def transformed_counts(law, draws):
     """Counts of P(Y < y) + U P(Y = y), uniform for every scale, U uniform; one scale per draw."""
     rng = np.random.default_rng()
     scale = 2.0 ** rng.uniform(-2, 58, draws)
-    values = noise.integer_noise(law.curve, scale, draws)
+    values = noise.integer_noise(law.curve, scale, draws, SYSTEM)
     start, end = (below(law, scale, values + shift) for shift in (0, 1))
     uniform = start + rng.random(draws) * (end - start)
     odd = np.bincount(values[scale > 2.0**20] & 63, minlength=64)
@@ -280,7 +281,7 @@ def stairs_test(scale, draws, true_scale=None):
     ]
     counts = np.zeros(len(edges) + 1)
     for _ in range(0, draws, 10**6):
-        values = STAIRCASE.draw([true_scale or scale], min(draws, 10**6))[0]
+        values = STAIRCASE.draw([true_scale or scale], min(draws, 10**6), SYSTEM)[0]
         counts += np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(counts))
     return chi_square(counts, between_ends)
 

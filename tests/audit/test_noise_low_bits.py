@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.staircase import scale_for
@@ -35,7 +36,7 @@ def residue_counts(law, scale, modulus, base, draws):
     """How often base + noise has each residue."""
     counts = np.zeros(modulus, np.int64)
     for _ in range(0, draws, 10**6):
-        values = base + noise.integer_noise(law.curve, scale, min(draws, 10**6))
+        values = base + noise.integer_noise(law.curve, scale, min(draws, 10**6), SYSTEM)
         counts += np.bincount(values & modulus - 1, minlength=modulus)
     return counts
 
@@ -82,7 +83,7 @@ def test_middle_bits_of_wide_noise_are_even(law, shift):
     counts = np.zeros(256)
     for _ in range(10):
         counts += np.bincount(
-            noise.integer_noise(law.curve, 2.0**48, 10**6) >> shift & 255, minlength=256
+            noise.integer_noise(law.curve, 2.0**48, 10**6, SYSTEM) >> shift & 255, minlength=256
         )
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
@@ -97,7 +98,7 @@ def test_low_bits_of_staircase_noise_show_no_gap(moved):
         own = STAIRCASE.at_least(scale, at) - STAIRCASE.at_least(scale, at + 1)
         even = np.bincount(at % modulus, own, modulus)
     for base in (0, 1):
-        drawn = STAIRCASE.draw([scale], 10**7)[0] + base
+        drawn = STAIRCASE.draw([scale], 10**7, SYSTEM)[0] + base
         counts = np.bincount(drawn & modulus - 1, minlength=modulus)
         p_value = stats.chisquare(counts, np.roll(even, base) * len(drawn) / even.sum()).pvalue
         print(f"staircase of {moved}, {base}: p = {p_value:.3f}")

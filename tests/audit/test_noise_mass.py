@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_tables import strip_table
@@ -108,7 +109,7 @@ def account_of(law, scale, strips, monkeypatch, table):
     """Feed all boxes of the strips to the sampler."""
     account, tails, queue = Account(law, scale), [], []
 
-    def scripted(n, dtype=np.uint64):
+    def scripted(n, context, dtype=np.uint64):
         return np.broadcast_to(np.asarray(queue.pop(0), dtype), n)
 
     def settle_rounding(curve, scale, drawn):
@@ -120,14 +121,14 @@ def account_of(law, scale, strips, monkeypatch, table):
     monkeypatch.setattr(noise, "random_words", scripted)
     monkeypatch.setattr(noise, "_round_exactly", settle_rounding)
     monkeypatch.setattr(noise, "_accept", settle_height)
-    monkeypatch.setattr(noise, "_try_tail", tails.append)
+    monkeypatch.setattr(noise, "_try_tail", lambda curve, context: tails.append(curve))
     # more than a box may move scale * z or the distance to the curve: boxes floats decide are whole
     monkeypatch.setattr(noise, "MARGIN", BOX_HEIGHT + max(256, scale, table.curve.peak) / SLOTS)
 
     def feed(cells, place, height, area):
         queue[:] = [cells, place << 64 - PLACE_BITS, height << 64 - HEIGHT_BITS]
         out = np.empty(cells.size, np.int64)
-        rejected = noise._try_block(table, np.asarray(scale), out)
+        rejected = noise._try_block(table, np.asarray(scale), out, SYSTEM)
         account.book(np.delete(out, rejected), area)
         return rejected
 

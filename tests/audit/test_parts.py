@@ -21,6 +21,7 @@ import pytest
 from support.charging import entry, pure
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.chain import Chain
@@ -174,11 +175,11 @@ def answered(
 ) -> tuple[list[int], list[Fraction]]:
     """Return the integers that a release of epsilon 1 hides, and the scales of their noise."""
     frame = made(filling, unit, neighboring)
-    declaration = declaration_of(frame).in_part(part)
+    declaration = declaration_of(frame, SYSTEM).in_part(part)
     asked = in_part(declaration, QUERIES[name])
     operation = plan_operation(frame, declaration, asked, Spend.of(epsilon=1), "laplace")
     assert isinstance(operation.plan, Plan)
-    (measured,), (totals,) = operation.plan.measurements, operation.measure(frame)
+    (measured,), (totals,) = operation.plan.measurements, operation.measure(frame, SYSTEM)
     blocks = list(zip(measured.scales, totals, strict=True))
     scales = [Fraction(scale) for scale, block in blocks for _ in block]
     return [int(one) for _, block in blocks for one in block], scales

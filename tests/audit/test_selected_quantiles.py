@@ -49,7 +49,9 @@ def loss_at_least(game, among="bins"):
 
 def half_the_noise(patch):
     draw = selection.geometric
-    patch.setattr(selection, "geometric", lambda scale, size: draw(scale / 2, size))
+    patch.setattr(
+        selection, "geometric", lambda scale, size, context: draw(scale / 2, size, context)
+    )
 
 
 def replaced_rows_taken_for_removed_ones(patch):

@@ -16,6 +16,7 @@ import bench_release
 import dpframe as dpf
 from dpframe.checker import check
 from dpframe.checker.witness import Witness
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations import pipeline
 from dpframe.operations.operation import Operation
@@ -45,7 +46,7 @@ def operations(relation: str) -> dict[str, Callable[[], Operation]]:
 
     def plan(query: Query | dict[str, Query], least: float) -> Operation:
         spend = Spend.of(epsilon=least + next(later), delta=1e-6)
-        return plan_operation(frame, declaration_of(frame), query, spend, "auto")
+        return plan_operation(frame, declaration_of(frame, SYSTEM), query, spend, "auto")
 
     return {
         name: lambda query=query, name=name: plan(query, 2.0 if name == "stairs" else 0.5)

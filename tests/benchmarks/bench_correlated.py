@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
@@ -48,7 +49,7 @@ def compare_totals(name: str, frame: pd.DataFrame, extra: pd.DataFrame, rounds: 
         f"by {GROUPS} groups": (None, whole, Task(by, terms)),
     }
     for what, (bar, data, task) in tasks.items():
-        runs = {"ours": lambda d=data, t=task: engine.totals(d, [t])[0], "sum": frame.sum}
+        runs = {"ours": lambda d=data, t=task: engine.totals(d, [t], SYSTEM)[0], "sum": frame.sum}
         if task.cells is by:
             runs["groupby"] = whole.groupby("k")[list(frame.columns)].sum
         found = medians(runs, rounds if bar else 1)
@@ -64,7 +65,7 @@ def few_ones(frame: pd.DataFrame, most: int) -> None:
     """Print the time of totals in which a row has few ones."""
     terms = (Term("rows"), *(Term("sum", label, BIT) for label in frame.columns))
     task = Task(Cells(), terms, most=most)
-    (ours,) = medians({"": lambda: engine_for(frame).totals(frame, [task])[0]}, 1).values()
+    (ours,) = medians({"": lambda: engine_for(frame).totals(frame, [task], SYSTEM)[0]}, 1).values()
     print(f"{f'at most {most} ones in a row':34} ours {ours:6.3f} s for {len(frame):,} rows")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dpframe.context import SYSTEM
 from dpframe.denoising.methods import Facts, choose, denoise_array
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAWS
@@ -67,7 +68,7 @@ def cases(data: Path | None) -> list[tuple[str, np.ndarray, np.ndarray]]:
 def errors(truth: np.ndarray, edges: np.ndarray, sigma: float, law: Law) -> dict[str, object]:
     """Add noise once and return the relative error of every method."""
     scale = sigma if law is GAUSSIAN else sigma / np.sqrt(2)
-    values = truth + law.draw([scale], len(truth))[0]
+    values = truth + law.draw([scale], len(truth), SYSTEM)[0]
     facts = Facts(law, law.standard_deviation(scale), lower=0.0, integer=True, edges=edges)
 
     def relative(estimate: np.ndarray) -> float:
@@ -171,13 +172,13 @@ def speed() -> None:
     truth = town.counts["rough and heavy-tailed"].to_numpy(np.float64)
     edges = edges_of(town.roads, town.nodes.index)
     facts = Facts(GAUSSIAN, 5.0, lower=0.0, integer=True, edges=edges)
-    values = truth + GAUSSIAN.draw([5.0], len(truth))[0]
+    values = truth + GAUSSIAN.draw([5.0], len(truth), SYSTEM)[0]
     for name, (method, options) in METHODS.items():
         spent = milliseconds(
             lambda m=method, o=options: denoise_array(values, m, facts, o), rounds=3
         )
         print(f"{len(truth)} cells, {len(edges)} edges  {name:<28} {spent:10.1f} ms")
-    many = np.resize(truth, 1_000_000) + GAUSSIAN.draw([5.0], 1_000_000)[0]
+    many = np.resize(truth, 1_000_000) + GAUSSIAN.draw([5.0], 1_000_000, SYSTEM)[0]
     for name, (method, options) in METHODS.items():
         if "tree" not in method and "trend" not in method:
             spent = milliseconds(

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
@@ -61,7 +62,7 @@ def compare(name: str, bar: float | None, frame: pd.DataFrame, task: Task, round
     """Print times of both sides, their ratio and the peak memory of ours."""
     engine = engine_for(frame)
     sides = {
-        "ours": lambda: engine.totals(frame, [task]),
+        "ours": lambda: engine.totals(frame, [task], SYSTEM),
         "clip": lambda: grouped(frame, clip=True),
         "bare": lambda: grouped(frame, clip=False),
     }
@@ -83,8 +84,10 @@ def small_capped(rounds: int) -> None:
     cells = Cells((KeyAxis("k", pd.RangeIndex(KEYS)),))
     task = Task(cells, TERMS, unit=("u",), caps=Caps(groups=5, rows_per_group=2))
     engine = engine_for(frame)
-    ours = statistics.median(seconds(lambda: engine.totals(frame, [task])) for _ in range(rounds))
-    memory = peak_bytes(lambda: engine.totals(frame, [task])) / len(frame)
+    ours = statistics.median(
+        seconds(lambda: engine.totals(frame, [task], SYSTEM)) for _ in range(rounds)
+    )
+    memory = peak_bytes(lambda: engine.totals(frame, [task], SYSTEM)) / len(frame)
     print(f"1M rows, 5 groups x 2 rows: ours {ours:.3f} s (bar 1 s)   peak {memory:5.1f} B/row")
 
 

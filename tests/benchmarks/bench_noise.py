@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.law import Law
@@ -42,13 +43,15 @@ def beside_numpy(law: Law, scale: float) -> str:
     generator = np.random.default_rng()
     ours, normal = medians(
         [
-            lambda: noise.integer_noise(law.curve, scale, MILLION),
+            lambda: noise.integer_noise(law.curve, scale, MILLION, SYSTEM),
             lambda: generator.normal(0.0, scale, MILLION),
         ],
         repeats=11,
     )
-    (thousand,) = medians([lambda: noise.integer_noise(law.curve, scale, 1000)], repeats=201)
-    (one,) = medians([lambda: noise.integer_noise(law.curve, scale, 1)], repeats=201)
+    (thousand,) = medians(
+        [lambda: noise.integer_noise(law.curve, scale, 1000, SYSTEM)], repeats=201
+    )
+    (one,) = medians([lambda: noise.integer_noise(law.curve, scale, 1, SYSTEM)], repeats=201)
     return (
         f"{law!s:>9} {scale:>9.3g} {ours * 1e3:>9.2f} {normal * 1e3:>9.2f} {ours / normal:>6.2f} "
         f"{thousand * 1e6:>9.0f} {one * 1e6:>6.0f}"
@@ -76,7 +79,7 @@ def one_scale_per_draw(law: Law) -> str:
     scales = generator.uniform(0.5, 1e4, MILLION)
     ours, normal = medians(
         [
-            lambda: noise.integer_noise(law.curve, scales, MILLION),
+            lambda: noise.integer_noise(law.curve, scales, MILLION, SYSTEM),
             lambda: generator.normal(0.0, scales),
         ],
         repeats=11,
@@ -91,8 +94,8 @@ def box_beside_laplace(members: int, scale: float) -> str:
     cells = MILLION // members
     ours, laplace = medians(
         [
-            lambda: box_noise([scale] * members, cells),
-            lambda: noise.integer_noise(LAPLACE.curve, scale, members * cells),
+            lambda: box_noise([scale] * members, cells, SYSTEM),
+            lambda: noise.integer_noise(LAPLACE.curve, scale, members * cells, SYSTEM),
         ],
         repeats=21,
     )
@@ -112,7 +115,10 @@ def beside_opendp(scale: float) -> str:
     measurement = dp.m.make_gaussian(*space, scale=scale)
     zeros = [0] * OPENDP_DRAWS
     theirs, ours = medians(
-        [lambda: measurement(zeros), lambda: noise.integer_noise(GAUSSIAN.curve, scale, MILLION)],
+        [
+            lambda: measurement(zeros),
+            lambda: noise.integer_noise(GAUSSIAN.curve, scale, MILLION, SYSTEM),
+        ],
         repeats=5,
     )
     theirs, ours = theirs / OPENDP_DRAWS, ours / MILLION

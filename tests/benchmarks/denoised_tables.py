@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from real_tables import LOOKED_AT, Means, counts, other_means, packaged_means
 
+from dpframe.context import SYSTEM
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Facts, choose
 from dpframe.privacy.law import Law
@@ -41,7 +42,7 @@ def measure_counts(data: Path, repeats: int) -> pd.DataFrame:
 
 def _counts_error(truth: np.ndarray, law: Law, sigma: float) -> dict[str, float]:
     scale = sigma if law is GAUSSIAN else sigma / np.sqrt(2)
-    values = truth + law.draw([scale], len(truth))[0]
+    values = truth + law.draw([scale], len(truth), SYSTEM)[0]
     facts = Facts(law, law.standard_deviation(scale), lower=0.0, integer=True)
     found = choose(values, facts)
 
@@ -125,7 +126,7 @@ def _means_ratios(table: Means, repeats: int) -> dict[str, float]:
 def _measured(table: Means, law: Law, scale: float) -> NoisyRatio:
     """Add noise to sums and rows as a release of means does."""
     halves = [np.rint((table.rows + sign * table.sums) * (STEPS / 2)) for sign in (1, -1)]
-    high, low = (half + law.draw([scale * STEPS], len(half))[0] for half in halves)
+    high, low = (half + law.draw([scale * STEPS], len(half), SYSTEM)[0] for half in halves)
     variance = 2 * (law.standard_deviation(scale * STEPS) / STEPS) ** 2
     noisy = (high - low) / STEPS, (high + low) / STEPS
     return NoisyRatio(*noisy, variance, variance, 0.0, (-1.0, 1.0), 2 if law is LAPLACE else 0)

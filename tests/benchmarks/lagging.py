@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.privacy.noise import integer_noise
 from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
 
@@ -119,7 +120,7 @@ def few_draws() -> Iterator[Line]:
     """Time a thousand exact draws, and one."""
     for name, curve in (("Gaussian", GAUSSIAN_CURVE), ("Laplace", LAPLACE_CURVE)):
         for size, goal in ((1_000, 40), (1, 20)):
-            spent = seconds(lambda c=curve, n=size: integer_noise(c, 30.0, n), 200)
+            spent = seconds(lambda c=curve, n=size: integer_noise(c, 30.0, n, SYSTEM), 200)
             yield Line(f"{name} noise, {size:,} draws", 1e6 * spent, goal, "us")
 
 

@@ -9,6 +9,7 @@ import dpframe as dpf
 from dpframe.checker import check
 from dpframe.checker.check import KeptVerdicts
 from dpframe.checker.rows import row_vectors
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import PlanCheckError
 from dpframe.operations.probing import recognized
@@ -20,7 +21,7 @@ def planned(query, facts=None, **spend):
     frame = pd.DataFrame({"g": ["a"], "x": [1.0], "t": [pd.Timestamp("2024-01-01")]})
     known = {"keys": {"g": ["a", "b"]}, "bounds": {"x": (0, 10)}, "privacy_unit": dpf.EACH_ROW}
     frame.dp.declare(**{**known, **(facts or {})})
-    declaration = declaration_of(frame)
+    declaration = declaration_of(frame, SYSTEM)
     return plan_operation(frame, declaration, query, Spend.of(**spend), "laplace")
 
 
@@ -113,7 +114,9 @@ def test_no_row_that_conditions_tell_apart_costs_more_than_the_witness(name):
     frame.dp.declare(privacy_unit=dpf.EACH_ROW, bounds={"y": (-2, 2)})
     counts = {f"n{at}": dpf.count(where=where) for at, where in enumerate(conditions)}
     query = dpf.aggregate(s=dpf.sum("y"), **counts)
-    plan = plan_operation(frame, declaration_of(frame), query, Spend.of(epsilon=1), "laplace").plan
+    plan = plan_operation(
+        frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=1), "laplace"
+    ).plan
     measurements = [
         recognized(one, noise, "add_remove")
         for one, noise in zip(plan.measurements, plan.noises, strict=True)

@@ -15,6 +15,7 @@ from pandera.typing import Series
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column
 from dpframe.declaration.from_pandera import facts
 from dpframe.engines.declared import declaration_of
@@ -263,16 +264,16 @@ SCHEMA = pa.DataFrameSchema(
 def test_keywords_override_the_schema():
     trips = frame()
     trips.dp.declare(SCHEMA, bounds={"fare": (0, 50)}, missing={"fare": 1})
-    fare = declaration_of(trips).column("fare")
+    fare = declaration_of(trips, SYSTEM).column("fare")
     assert (fare.bounds, fare.missing, fare.source) == ((0, 50), 1, "declared")
-    zone = declaration_of(trips).column("zone")
+    zone = declaration_of(trips, SYSTEM).column("zone")
     assert (list(zone.keys), zone.source) == (["A", "B"], "schema")
 
 
 def test_the_data_are_only_validated_on_request():
     trips = frame(fare=-5.0)
     trips.dp.declare(SCHEMA)
-    assert declaration_of(trips).column("fare").bounds == (0, 100)
+    assert declaration_of(trips, SYSTEM).column("fare").bounds == (0, 100)
     frame().dp.declare(SCHEMA, validate=True)
 
 
@@ -280,7 +281,7 @@ def test_a_frame_that_fails_validation_stays_undeclared():
     trips = frame(fare=-5.0)
     with pytest.raises(SchemaErrors):
         trips.dp.declare(SCHEMA, budget=dpf.Budget(1), validate=True)
-    assert declaration_of(trips).ledger is None
+    assert declaration_of(trips, SYSTEM).ledger is None
     assert not trips.attrs
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import optimize
 
 import dpframe.denoising.empirical_bayes as module
+from dpframe.context import SYSTEM
 from dpframe.denoising.empirical_bayes import (
     Prior,
     PriorGrid,
@@ -46,11 +47,13 @@ def noisy(law, truth, sigma, rng):
         return truth + np.rint(rng.normal(0, sigma, len(truth)))
     # the difference of two geometric numbers: q^|k| has this standard deviation
     q = math.exp(-2 * math.asinh(1 / (math.sqrt(2) * sigma)))
-    return truth + rng.geometric(1 - q, len(truth)) - rng.geometric(1 - q, len(truth))
+    return (
+        truth + rng.geometric(1 - q, len(truth), SYSTEM) - rng.geometric(1 - q, len(truth), SYSTEM)
+    )
 
 
 def sparse(n, rng):
-    return np.where(rng.random(n) < 0.8, 0, rng.geometric(0.02, n)).astype(np.float64)
+    return np.where(rng.random(n) < 0.8, 0, rng.geometric(0.02, n, SYSTEM)).astype(np.float64)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

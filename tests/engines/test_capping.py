@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpframe.context import SYSTEM
 from dpframe.engines import capping
 from dpframe.engines.units import Units
 from dpframe.privacy import noise
@@ -22,9 +23,9 @@ UNITS = 20_000
 
 WORDS = {
     "random": noise.random_words,
-    "zeros": np.zeros,
-    "ones": lambda n, dtype: np.full(n, np.iinfo(dtype).max, dtype),
-    "some": lambda n, dtype: np.full(n, 0x9E3779B97F4A7C15, dtype),
+    "zeros": lambda n, _: np.zeros(n, np.uint64),
+    "ones": lambda n, _: np.full(n, 2**64 - 1, np.uint64),
+    "some": lambda n, _: np.full(n, 0x9E3779B97F4A7C15, np.uint64),
 }
 
 limits = st.none() | st.integers(1, 6)
@@ -33,7 +34,7 @@ rows_drawn = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=
 
 
 def kept_rows(column, cells, cell_count, caps):
-    return Units([column]).choose(cells, cell_count, caps)
+    return Units([column]).choose(cells, cell_count, caps, SYSTEM)
 
 
 def keep(units, cells, cell_count, caps):

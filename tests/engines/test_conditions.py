@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.blocks import _MOST_KEPT
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
@@ -20,7 +21,7 @@ def test_more_conditions_than_are_kept_are_counted(keys):
     terms = [Term("rows", where=one) for one in (*conditions, *conditions[:3])]
     whole = Condition.parse("g > 0")
     task = Task(cells, (Term("rows"), *terms), whole)
-    found = engine_for(frame).totals(frame, [task])[0]
+    found = engine_for(frame).totals(frame, [task], SYSTEM)[0]
     kept = frame[frame["g"] > 0]
     columns = [kept, *(kept[kept["x"] > edge] for edge in np.linspace(-2, 2, 200))]
     groups = [[one] if keys is None else [one[one["g"] == key] for key in keys] for one in columns]

@@ -30,6 +30,7 @@ from support.dasking import (
 )
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import dask as engine_module
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
@@ -252,7 +253,7 @@ def test_tasks_of_large_collections_are_a_few_for_each_partition(
     rows = pd.DataFrame({"u": np.arange(3)})
     collection = dask.dataframe.from_map(lambda _: rows, range(partitions), meta=rows.iloc[:0])
     task = Task(Cells(), (Term("rows"), Term("units")), unit=("u",), caps=Caps(rows=2))
-    engine_module._added_up(collection, [[task]], engine_module.totals_of)
+    engine_module._added_up(collection, [[task]], engine_module.totals_of, SYSTEM)
     assert partitions < len(set(keys)) <= 12 * partitions
     transfers = [key for key in keys if "shuffle-transfer" in str(key)]
     assert len(transfers) == clustered * partitions

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
 from dpframe.privacy.law import Law
@@ -58,7 +59,7 @@ def test_releases_are_those_of_one_frame(client, unit):
     for private in (collection(6), frame(6)):
         private.dp.declare(keys={"zone": ["B", "A"]}, bounds={"fare": (0, 8)}, **unit)
         silent = mock.patch.object(
-            Law, "draw", lambda law, scales, n: [np.zeros(n, np.int64) for _ in scales]
+            Law, "draw", lambda law, scales, n, *_: [np.zeros(n, np.int64) for _ in scales]
         )
         with silent:
             released.append(
@@ -76,7 +77,7 @@ def test_no_unit_adds_more_than_its_caps(client, partitions):
     cells = Cells((KeyAxis("i", pd.RangeIndex(12)),))
     task = Task(cells, (Term("rows"), Term("units")), unit=("unit",), caps=Caps(rows=5))
     private = collection(partitions)
-    (found,) = engine_for(private).totals(private, [task])
+    (found,) = engine_for(private).totals(private, [task], SYSTEM)
     assert found.tolist() == [[5] * 12, [1] * 12]
 
 
@@ -85,7 +86,7 @@ def test_many_keys_are_sent_once(client):
     task = Task(Cells((KeyAxis("i", keys),)), (Term("rows"),))
     private = collection(8)
     with warnings.catch_warnings(record=True) as shown:
-        (found,) = engine_for(private).totals(private, [task])
+        (found,) = engine_for(private).totals(private, [task], SYSTEM)
     assert not shown
     assert found.shape == (1, 300_000)
     assert found[0, :12].tolist() == [24] * 12

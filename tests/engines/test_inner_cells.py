@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpframe.context import SYSTEM
 from dpframe.engines import capping
 from dpframe.engines.pandas import totals_of
 from dpframe.engines.units import Units
@@ -40,7 +41,7 @@ def kept_by(caps, inner, groups=GROUPS):
     """The sets of rows that some unit keeps."""
     cells = np.array([group * INNER + place for group, place in ROWS])
     column = pd.Series(np.repeat(np.arange(UNITS), len(ROWS)))
-    mask = Units([column]).choose(np.tile(cells, UNITS), groups * INNER, caps, inner)
+    mask = Units([column]).choose(np.tile(cells, UNITS), groups * INNER, caps, SYSTEM, inner)
     rows = mask.reshape(UNITS, len(ROWS))
     return {tuple(np.flatnonzero(own).tolist()) for own in np.unique(rows, axis=0)}
 
@@ -84,7 +85,7 @@ def test_totals_are_of_groups_that_caps_allow(caps, chosen):
     task = Task(
         cells, (Term("sum", "bit", Grid(0, 0, 2**40)),), unit=("u",), caps=caps, inner=INNER
     )
-    total = sum(totals_of([frame], [task])[0][0].tolist())
+    total = sum(totals_of([frame], [task], SYSTEM)[0][0].tolist())
     kept = frame[[bool(total >> row & 1) for row in range(len(frame))]]
     usable = frame[frame["u"].notna() & frame["x"].notna() & frame["k"].isin(chosen or [0, 1, 2])]
     assert kept.index.isin(usable.index).all()
@@ -111,7 +112,7 @@ def test_tasks_share_the_rows_of_a_unit_where_groups_are_the_same():
     task = Task(cells, terms, unit=("u",), caps=caps, inner=8)
     same = Task(Cells(cells.axes), terms, unit=("u",), caps=caps, inner=8)
     apart = Task(cells, terms, unit=("u",), caps=caps)
-    one, other, each = totals_of([frame], [task, same, apart])
+    one, other, each = totals_of([frame], [task, same, apart], SYSTEM)
     assert one.tolist() == other.tolist()
     table = one.reshape(2, 8)
     assert (table == table[:, :1]).all() and table[:, 0].sum() == 2**40 - 1

@@ -13,6 +13,7 @@ from support.dasking import split
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for, scans
 from dpframe.engines.labels import label_counts
 from dpframe.errors import UnknownColumnError
@@ -86,7 +87,7 @@ def test_engines_count_what_is_counted_by_hand(frames, kind, options):
     unit, where, axes = options
     task = LabelTask(axes, 99, where, () if unit is None else (unit,))
     with mock.patch.object(scans, "_BUCKET_ROWS", 60):
-        found = engine_for(frames[kind]).labels(frames[kind], task)
+        found = engine_for(frames[kind]).labels(frames[kind], task, SYSTEM)
     expected = Counter(itertools.chain(*by_hand(FRAME, axes, unit, where).values()))
     assert labeled(found) == expected
     assert len(expected) >= 3
@@ -97,7 +98,7 @@ def test_engines_count_what_is_counted_by_hand(frames, kind, options):
 def test_a_unit_counts_for_no_more_labels_than_it_may(frames, kind, most):
     with mock.patch.object(scans, "_BUCKET_ROWS", 60):
         task = LabelTask((ZONE,), most, None, ("u",))
-        found = engine_for(frames[kind]).labels(frames[kind], task)
+        found = engine_for(frames[kind]).labels(frames[kind], task, SYSTEM)
     units = by_hand(FRAME, (ZONE,), "u", None)
     assert sum(labeled(found).values()) == sum(min(most, len(own)) for own in units.values())
     assert max(map(len, units.values())) > most
@@ -107,7 +108,7 @@ def test_which_labels_count_is_a_uniform_choice():
     # 6,000 units of 4 labels each; 6 standard deviations: a false alarm in 10**8 runs
     n = 6_000
     frame = pd.DataFrame({"zone": list("ABCD") * n, "u": np.repeat(np.arange(n), 4)})
-    (found,) = label_counts([frame], [LabelTask((ZONE,), 3, None, ("u",))])
+    (found,) = label_counts([frame], [LabelTask((ZONE,), 3, None, ("u",))], SYSTEM)
     numbers = np.array(list(labeled(found).values()))
     assert numbers.sum() == 3 * n
     assert (abs(numbers - 0.75 * n) < 6 * np.sqrt(n * 0.75 * 0.25)).all()
@@ -131,7 +132,7 @@ def test_the_same_words_keep_the_same_labels_of_a_unit_whatever_others_have(
         words = partial(np.full, fill_value=word, dtype=np.uint64)
         monkeypatch.setattr(noise, "random_words", lambda n, *_, words=words: words(n))
         kept = [
-            labeled(engine_for(frame).labels(frame, task))
+            labeled(engine_for(frame).labels(frame, task, SYSTEM))
             for frame in map(make, (alone, pd.concat([others, alone]).reset_index(drop=True)))
         ]
         assert kept[1] == {label: 2 * number for label, number in kept[0].items()}
@@ -149,7 +150,7 @@ def test_one_unit_more_adds_one_to_its_labels_and_nothing_else(labels, first):
     frame = one_more(labels)
     frame = frame.iloc[::-1] if first else frame
     task = LabelTask((ZONE, DAY), 99, None, ("u",))
-    now, before = (labeled(label_counts([one], [task])[0]) for one in (frame, FRAME))
+    now, before = (labeled(label_counts([one], [task], SYSTEM)[0]) for one in (frame, FRAME))
     texts = {one for one in labels if isinstance(one, str) and len(one) < 5 and one.isascii()}
     assert Counter(now) - Counter(before) == Counter((text, 1) for text in texts)
     assert before.keys() <= now.keys()
@@ -158,13 +159,15 @@ def test_one_unit_more_adds_one_to_its_labels_and_nothing_else(labels, first):
 @pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
 def test_a_column_that_is_not_there_is_refused(frames, kind):
     with raises(UnknownColumnError, "zones", label="zones"):
-        engine_for(frames[kind]).labels(frames[kind], LabelTask((LabelAxis("zones", "bool"),), 1))
+        engine_for(frames[kind]).labels(
+            frames[kind], LabelTask((LabelAxis("zones", "bool"),), 1), SYSTEM
+        )
 
 
 @pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
 def test_a_frame_without_labels_has_none(frames, kind):
     task = LabelTask((ZONE, LabelAxis("fare", "date")), 2, None, ("u",))
-    found = engine_for(frames[kind]).labels(frames[kind], task)
+    found = engine_for(frames[kind]).labels(frames[kind], task, SYSTEM)
     assert [column.dtype for column in found.labels] == [object, object]
     assert len(found.units) == 0
 
@@ -177,7 +180,7 @@ def test_two_million_labels_of_one_unit_take_seconds():
     times = []
     for _ in range(2):
         start = time.thread_time()
-        (found,) = label_counts([frame], [task], threads=1)
+        (found,) = label_counts([frame], [task], SYSTEM, threads=1)
         times.append(time.thread_time() - start)
     assert sum(labeled(found).values()) == 3
     assert min(times) < 8  # far less where nothing else runs; hours, if it were quadratic

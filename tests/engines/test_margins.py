@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for, sums
 from dpframe.engines import pandas as engine
 from dpframe.engines.pandas import totals_of
@@ -75,7 +76,7 @@ def test_rows_are_in_a_cell_of_every_table_or_in_none(sets, rows, where, threads
     condition = None if where is None else Condition.parse(where)
     task = Task(Cells(AXES, margins=tuple(sets)), TERMS, condition)
     with mock.patch.object(engine, "_BLOCK", 17), mock.patch.object(sums, "_PART", 5):
-        found = totals_of([frame[:7], frame[7:]], [task], threads)[0]
+        found = totals_of([frame[:7], frame[7:]], [task], SYSTEM, threads)[0]
     assert found.dtype == np.int64 and found.shape == (len(TERMS), task.cells.size)
     np.testing.assert_array_equal(found, by_pandas(frame, sets, where))
 
@@ -85,7 +86,7 @@ def test_no_product_of_all_axes_is_needed():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.integers(0, 101, (500, 15)))
     pairs = tuple(itertools.combinations(range(15), 2))
-    found = totals_of([frame], [Task(Cells(axes, margins=pairs), (Term("rows"),))])[0]
+    found = totals_of([frame], [Task(Cells(axes, margins=pairs), (Term("rows"),))], SYSTEM)[0]
     inside = frame[(frame < 100).all(axis=1)]
     tables = found.reshape(len(pairs), 100, 100)
     for (one, other), table in zip(pairs, tables, strict=True):
@@ -97,7 +98,7 @@ def test_amounts_wrap_as_all_totals_do():
     frame = pd.DataFrame({"k": [0, 0, 0, 1], "x": [2.0**62] * 4})
     term = Term("sum", "x", Grid(0, 0, 2**62))
     cells = Cells((KeyAxis("k", pd.RangeIndex(2)),), margins=((), (0,)))
-    found = totals_of([frame], [Task(cells, (term,))])[0]
+    found = totals_of([frame], [Task(cells, (term,))], SYSTEM)[0]
     assert found.tolist() == [[0, -(2**62), 2**62]]
 
 
@@ -120,7 +121,7 @@ def test_caps_choose_rows_once_for_all_tables_and_tasks(threads):
     tasks.append(Task(swapped, term, unit=("u",), caps=caps))
     inside = np.logical_and.reduce([frame[f"k{at}"] < size for at, size in enumerate(SIZES)])
     with mock.patch.object(engine, "_BLOCK", 17):
-        found = totals_of([frame], tasks, threads)
+        found = totals_of([frame], tasks, SYSTEM, threads)
     kept = set()
     for task, totals in zip(tasks, found, strict=True):
         start = 0
@@ -152,7 +153,7 @@ def test_all_choices_of_rows_come_up():
     )
     term = (Term("sum", "x", Grid(0, 0, 2**62)),)
     task = Task(Cells(axes, margins=((0, 2), (1, 2))), term, unit=("u",), caps=Caps(rows=2))
-    found = totals_of([frame], [task])[0].reshape(2, 2, units // 10).sum(axis=1)
+    found = totals_of([frame], [task], SYSTEM)[0].reshape(2, 2, units // 10).sum(axis=1)
     assert (found[0] == found[1]).all()
     choices = {int(total) >> 6 * at & 63 for total in found[0] for at in range(10)}
     assert choices == {0b00011, 0b01001, 0b01010}
@@ -167,7 +168,7 @@ def test_units_of_margins_are_counted_once():
     inside = np.logical_and.reduce([frame[f"k{at}"] < size for at, size in enumerate(SIZES)])
     cells = Cells(AXES, margins=((0,), (1, 2)))
     task = Task(cells, (Term("units"),), unit=("u",), caps=Caps(rows=3))
-    found = engine_for(frame).totals(frame, [task])[0]
+    found = engine_for(frame).totals(frame, [task], SYSTEM)[0]
     assert found[0, :2].sum() == found[0, 2:].sum() == frame["u"][inside].nunique()
 
 
@@ -191,4 +192,4 @@ def test_values_that_change_while_they_are_read_are_in_no_cell_that_is_not_there
     axes = (KeyAxis("k", pd.Index(["a", "b"])), KeyAxis("j", pd.RangeIndex(2)))
     cells = Cells(axes, margins=((0,), (0, 1)))
     task = Task(cells, (Term("rows"),), unit=("u",), caps=Caps(rows=3))
-    assert totals_of([frame], [task])[0].tolist() == [[1, 1, 1, 0, 0, 1]]
+    assert totals_of([frame], [task], SYSTEM)[0].tolist() == [[1, 1, 1, 0, 0, 1]]

@@ -23,6 +23,7 @@ from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.columns.lookup import finder
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines import units as grouping
 from dpframe.engines.units import unit_codes
@@ -421,7 +422,7 @@ def test_collections_of_dask_tell_the_same_ids_apart():
     parts = [dask.delayed(frame.iloc[start::3]) for start in range(3)]
     with dask.config.set({"scheduler": "synchronous", "dataframe.convert-string": False}):
         collection = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
-        found = engine_for(collection).totals(collection, [task])[0]
-    expected = engine_for(frame).totals(frame, [task])[0]
+        found = engine_for(collection).totals(collection, [task], SYSTEM)[0]
+    expected = engine_for(frame).totals(frame, [task], SYSTEM)[0]
     np.testing.assert_array_equal(found, expected)
     assert found[0] == len({key_of(item) for item in items} - {None})

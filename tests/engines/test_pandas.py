@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.raising import raises
 
+from dpframe.context import SYSTEM
 from dpframe.engines import ENGINES, engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.pandas import totals_of
@@ -25,7 +26,7 @@ HOSTILE = [None, np.nan, pd.NA, pd.NaT, "1", [1], {}, 10**400, -math.inf, math.i
 
 
 def totals(frame, task):
-    return engine_for(frame).totals(frame, [task])[0]
+    return engine_for(frame).totals(frame, [task], SYSTEM)[0]
 
 
 def number_in(value):
@@ -184,10 +185,10 @@ def test_totals_are_those_of_the_oracle(frame, task):
 @given(frames(), frames(), st.lists(tasks(), min_size=1, max_size=3), st.sampled_from([1, 3]))
 def test_tasks_parts_and_threads_share_a_pass_and_add_up(frame, added, several, threads):
     with mock.patch.object(engine_module, "_BLOCK", 5):
-        found = totals_of([frame, added, frame[:0]], several, threads)
+        found = totals_of([frame, added, frame[:0]], several, SYSTEM, threads)
     for total, task in zip(found, several, strict=True):
         np.testing.assert_array_equal(total, oracle(frame, task) + oracle(added, task))
-    for total, task in zip(totals_of([], several), several, strict=True):
+    for total, task in zip(totals_of([], several, SYSTEM), several, strict=True):
         np.testing.assert_array_equal(total, np.zeros((len(task.terms), task.cells.size)))
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.sums import keep_few
@@ -26,13 +27,13 @@ BY = Cells((KeyAxis("k", pd.Index(["p", "q"])),))
 
 
 def totals(frame, task):
-    return engine_for(frame).totals(frame, [task])[0]
+    return engine_for(frame).totals(frame, [task], SYSTEM)[0]
 
 
 def pick(ones, most):
     """Keep few ones in each row of a matrix."""
     columns = list(np.array(ones, np.int64).T.copy())
-    keep_few(columns, most)
+    keep_few(columns, most, SYSTEM)
     return np.stack(columns, axis=1)
 
 

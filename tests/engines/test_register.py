@@ -28,11 +28,11 @@ class TableEngine(Engine):
     def columns(self, frame):
         return list(frame.columns)
 
-    def totals(self, frame, tasks):
-        return totals_of([pd.DataFrame(frame.columns)], tasks)
+    def totals(self, frame, tasks, context):
+        return totals_of([pd.DataFrame(frame.columns)], tasks, context)
 
-    def labels(self, frame, task):
-        return label_counts([pd.DataFrame(frame.columns)], [task])[0]
+    def labels(self, frame, task, context):
+        return label_counts([pd.DataFrame(frame.columns)], [task], context)[0]
 
 
 class Half:

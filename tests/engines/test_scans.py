@@ -17,13 +17,13 @@ from support.hostile import ARROW
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import keep_declaration
 from dpframe.engines import engine_for, scans
 from dpframe.engines.declared import declaration_of
 from dpframe.engines.scans import ScanEngine
 from dpframe.errors import DeclarationError, QueryError, UnknownColumnError
 from dpframe.operations.tables import plan_tables
-from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term
@@ -141,19 +141,19 @@ def written(table, folder, layout, monkeypatch):
 def tasks_for(frame, query, caps):
     declared = {"privacy_unit": "u", **caps} if caps else {}
     dpf.declare(frame, bounds=BOUNDS | TIMES, keys=KEYS, missing={"n": 5}, **declared)
-    declaration = declaration_of(frame)
+    declaration = declaration_of(frame, SYSTEM)
     columns = {
         label: replace(column, integer=label in "bcd")
         for label, column in declaration.columns.items()
     }
-    keep_declaration(frame, replace(declaration, columns=columns))
+    keep_declaration(frame, replace(declaration, columns=columns), SYSTEM)
     spend = Spend.of(epsilon=1, delta=1e-6)
-    plan = plan_tables(frame, declaration_of(frame), query, spend, "auto").plan
+    plan = plan_tables(frame, declaration_of(frame, SYSTEM), query, spend, "auto").plan
     return [part.table.task(sorted(part.design.needs)) for part in plan.measurements]
 
 
 def totals(frame, tasks):
-    return engine_for(frame).totals(frame, tasks)
+    return engine_for(frame).totals(frame, tasks, SYSTEM)
 
 
 def check_equal(found, expected):
@@ -175,7 +175,7 @@ def test_totals_are_those_of_pandas(name, caps, layout, tmp_path, monkeypatch):
         table = some_rows(same_rows)
         frame, files = as_frame(table), written(table, folder, layout, monkeypatch)
         tasks = tasks_for(frame, QUERIES[name], CAPS[caps])
-        constant = mock.patch.object(noise, "random_bytes", lambda n: (WORD * n)[:n])
+        constant = mock.patch("dpframe.context._system_bytes", lambda n: (WORD * n)[:n])
         if same_rows and not few_of_true:
             check_equal(totals(files, tasks), totals(frame, tasks))
         with constant:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.capping import kept_rows
 from dpframe.engines.units import Units, unit_codes
@@ -65,8 +66,10 @@ def test_units_keep_what_caps_allow_and_no_less(caps):
     seen = [set() for _ in SHAPES]
     for _ in range(10):
         for mask in (
-            Units([FRAME["u"]]).choose(FRAME["k"].to_numpy(), CELLS, caps),
-            kept_rows(*unit_codes([FRAME["u"]]), FRAME["k"].to_numpy(), CELLS, caps),
+            Units([FRAME["u"]]).choose(FRAME["k"].to_numpy(), CELLS, caps, SYSTEM),
+            kept_rows(
+                *unit_codes([FRAME["u"]]), FRAME["k"].to_numpy(), CELLS, caps, context=SYSTEM
+            ),
         ):
             for found, kept in zip(seen, kept_in_cells(FRAME, mask), strict=True):
                 found.add(kept)
@@ -87,7 +90,7 @@ def test_totals_of_small_frames_are_what_caps_allow(caps, dtype):
         names = frame["u"].map(lambda unit: f"unit {unit}") if dtype != "int64" else frame["u"]
         terms = (Term("rows"), Term("sum", "x", Grid(0, 0, 2**52)), Term("units"))
         task = Task(Cells((axis,)), terms, unit=("u",), caps=caps)
-        totals = engine_for(frame).totals(frame.assign(u=names.astype(dtype)), [task])[0]
+        totals = engine_for(frame).totals(frame.assign(u=names.astype(dtype)), [task], SYSTEM)[0]
         rows, sums, units = totals
         digits = sums[:, None] // 16 ** np.arange(len(shapes)) % 16
         assert digits.sum(axis=1).tolist() == rows.tolist()
@@ -100,7 +103,7 @@ def test_totals_of_small_frames_are_what_caps_allow(caps, dtype):
 def test_a_cap_off_by_one_is_seen(off):
     """The reference refuses what a cap that is larger by one keeps, somewhere."""
     larger = Caps(*(None if limit is None else limit + 1 for limit in vars_of(off)))
-    mask = Units([FRAME["u"]]).choose(FRAME["k"].to_numpy(), CELLS, larger)
+    mask = Units([FRAME["u"]]).choose(FRAME["k"].to_numpy(), CELLS, larger, SYSTEM)
     kept = kept_in_cells(FRAME, mask)
     assert any(one not in allowed(shape, off) for shape, one in zip(SHAPES, kept, strict=True))
 

@@ -16,6 +16,7 @@ from pyarrow import feather, orc
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import batches, engine_for, scans
 from dpframe.engines.batches import common_type
 from dpframe.errors import DeclarationError, ReleaseError, UnknownColumnError
@@ -86,7 +87,9 @@ SOURCES = {
 
 def counts(frame, column="zone", keys=("A", "B", "C"), unit=()):
     axis = KeyAxis(column, pd.Index(keys, dtype=object))
-    return engine_for(frame).totals(frame, [Task(Cells((axis,)), (Term("rows"),), unit=unit)])[0][0]
+    return engine_for(frame).totals(
+        frame, [Task(Cells((axis,)), (Term("rows"),), unit=unit)], SYSTEM
+    )[0][0]
 
 
 @pytest.mark.parametrize("form", SOURCES)

@@ -12,6 +12,7 @@ from pyarrow import compute
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import batches, engine_for, parquet_files, scans
 from dpframe.engines.scans import ScannedFrame
 from dpframe.errors import DeclarationError, TemporaryError
@@ -30,7 +31,7 @@ TABLE = pa.table(
 
 
 def totals(frame, tasks):
-    return engine_for(frame).totals(frame, tasks)
+    return engine_for(frame).totals(frame, tasks, SYSTEM)
 
 
 @pytest.fixture

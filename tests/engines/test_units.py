@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpframe.context import SYSTEM
 from dpframe.engines import units as grouping
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy import noise
@@ -76,7 +77,7 @@ def test_units_that_cannot_be_hashed_are_dropped():
     codes, count = unit_codes([column])
     assert (codes == count).tolist() == [True, True, False, True, False, False]
     assert codes[2] == codes[5] != codes[4]
-    mask = Units([column]).choose(np.zeros(6, np.uint8), 1, Caps(rows=5))
+    mask = Units([column]).choose(np.zeros(6, np.uint8), 1, Caps(rows=5), SYSTEM)
     assert mask.tolist() == [False, False, True, False, True, True]
 
 
@@ -117,13 +118,13 @@ def test_groups_of_units_keep_what_all_units_together_keep(kinds, rows, caps, th
         COLUMNS[kind]([unit // (at + 1) for unit, _ in rows]) for at, kind in enumerate(kinds)
     ]
     cells = np.array([cell for _, cell in rows], np.uint8)
-    words = mock.patch.object(noise, "random_words", lambda n, kind: np.full(n, WORD, kind))
+    words = mock.patch.object(noise, "random_words", lambda n, _: np.full(n, WORD, np.uint64))
     with words, mock.patch.object(grouping, "_MOST", most):
         whole = Units(columns)
-        expected = whole.choose(cells, 3, caps)
+        expected = whole.choose(cells, 3, caps, SYSTEM)
         with mock.patch.object(grouping, "_GROUP", 5):
             parted = Units(columns, threads)
-            found = parted.choose(cells, 3, caps)
+            found = parted.choose(cells, 3, caps, SYSTEM)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(parted.first(found), whole.first(found))
 

@@ -53,8 +53,8 @@ class RowsEngine:
     def manifest(self, frame):
         return self.engine.manifest(pd.DataFrame(frame.columns))
 
-    def totals(self, frame, tasks):
-        return self.engine.totals(pd.DataFrame(frame.columns), tasks)
+    def totals(self, frame, tasks, context):
+        return self.engine.totals(pd.DataFrame(frame.columns), tasks, context)
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_parts_of_a_unit_are_read_as_their_keys_are_and_as_texts_without(tmp_pat
     trips = TRIPS.assign(week=pd.array([0, 0, 1, 1, None] * 20, "Int64"))
     trips.to_csv(tmp_path / "trips-2024-03.csv", index=False)
     with mock.patch.object(
-        Law, "draw", lambda law, scales, n: [np.zeros(n, np.int64)] * len(scales)
+        Law, "draw", lambda law, scales, n, *_: [np.zeros(n, np.int64)] * len(scales)
     ):
         release_job(read_plan(plan, MARCH))
     found = pd.read_csv(tmp_path / "by_zone-2024-03.csv")

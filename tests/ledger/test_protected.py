@@ -14,6 +14,7 @@ from support.charging import ONE, PURE, entry, in_processes, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, LedgerError
 from dpframe.ledger.ledger import Ledger
@@ -64,7 +65,7 @@ def test_units_and_relations_are_not_mixed(first, second, ledger):
     other = visits()
     with raises(DeclarationError, "do not add up", parameter="privacy_unit"):
         other.dp.declare(**DIFFERENT[second], ledger=ledger)
-    assert declaration_of(other).ledger is None
+    assert declaration_of(other, SYSTEM).ledger is None
     assert len(ledger.entries) == 0
 
 
@@ -81,11 +82,11 @@ def test_frames_about_the_same_unit_share_a_ledger(first, second, ledger):
 def test_a_frame_declared_again_keeps_its_unit_and_relation(first, second):
     frame = visits()
     frame.dp.declare(**DIFFERENT[first], budget=ONE)
-    kept = declaration_of(frame)
+    kept = declaration_of(frame, SYSTEM)
     for budget in ({}, {"budget": ONE}):
         with raises(DeclarationError, "repeat", parameter="privacy_unit"):
             frame.dp.declare(**DIFFERENT[second], **budget)
-    assert declaration_of(frame) is kept
+    assert declaration_of(frame, SYSTEM) is kept
     fresh = Ledger(budget=ONE)
     frame.dp.declare(**DIFFERENT[second], ledger=fresh)
     assert frame.dp.ledger is fresh
@@ -178,7 +179,7 @@ def test_names_of_units(facts, word):
     for declare in (frame.dp.declare, lambda **given: dpf.declare(frame, **given)):
         with raises(DeclarationError, word, parameter="unit", value=facts["unit"]):
             declare(**facts, budget=ONE)
-    assert declaration_of(frame).ledger is None
+    assert declaration_of(frame, SYSTEM).ledger is None
 
 
 def test_threads_that_declare_one_frame_at_once_share_its_budget():

@@ -371,7 +371,7 @@ def test_odd_cells_are_counted_where_a_release_leaves_them_out():
     assert found.loc[("rows by x", "x is missing"), "rows"] == 2
     assert found.loc[("rows by x", "x is not a declared key"), "rows"] == 6
     assert "\x1b" not in repr(found)
-    with mock.patch.object(Law, "draw", lambda law, s, n: [np.zeros(n, np.int64) for _ in s]):
+    with mock.patch.object(Law, "draw", lambda law, s, n, *_: [np.zeros(n, np.int64) for _ in s]):
         assert frame.dp.count("x", epsilon=1)["count"].tolist() == [2]
 
 

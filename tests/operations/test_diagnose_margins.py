@@ -10,6 +10,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.operations import diagnose
@@ -34,7 +35,7 @@ def trips():
             "zone": rng.choice(["A", "B", "Z", None], rows, p=[0.5, 0.3, 0.1, 0.1]),
             "hour": rng.integers(0, 4, rows),
             "kind": rng.choice(["x", "y", "z", "?"], rows),
-            "rider": np.where(rng.random(rows) < 0.1, np.nan, rng.geometric(0.1, rows)),
+            "rider": np.where(rng.random(rows) < 0.1, np.nan, rng.geometric(0.1, rows, SYSTEM)),
             "fare": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(5, 4, rows)),
         }
     )
@@ -84,7 +85,7 @@ def again(ask):
     """Ask with random words that come again: the same choice of rows."""
     rng = np.random.default_rng(5)
     words = mock.patch.object(
-        noise, "random_words", lambda n, dtype=np.uint64: rng.integers(0, 2**64, n, dtype)
+        noise, "random_words", lambda n, _: rng.integers(0, 2**64, n, np.uint64)
     )
     with words:
         return ask()
@@ -94,9 +95,9 @@ def test_groups_are_those_of_every_table_and_agree(trips):
     rows, _ = inside(trips)
     found = again(lambda: trips.dp.diagnose(margins(), groups=True))
     assert list(found) == list(TABLES)
-    table = table_of(margins(), declaration_of(trips))
+    table = table_of(margins(), declaration_of(trips, SYSTEM))
     task = table.task([(0, "rows")])
-    (totals,) = again(lambda: engine_for(trips).totals(trips, [task]))
+    (totals,) = again(lambda: engine_for(trips).totals(trips, [task], SYSTEM))
     largest = np.concatenate([found[one]["counted"] for one in TABLES if one in sets(table)])
     assert totals[0].tolist() == largest.tolist()
     for columns, groups in found.items():
@@ -191,7 +192,7 @@ def test_keys_for_all_others_lose_no_row(trips):
 def test_keys_of_another_kind_are_told_although_no_row_is_lost():
     frame = pd.DataFrame({"k": [1, 2]})
     frame.dp.declare(keys={"k": ["1", "other"]}, privacy_unit=dpf.EACH_ROW)
-    table = table_of(dpf.count("k"), declaration_of(frame))
+    table = table_of(dpf.count("k"), declaration_of(frame, SYSTEM))
     (axis,) = table.cells.axes
     cells = replace(table.cells, axes=(KeyAxis("k", axis.keys, rest=True),))
     with mock.patch.object(diagnose, "table_of", lambda *_: replace(table, cells=cells)):

@@ -45,7 +45,7 @@ VALUES = {
 
 def quiet():
     """Draw no noise, so that what is published is decided by the threshold alone."""
-    return mock.patch.object(Law, "draw", lambda law, scales, size: [np.zeros(size, np.int64)])
+    return mock.patch.object(Law, "draw", lambda law, scales, size, *_: [np.zeros(size, np.int64)])
 
 
 def of_sizes(**sizes):
@@ -412,7 +412,7 @@ def weights_by_round(frame, found_first):
     """Return what the rounds measure, where the first finds some labels and the second none."""
     asked = []
 
-    def publish(counted, threshold):
+    def publish(counted, threshold, _):
         labels = dict(zip(counted.labels[0].tolist(), counted.units.tolist(), strict=True))
         asked.append(labels)
         some = [label in found_first and len(asked) == 1 for label in counted.labels[0]]

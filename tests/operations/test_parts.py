@@ -13,6 +13,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.ledger.ledger import Ledger
@@ -43,12 +44,12 @@ def flights(rows=ROWS, ledger: Ledger | None = None, **facts) -> pd.DataFrame:
 
 def totals(frame, query, part):
     """Return what a release would hide with noise."""
-    declaration = declaration_of(frame).in_part(part)
+    declaration = declaration_of(frame, SYSTEM).in_part(part)
     asked = in_part(declaration, query)
     operation: Operation = plan_operation(
         frame, declaration, asked, Spend.of(epsilon=0.1), "laplace"
     )
-    return operation.measure(frame)
+    return operation.measure(frame, SYSTEM)
 
 
 def measured(frame, query, part) -> list:
@@ -81,11 +82,11 @@ def test_a_release_of_a_part_reads_no_row_of_another(query):
 def test_queries_that_are_measured_as_one_read_no_row_of_another_part(law):
     def counted(rows):
         frame = flights(rows, privacy_unit=dpf.EACH_ROW, max_rows=None, max_groups=None)
-        declaration = declaration_of(frame).in_part(47)
+        declaration = declaration_of(frame, SYSTEM).in_part(47)
         queries = {"some": dpf.count("zone", where="x > 1"), "all": dpf.count("zone")}
         asked, spend = in_part(declaration, queries), Spend.of(epsilon=0.1, delta=1e-7)
         operation = plan_operation(frame, declaration, asked, spend, law)
-        return [block.tolist() for blocks in operation.measure(frame) for block in blocks]
+        return [block.tolist() for blocks in operation.measure(frame, SYSTEM) for block in blocks]
 
     among = counted(ROWS)
     assert among == counted([row for row in ROWS if row[1] == 47])

@@ -10,7 +10,6 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
-from dpframe.privacy import noise
 from dpframe.privacy.calibration import gaussian_mu
 
 
@@ -31,7 +30,7 @@ def test_a_preview_reads_no_data_and_spends_nothing(frame, monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(PandasEngine, "totals", never)
-    monkeypatch.setattr(noise, "random_bytes", never)
+    monkeypatch.setattr("dpframe.context._system_bytes", never)
     before = dpf.preview(frame, QUERY, epsilon=0.5)
     frame["fare"] = 7.0
     frame["zone"] = None

@@ -22,7 +22,6 @@ from dpframe.errors import (
     UnknownColumnError,
 )
 from dpframe.ledger.ledger import Ledger
-from dpframe.privacy import noise
 from dpframe.privacy.law import Law
 from dpframe.strategies.linear import LinearDesign
 
@@ -216,7 +215,7 @@ def test_nothing_is_charged_read_or_drawn_when_something_is_wrong(declared, monk
     def never(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(noise, "random_bytes", never)
+    monkeypatch.setattr("dpframe.context._system_bytes", never)
     monkeypatch.setattr(PandasEngine, "totals", never)
     with pytest.raises(DPFrameError):
         declared.dp.release(query, **spend)
@@ -256,10 +255,10 @@ def test_the_noise_of_a_group_is_drawn_together(declared, monkeypatch):
     half, drawn = {"mu": 0.1, "mechanism": "gaussian"}, []
     keep_no_plans(monkeypatch)
 
-    def silent(law, scales, size):
+    def silent(law, scales, size, _):
         return [np.zeros(size, np.int64) for _ in scales]
 
-    def together(law, scales, size):
+    def together(law, scales, size, _):
         drawn.append(scales)
         return [np.arange(size) + 100 * place for place in range(len(scales))]
 

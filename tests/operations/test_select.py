@@ -9,6 +9,7 @@ from scipy import stats
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import (
@@ -208,7 +209,7 @@ def test_rows_of_a_unit_are_capped_in_groups_not_in_bins():
     rows = pd.DataFrame({"who": [1] * 50, "zone": ["A"] * 50, "fare": np.linspace(1, 99, 50)})
     declared(rows, privacy_unit="who", max_groups=1, max_rows_per_group=20)
     plan = plan_of(rows, dpf.quantile("fare", 0.5, by="zone"), epsilon=1)
-    (totals,) = PandasEngine().totals(rows, [plan.task])
+    (totals,) = PandasEngine().totals(rows, [plan.task], SYSTEM)
     assert totals.sum() == 20
 
 
@@ -232,7 +233,8 @@ def test_other_kinds_of_frames_select_from_the_same_rows(kind, wanted, tmp_path)
     query = dpf.quantile("fare", QUARTILES, by="zone", where="fare < 90", **wanted)
     (task, again) = (plan_of(one, query, epsilon=1).task for one in (frame, other))
     (expected,), (found,) = (
-        engine_for(one).totals(one, [asked]) for one, asked in ((frame, task), (other, again))
+        engine_for(one).totals(one, [asked], SYSTEM)
+        for one, asked in ((frame, task), (other, again))
     )
     assert expected.sum() == (frame["fare"] < 90)[frame["zone"] != "X"].sum()
     assert np.array_equal(found, expected)
@@ -480,7 +482,7 @@ def released_ranks(tied, quantiles, monkeypatch=None, factor=1.0):
     bound = frame.dp.preview(query, epsilon=1, mechanism="select")["rank_error_95"].to_numpy()
     if monkeypatch is not None:
         own = selection.geometric
-        wider = lambda scale, size: own(factor * scale, size)  # noqa: E731
+        wider = lambda scale, *rest, **options: own(factor * scale, *rest, **options)  # noqa: E731
         monkeypatch.setattr(selection, "geometric", wider)
     released = dpf.release(frame, query, epsilon=1, mechanism="select")["income"].to_numpy()
     return ranks_off(values, released, quantiles), bound

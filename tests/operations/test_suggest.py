@@ -27,7 +27,7 @@ COLUMNS = ["units", "lost", "noise", "error", "error_high"]
 DAYS = pd.Timedelta("1D")
 
 
-def no_noise(law, scales, size):
+def no_noise(law, scales, size, _):
     return [np.zeros(size, np.int64) for _ in scales]
 
 

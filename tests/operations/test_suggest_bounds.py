@@ -26,7 +26,7 @@ COLUMNS = ["count", "as_low", "as_high"]
 SMALL = {"smallest": 1, "largest": 64}
 
 
-def no_noise(law, scales, size):
+def no_noise(law, scales, size, _):
     return [np.zeros(size, np.int64) for _ in scales]
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.blocks import weigh_integers
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
@@ -260,7 +261,7 @@ def test_certificates_of_the_smallest_totals_can_be_read():
 
 
 def test_grids_of_weights_leave_room_for_products():
-    declared = declaration_of(people())
+    declared = declaration_of(people(), SYSTEM)
     out = output_of(OutputSpec("income", "mean", "income", weights="w"), declared)
     assert out.weights.grid.upper <= 2**30
     assert out.grid.upper - out.grid.lower <= 2**33

@@ -115,7 +115,7 @@ def frame():
 def test_every_frame_gets_what_it_asked_for(frame, monkeypatch):
     for law in (Law, *map(type, LAWS.values())):
         monkeypatch.setattr(
-            law, "draw", lambda _, scales, size: [np.zeros(size, np.int64) for _ in scales]
+            law, "draw", lambda _, scales, size, *rest: [np.zeros(size, np.int64) for _ in scales]
         )
     asked = {
         "high": dpf.count(by="g", where="x > 0.7"),
@@ -218,7 +218,7 @@ def test_counts_that_share_noise_are_right(monkeypatch):
     apart = {name: rows.dp.release(query, epsilon=1e9) for name, query in BY_COLUMNS.items()}
     for law in (Law, *map(type, LAWS.values())):
         monkeypatch.setattr(
-            law, "draw", lambda _, scales, size: [np.zeros(size, np.int64) for _ in scales]
+            law, "draw", lambda _, scales, size, *rest: [np.zeros(size, np.int64) for _ in scales]
         )
     shared = rows.dp.release(BY_COLUMNS, epsilon=1, mechanism="box")
     kinds = {name: one.dp.certificate.release.mechanism.kind for name, one in shared.items()}

@@ -9,6 +9,7 @@ import pytest
 from scipy import special
 from support.boxes import chances, deviations
 
+from dpframe.context import SYSTEM
 from dpframe.privacy import box, inversion
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
@@ -255,7 +256,9 @@ def test_half_widths_of_several_groups_cover(level):
     scales = {"0": 3.0, "1": 40.0, "2": 5.0, "3": 9.0, "4": 6.0}
     groups, size = [("0", "1"), ("2", "3")], 200_000
     drawn = [
-        x for group in (*groups, ("4",)) for x in BOX.draw([scales[b] for b in group], 4 * size)
+        x
+        for group in (*groups, ("4",))
+        for x in BOX.draw([scales[b] for b in group], 4 * size, SYSTEM)
     ]
     own = [d for g in (*groups, ("4",)) for d in deviations([scales[b] for b in g])]
     weights = (1.0, 0.1, 0.7, -0.5, 0.3)
@@ -326,7 +329,7 @@ def test_sums_of_many_of_one_box_are_covered_and_hardly_more(members, level):
     size, names = 200_000, [str(k) for k in range(members)]
     scales = dict.fromkeys(names, 40.0)
     weights = np.linspace(0.3, 1.4, members) * np.resize([1, -1, 1], members)
-    read = weights @ np.array(BOX.draw(list(scales.values()), size))
+    read = weights @ np.array(BOX.draw(list(scales.values()), size, SYSTEM))
     loadings = dict(zip(names, weights * deviations([40.0] * members), strict=True))
     noise = NoiseSum(loadings, scales, [tuple(names)])
     share = np.mean(np.abs(read) <= BOX.sum_half_width(noise, level))

@@ -10,6 +10,7 @@ from scipy import integrate
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.law import Allowance
@@ -133,7 +134,7 @@ def test_charges_are_what_was_allowed(law):
 @every_law
 def test_a_group_is_drawn_with_one_scale_for_each_coordinate(law):
     scales = [law.settle(0.7, 1.0), law.settle(900.0, 20.0), 0]
-    narrow, wide, none = law.draw(scales, 4000)
+    narrow, wide, none = law.draw(scales, 4000, SYSTEM)
     assert narrow.shape == wide.shape == none.shape == (4000,)
     deviations = [law.deviation_among(scale, 2) for scale in scales]
     # the deviation of 4,000 draws is known to 2.5 % at most; 13 % is more than 5 of that

@@ -11,6 +11,7 @@ import pytest
 from support.raising import raises
 from support.streams import Stream
 
+from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -31,7 +32,7 @@ def mp_beyond(law, scale, a):
 @pytest.mark.parametrize("size", [0, 1, 8, 9, 1000, noise._FEW, noise.BLOCK + 1])
 @pytest.mark.parametrize("scale", [0, 0.0, -0.0, 1e-300, 5e-324, 0.3, 4, np.float32(2.5), 2.0**60])
 def test_draws_are_int64_of_the_size_asked(law, size, scale):
-    draws = noise.integer_noise(law.curve, scale, size)
+    draws = noise.integer_noise(law.curve, scale, size, SYSTEM)
     assert draws.dtype == np.int64
     assert draws.shape == (size,)
     assert scale >= 0.3 or not draws.any()
@@ -40,19 +41,19 @@ def test_draws_are_int64_of_the_size_asked(law, size, scale):
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_each_draw_can_have_its_own_scale(law):
     scale = np.tile([0.0, 1e-3, 1.0, 1e6, 2.0**50], 2000)
-    draws = noise.integer_noise(law.curve, scale, scale.size).reshape(2000, 5)
+    draws = noise.integer_noise(law.curve, scale, scale.size, SYSTEM).reshape(2000, 5)
     typical = np.median(np.abs(draws), axis=0)
     assert typical[0] == typical[1] == 0
     assert 0 <= typical[2] <= 1
     # the median of |Z| is 0.674 or 0.693, and these bounds at least ten standard deviations away
     assert (typical[3:] > 0.4 * np.array([1e6, 2.0**50])).all()
     assert (typical[3:] < 1.1 * np.array([1e6, 2.0**50])).all()
-    assert noise.integer_noise(law.curve, np.empty(0), 0).shape == (0,)
+    assert noise.integer_noise(law.curve, np.empty(0), 0, SYSTEM).shape == (0,)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_the_widest_noise_wraps(law):
-    draws = noise.integer_noise(law.curve, MAX_SCALE, 100_000).astype(float)
+    draws = noise.integer_noise(law.curve, MAX_SCALE, 100_000, SYSTEM).astype(float)
     assert np.abs(draws).max() <= 2.0**63
     # 3 % are at least 8 standard deviations of this estimate
     expected = 2.0**60 if law is GAUSSIAN else 2.0**60.5
@@ -63,21 +64,21 @@ def test_wrapping_is_modulo_two_to_the_64():
     size = 9 * 2**60 + round(12345 / 1024)
     for law in LAWS:
         for sign, start in [(1, (9 << 70) + 12345), (-1, ~((9 << 70) + 12345))]:
-            wrapped = noise._round_exactly(law.curve, 2.0**60, noise.Interval(start, 70))
+            wrapped = noise._round_exactly(law.curve, 2.0**60, noise.Interval(start, 70, SYSTEM))
             assert wrapped == sign * (size - 2**64)
 
 
 def test_numpy_error_state_does_not_matter():
     with np.errstate(all="raise"):
-        assert noise.integer_noise(LAPLACE.curve, 1e-310, 100_000).any() == np.False_
-        assert noise.integer_noise(GAUSSIAN.curve, 2.0**60, 100_000).any()
+        assert noise.integer_noise(LAPLACE.curve, 1e-310, 100_000, SYSTEM).any() == np.False_
+        assert noise.integer_noise(GAUSSIAN.curve, 2.0**60, 100_000, SYSTEM).any()
 
 
 @pytest.mark.parametrize("scale", [-1, -1e-300, float("nan"), float("inf"), 2.0**61])
 def test_scales_out_of_range_are_refused(scale):
     calls = [
-        lambda: noise.integer_noise(GAUSSIAN.curve, scale, 3),
-        lambda: noise.integer_noise(LAPLACE.curve, np.array([1.0, scale, 2.0]), 3),
+        lambda: noise.integer_noise(GAUSSIAN.curve, scale, 3, SYSTEM),
+        lambda: noise.integer_noise(LAPLACE.curve, np.array([1.0, scale, 2.0]), 3, SYSTEM),
         lambda: LAPLACE.standard_deviation(scale),
         lambda: GAUSSIAN.half_width(scale, 0.95),
     ]
@@ -88,10 +89,10 @@ def test_scales_out_of_range_are_refused(scale):
 
 def test_other_wrong_arguments_are_refused():
     with raises(CalibrationError, ">= 0", parameter="size"):
-        noise.integer_noise(GAUSSIAN.curve, 1.0, -1)
+        noise.integer_noise(GAUSSIAN.curve, 1.0, -1, SYSTEM)
     for shape in [(2,), (3, 1), (1,)]:
         with raises(CalibrationError, "shape", parameter="scale"):
-            noise.integer_noise(GAUSSIAN.curve, np.ones(shape), 3)
+            noise.integer_noise(GAUSSIAN.curve, np.ones(shape), 3, SYSTEM)
     for level in [0, 1, -0.5, 2, float("nan")]:
         with raises(CalibrationError, "strictly", parameter="level"):
             GAUSSIAN.half_width(1.0, level)
@@ -99,9 +100,11 @@ def test_other_wrong_arguments_are_refused():
 
 def test_all_randomness_comes_from_one_function(monkeypatch):
     def draws(seed):
-        monkeypatch.setattr(noise, "random_bytes", Stream(seed))
-        drawn = [law.draw([1.0, 2.0**60], 70_000) for law in LAWS]
-        return np.concatenate([*drawn[0], *drawn[1], noise.random_words(10).astype(np.int64)])
+        monkeypatch.setattr("dpframe.context._system_bytes", Stream(seed))
+        drawn = [law.draw([1.0, 2.0**60], 70_000, SYSTEM) for law in LAWS]
+        return np.concatenate(
+            [*drawn[0], *drawn[1], noise.random_words(10, SYSTEM).astype(np.int64)]
+        )
 
     first = draws(seed=1)
     assert (first == draws(seed=1)).all()
@@ -109,27 +112,31 @@ def test_all_randomness_comes_from_one_function(monkeypatch):
 
 
 def test_random_bytes_and_words(monkeypatch):
-    assert len(noise.random_bytes(0)) == 0
-    assert noise.random_bytes(32) != noise.random_bytes(32)
-    monkeypatch.setattr(noise, "_LARGEST_REQUEST", 10)
-    assert len(noise.random_bytes(35)) == 35
-    monkeypatch.setattr(noise, "random_bytes", lambda n: bytes(range(n)))
-    assert noise.random_words(2, np.uint16).tolist() == np.frombuffer(b"\0\1\2\3", "=u2").tolist()
-    assert noise.random_words(3).dtype == np.uint64
+    assert len(SYSTEM.bits(0)) == 0
+    assert SYSTEM.bits(32) != SYSTEM.bits(32)
+    monkeypatch.setattr("dpframe.context._LARGEST_REQUEST", 10)
+    assert len(SYSTEM.bits(35)) == 35
+    monkeypatch.setattr("dpframe.context._system_bytes", lambda n: bytes(range(n)))
+    assert (
+        noise.random_words(2, SYSTEM, np.uint16).tolist()
+        == np.frombuffer(b"\0\1\2\3", "=u2").tolist()
+    )
+    assert noise.random_words(3, SYSTEM).dtype == np.uint64
     # 12 bits are the upper ones of two little-endian bytes
-    assert noise._random_bits(12) == 0x0100 >> 4
+    assert noise._random_bits(12, SYSTEM) == 0x0100 >> 4
 
 
 FORK = """
 import os
 import sys
+from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN
 def draws():
-    return noise.integer_noise(GAUSSIAN.curve, 1e9, size)[-4:].tolist()
+    return noise.integer_noise(GAUSSIAN.curve, 1e9, size, SYSTEM)[-4:].tolist()
 for size in map(int, sys.argv[1:]):
     if os.fork() == 0:  # nothing was drawn here yet
-        noise.integer_noise(GAUSSIAN.curve, 1e9, size + 6)
+        noise.integer_noise(GAUSSIAN.curve, 1e9, size + 6, SYSTEM)
         for child in range(3):
             if os.fork() == 0:
                 print(draws(), flush=True)

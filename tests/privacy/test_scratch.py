@@ -4,11 +4,13 @@ import itertools
 import os
 import signal
 import threading
+from unittest import mock
 
 import numpy as np
 import pytest
 from support.streams import Stream
 
+from dpframe.context import SYSTEM, _system_bytes
 from dpframe.privacy import noise
 from dpframe.privacy import noise as noise_room
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -29,12 +31,12 @@ def shelf():
 
 
 def draw(law, scale, size=SIZE):
-    return noise.integer_noise(law.curve, scale, size)
+    return noise.integer_noise(law.curve, scale, size, SYSTEM)
 
 
 def drawn(monkeypatch, seed, law, scale, size=SIZE):
     """The draws from a stream of words, in memory that nothing was drawn in."""
-    monkeypatch.setattr(noise, "random_bytes", Stream(seed))
+    monkeypatch.setattr("dpframe.context._system_bytes", Stream(seed))
     noise_room._shelf.clear()
     return draw(law, scale, size)
 
@@ -47,7 +49,7 @@ def test_draws_do_not_depend_on_what_lies_in_a_room(law, scale, size, shelf, mon
     for left in (np.nan, np.inf, -1e300, 0.3):
         shelf.clear()
         shelf.append(np.full((noise_room.ROWS, noise_room.BLOCK), left))
-        monkeypatch.setattr(noise, "random_bytes", Stream(1))
+        monkeypatch.setattr("dpframe.context._system_bytes", Stream(1))
         assert (draw(law, scale, size) == expected).all()
         shelf.clear()  # only what was worked in is cleared
 
@@ -71,7 +73,7 @@ def test_threads_draw_what_they_draw_alone(law, scale, monkeypatch):
     def words(n):
         return own.stream(n)
 
-    monkeypatch.setattr(noise, "random_bytes", words)
+    monkeypatch.setattr("dpframe.context._system_bytes", words)
 
     def work(seed):
         start.wait()
@@ -112,12 +114,10 @@ def test_a_draw_in_the_middle_of_a_draw_does_not_touch_it(law, scale, shelf, mon
         found = []
 
         def within(found=found):
-            outer = noise.random_bytes
-            noise.random_bytes = Stream(2)
-            found.append(draw(law, scale))
-            noise.random_bytes = outer
+            with mock.patch("dpframe.context._system_bytes", Stream(2)):
+                found.append(draw(law, scale))
 
-        monkeypatch.setattr(noise, "random_bytes", Interrupted(1, when, within))
+        monkeypatch.setattr("dpframe.context._system_bytes", Interrupted(1, when, within))
         assert (draw(law, scale) == expected).all()
         assert (found[0] == inner).all()
     assert len(shelf) == 2
@@ -132,11 +132,11 @@ def test_a_draw_after_an_interrupted_one_is_as_any_other(law, scale, shelf, monk
         raise KeyboardInterrupt
 
     for when in range(1, 10):
-        monkeypatch.setattr(noise, "random_bytes", Interrupted(2, when, stop))
+        monkeypatch.setattr("dpframe.context._system_bytes", Interrupted(2, when, stop))
         with pytest.raises(KeyboardInterrupt):
             draw(law, scale)
         assert not any(room.any() for room in shelf)
-        monkeypatch.setattr(noise, "random_bytes", Stream(1))
+        monkeypatch.setattr("dpframe.context._system_bytes", Stream(1))
         assert (draw(law, scale) == expected).all()
 
 
@@ -150,7 +150,7 @@ def test_signals_at_any_moment_leave_no_words_behind(shelf, monkeypatch):
     before, interrupted = signal.signal(signal.SIGALRM, stop), 0
     try:
         for microseconds in itertools.chain(range(20, 400, 7), range(400, 4000, 90)):
-            monkeypatch.setattr(noise, "random_bytes", Stream(2))
+            monkeypatch.setattr("dpframe.context._system_bytes", Stream(2))
             try:
                 signal.setitimer(signal.ITIMER_REAL, microseconds * 1e-6)
                 draw(LAPLACE, 30.0)
@@ -158,7 +158,7 @@ def test_signals_at_any_moment_leave_no_words_behind(shelf, monkeypatch):
             except KeyboardInterrupt:
                 interrupted += 1
             assert not any(room.any() for room in shelf)
-            monkeypatch.setattr(noise, "random_bytes", Stream(1))
+            monkeypatch.setattr("dpframe.context._system_bytes", Stream(1))
             assert (draw(LAPLACE, 30.0) == expected).all()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -178,7 +178,7 @@ def test_a_bounded_number_of_rooms_is_kept(shelf):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_fork_in_the_middle_of_a_draw_draws_on_its_own():
     """The child goes on with the draw of its parent; both must ask for words of their own."""
-    real, ends, asked = noise.random_bytes, os.pipe(), []
+    real, ends, asked = _system_bytes, os.pipe(), []
 
     def forking(n):
         asked.append(n)
@@ -187,7 +187,7 @@ def test_a_fork_in_the_middle_of_a_draw_draws_on_its_own():
         return real(n)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise, "random_bytes", forking)
+        patch.setattr("dpframe.context._system_bytes", forking)
         draws = draw(GAUSSIAN, 2.0**50)[noise.BLOCK :]
     if asked[4] == 0:
         os.write(ends[1], draws[:1000].tobytes())

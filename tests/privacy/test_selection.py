@@ -10,6 +10,7 @@ from scipy import stats
 from support.raising import raises
 from support.selecting import Ratios, added, flipped, law_of, tables, utilities
 
+from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import selection
 from dpframe.privacy.neighbors import Caps
@@ -36,7 +37,7 @@ def rejected(observed, law):
 
 def drawn(table, made, parts, law, draws):
     """Count how often each outcome of a law is selected."""
-    found = select(np.tile(table, (draws, 1)), made, np.array(parts))
+    found = select(np.tile(table, (draws, 1)), made, np.array(parts), SYSTEM)
     values, counts = np.unique(found, axis=0, return_counts=True)
     seen = {tuple(value): n for value, n in zip(values.tolist(), counts, strict=True)}
     assert seen.keys() <= law.keys()
@@ -53,7 +54,7 @@ def weight(steps, reach, neighboring):
 def test_a_geometric_number_has_its_law():
     for scale in (0.4, 3.7, 200.0):
         q = math.exp(-1 / scale)
-        numbers = geometric(scale, 200_000)
+        numbers = geometric(scale, 200_000, SYSTEM)
         law = {g: (1 - q) * q**g for g in range(math.ceil(12 * scale))}
         law[len(law)] = 1 - sum(law.values())
         seen = np.bincount(np.minimum(numbers, len(law) - 1), minlength=len(law))
@@ -99,20 +100,22 @@ def test_bins_are_selected_with_exactly_the_law_of_permute_and_flip(quantiles, t
 
 def test_bins_that_are_alike_are_selected_alike():
     made = selection_of([HALF], Fraction(1), ROW, "add_remove")
-    found = select(np.zeros((60_000, 3), np.int64), made, np.ones(3, np.int64))[:, 0]
+    found = select(np.zeros((60_000, 3), np.int64), made, np.ones(3, np.int64), SYSTEM)[:, 0]
     assert not rejected(np.bincount(found, minlength=3), dict.fromkeys(range(3), THIRD))
 
 
 def test_numbers_below_a_limit_are_even():
-    drawn = selection._below(np.full(70_000, 7))
+    drawn = selection._below(np.full(70_000, 7), SYSTEM)
     assert not rejected(np.bincount(drawn, minlength=7), dict.fromkeys(range(7), Fraction(1, 7)))
-    assert set(selection._below(np.ones(5, np.int64))) == {0}
+    assert set(selection._below(np.ones(5, np.int64), SYSTEM)) == {0}
 
 
 def test_words_that_would_favor_small_numbers_are_drawn_again(monkeypatch):
     words = iter([[2**64 - 1, 5], [4]])  # 2**64 - 1 is a multiple of 3
-    monkeypatch.setattr(selection, "random_words", lambda n: np.array(next(words), np.uint64)[:n])
-    assert selection._below(np.array([3, 3])).tolist() == [1, 2]
+    monkeypatch.setattr(
+        selection, "random_words", lambda n, _: np.array(next(words), np.uint64)[:n]
+    )
+    assert selection._below(np.array([3, 3]), SYSTEM).tolist() == [1, 2]
 
 
 # ---------------------------------------------------------------- what is selected
@@ -123,7 +126,7 @@ def test_with_much_epsilon_quantiles_are_those_of_the_rows():
     rows = rng.integers(0, 40, (30, 999))
     counts = np.stack([np.bincount(row, minlength=40) for row in rows])
     made = selection_of(SEVERAL, Fraction(10**7), ROW, "add_remove")
-    found = select(counts, made, np.full(40, 997))
+    found = select(counts, made, np.full(40, 997), SYSTEM)
     for k, quantile in enumerate(SEVERAL):
         wanted = np.quantile(rows, float(quantile), axis=1, method="inverted_cdf")
         assert (found[:, k] == wanted).all()
@@ -135,8 +138,8 @@ def test_rows_that_share_a_value_do_not_spoil_the_quantiles_beside_it():
     wanted = [0, 1, 1, 2, 4]
     levels = [Fraction(n, 20) for n in (1, 4, 12, 15, 18)]
     made = selection_of(levels, Fraction(10**6), ROW, "add_remove")
-    assert select(counts, made, np.full(5, 1000)).tolist() == [wanted]
-    assert select(counts, made, np.ones(5, np.int64)).tolist() != [wanted]
+    assert select(counts, made, np.full(5, 1000), SYSTEM).tolist() == [wanted]
+    assert select(counts, made, np.ones(5, np.int64), SYSTEM).tolist() != [wanted]
 
 
 def test_quantiles_do_not_decrease_and_groups_do_not_mix(monkeypatch):
@@ -144,7 +147,7 @@ def test_quantiles_do_not_decrease_and_groups_do_not_mix(monkeypatch):
     counts = np.zeros((5, 40), np.int64)
     counts[np.arange(5), [3, 30, 7, 22, 39]] = 400
     made = selection_of(SEVERAL, Fraction(1000), ROW, "add_remove")
-    found = select(counts, made, np.ones(40, np.int64))
+    found = select(counts, made, np.ones(40, np.int64), SYSTEM)
     assert (np.diff(found, axis=1) >= 0).all()
     assert found[:, 2].tolist() == [3, 30, 7, 22, 39]
 

@@ -10,6 +10,7 @@ from mpmath import mp
 from scipy import stats
 from support.raising import raises
 
+from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import laws, staircase
 from dpframe.privacy.independent_sum import IndependentSum
@@ -142,7 +143,7 @@ def test_one_step_is_the_discrete_laplace_law(epsilon):
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 20.0, 2.0**40 + 2**20, 2.0**41 + 0.5])
 def test_scales_of_no_law_are_refused(scale):
-    for call in (STAIRCASE.standard_deviation, lambda s: STAIRCASE.draw([s], 3)):
+    for call in (STAIRCASE.standard_deviation, lambda s: STAIRCASE.draw([s], 3, SYSTEM)):
         with raises(CalibrationError, "D + b", parameter="scale", value=scale):
             call(scale)
 
@@ -152,7 +153,7 @@ def test_a_cost_that_takes_too_long_to_draw_is_refused():
         scale_for(20, 20 * 65.0)
     assert stairs_of(scale_for(3, 1e-30)).numerator == 1  # e^-epsilon is 0 in any decimal
     assert STAIRCASE.standard_deviation(0) == 0 == STAIRCASE.half_width(0, 0.9)
-    assert STAIRCASE.draw_each(np.array([0.0, 3.25])).shape == (2,)
+    assert STAIRCASE.draw_each(np.array([0.0, 3.25]), SYSTEM).shape == (2,)
 
 
 @pytest.mark.parametrize(("scale", "periods"), [(1.5, 0), (2.5, 1), (3.25, 2), (7.375, 1)])
@@ -163,9 +164,9 @@ def test_every_word_gives_the_draw_that_is_its_share(scale, periods, monkeypatch
     shift = 64 - total.bit_length()
     points = np.arange(2 ** total.bit_length(), dtype=np.uint64)
     words = np.concatenate([points << np.uint64(shift), points << np.uint64(shift) | np.uint64(1)])
-    monkeypatch.setattr(staircase, "random_words", lambda size: words)
-    monkeypatch.setattr(staircase, "_periods", lambda _, size: np.full(size, periods))
-    drawn, kept = staircase._try_draws(stairs, len(words))
+    monkeypatch.setattr(staircase, "random_words", lambda *_: words)
+    monkeypatch.setattr(staircase, "_periods", lambda _, size, context: np.full(size, periods))
+    drawn, kept = staircase._try_draws(stairs, len(words), SYSTEM)
     values, counts = np.unique(drawn[kept], return_counts=True)
     parts = [
         2**stairs.bits if abs(v) % stairs.period < stairs.width else stairs.numerator
@@ -184,8 +185,8 @@ def test_periods_are_counted_by_the_bits_of_the_ratio(monkeypatch):
         [np.array([0, 3, 2, 7], np.uint64) << np.uint64(61), np.array([2, 5], np.uint64) << 61]
     )
     rounds = itertools.chain(rounds, [np.array([3], np.uint64) << np.uint64(61)])
-    monkeypatch.setattr(staircase, "random_words", lambda size: next(rounds))
-    assert staircase._periods(stairs, 4).tolist() == [2, 0, 1, 0]
+    monkeypatch.setattr(staircase, "random_words", lambda *_: next(rounds))
+    assert staircase._periods(stairs, 4, SYSTEM).tolist() == [2, 0, 1, 0]
 
 
 def p_value(drawn, scale):
@@ -206,10 +207,12 @@ def p_value(drawn, scale):
 @pytest.mark.parametrize(("moved", "epsilon"), [(1, 1.0), (3, 2.0), (20, 3.0), (20, 5.0)])
 def test_draws_have_the_law_and_no_other(moved, epsilon):
     scale = scale_for(moved, moved / epsilon)
-    drawn = staircase_noise(scale, 400_000)
+    drawn = staircase_noise(scale, 400_000, SYSTEM)
     assert p_value(drawn, scale) > FALSE_ALARM
     others = [scale_for(moved, moved / (epsilon * factor)) for factor in (0.96, 1.04)]
-    assert all(p_value(staircase_noise(other, 400_000), scale) < FALSE_ALARM for other in others)
+    assert all(
+        p_value(staircase_noise(other, 400_000, SYSTEM), scale) < FALSE_ALARM for other in others
+    )
 
 
 def convolved(steps, scales):

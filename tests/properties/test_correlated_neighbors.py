@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from support.neighbors import ALL_CAPS, by_g, farthest, reached, within
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError
 from dpframe.plan.plan import plan_release
-from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 
@@ -79,7 +79,7 @@ def measured(plan, rows):
     frame, blocks = frame_of(tuple(rows)), []
     for part in plan.measurements:
         needs = sorted(part.design.needs)
-        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
+        totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
     return blocks
 
@@ -292,7 +292,9 @@ def test_capping_one_unit_leaves_the_rows_of_others_alone(frames, case, word):
     crowd, one, other = frames
     query, caps = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise, "random_bytes", lambda n: (word.to_bytes(8, "little") * n)[:n])
+        patch.setattr(
+            "dpframe.context._system_bytes", lambda n: (word.to_bytes(8, "little") * n)[:n]
+        )
         for neighboring, reference in (("add_remove", crowd), ("replace", other)):
             try:
                 plan = planned(query, "correlated", neighboring, caps=caps)

@@ -9,6 +9,7 @@ import pytest
 from support.neighbors import ALL_CAPS
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.capping import binding
 from dpframe.privacy import noise
 from dpframe.privacy.law import Law
@@ -27,7 +28,7 @@ def frame_of(seed, size=300):
         {
             "zone": rng.choice(["A", "B", "C", "Z", None], size),
             "hour": rng.integers(0, 3, size),
-            "rider": np.where(rng.random(size) < 0.1, np.nan, rng.geometric(0.2, size)),
+            "rider": np.where(rng.random(size) < 0.1, np.nan, rng.geometric(0.2, size, SYSTEM)),
             "fare": fares,
             "late": rng.random(size) < 0.6,
             "long": rng.random(size) < 0.6,
@@ -131,14 +132,14 @@ class Words:
     def __init__(self):
         self._rng = np.random.default_rng(5)
 
-    def __call__(self, n, dtype=np.uint64):
-        return self._rng.integers(0, 2**64, n, np.uint64).astype(dtype)
+    def __call__(self, n, context):
+        return self._rng.integers(0, 2**64, n, np.uint64)
 
 
 def again(ask):
     """Ask with the same choice of rows, and without noise."""
     silent = mock.patch.object(
-        Law, "draw", lambda law, scales, n: [np.zeros(n, np.int64) for _ in scales]
+        Law, "draw", lambda law, scales, n, context: [np.zeros(n, np.int64) for _ in scales]
     )
     with mock.patch.object(noise, "random_words", Words()), silent:
         return ask()
@@ -209,7 +210,7 @@ def test_rows_of_a_unit_are_drawn_by_the_law_of_a_release():
     frame.dp.declare(
         keys={"zone": KEYS}, privacy_unit="rider", max_groups=2, max_rows_per_group=2, max_rows=3
     )
-    with mock.patch.object(Law, "draw", lambda law, s, n: [np.zeros(n, np.int64) for _ in s]):
+    with mock.patch.object(Law, "draw", lambda law, s, n, *_: [np.zeros(n, np.int64) for _ in s]):
         released = frame.dp.count("zone", epsilon=1)["count"]
     counted = frame.dp.diagnose(dpf.count("zone"), groups=True)["counted"]
     assert counted.sum() == released.sum() == 6000

@@ -15,6 +15,7 @@ from support.dasking import split
 from support.hostile import DAY, HOSTILE, KINDS, NOON, OBJECTS
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
 from dpframe.operations import release
@@ -32,7 +33,7 @@ BASE = [(unit, zone) for unit, zone in enumerate("AAAABBBC")]  # within all caps
 @pytest.fixture(autouse=True)
 def quiet():
     """Draw no noise."""
-    zeros = mock.patch.object(Law, "draw", lambda law, scales, size: [np.zeros(size, np.int64)])
+    zeros = mock.patch.object(Law, "draw", lambda law, scales, size, *_: [np.zeros(size, np.int64)])
     with zeros:
         yield
 
@@ -45,7 +46,7 @@ def column(values):
 
 
 def counted(frame, task):
-    found = engine_for(frame).labels(frame, task)
+    found = engine_for(frame).labels(frame, task, SYSTEM)
     labels = zip(*(part.tolist() for part in found.labels), strict=True)
     return Counter(dict(zip(labels, found.units.tolist(), strict=True)))
 

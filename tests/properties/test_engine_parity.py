@@ -17,13 +17,13 @@ import pytest
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import engine_for, scans, units
 from dpframe.engines import pandas as engine
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.pandas import totals_of
 from dpframe.plan.plan import plan_release
-from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.binned import check_bins
@@ -204,7 +204,7 @@ def same_choices(few):
     """Let each unit draw the same words whoever else is there, in blocks of few rows."""
     stack = ExitStack()
     word = (0x9E3779B97F4A7C15).to_bytes(8, "little")
-    stack.enter_context(mock.patch.object(noise, "random_bytes", lambda n: (word * n)[:n]))
+    stack.enter_context(mock.patch("dpframe.context._system_bytes", lambda n: (word * n)[:n]))
     stack.enter_context(mock.patch.object(engine, "_BLOCK", few))
     stack.enter_context(mock.patch.object(units, "_GROUP", few))
     stack.enter_context(mock.patch.object(scans, "_BUCKET_ROWS", few))
@@ -218,12 +218,12 @@ def compare(frame, other, everything, threads=None):
         named = tasks_of(kind.name, scale, where, caps, OTHERS.index(others))
         tasks = [*named.values()]
         with same_choices(1 << 16):
-            expected = totals_of([frame], tasks, 1)
+            expected = totals_of([frame], tasks, SYSTEM, 1)
         with same_choices(3):
             if threads is None:
-                found = engine_for(other).totals(other, tasks)
+                found = engine_for(other).totals(other, tasks, SYSTEM)
             else:
-                found = totals_of([other], tasks, threads)
+                found = totals_of([other], tasks, SYSTEM, threads)
         check_margins(frame, named["margins"])
         for name, one, two in zip(named, expected, found, strict=True):
             note = f"{name}: {scale}, {where}, {caps}, {others}"
@@ -235,7 +235,7 @@ def check_margins(frame, task):
     axes = task.cells.axes
     with same_choices(1 << 16):
         margins, whole = (
-            totals_of([frame], [replace(task, cells=cells, unit=())], 1)[0]
+            totals_of([frame], [replace(task, cells=cells, unit=())], SYSTEM, 1)[0]
             for cells in (task.cells, Cells(axes))
         )
     sizes = tuple(map(len, axes))

@@ -22,6 +22,7 @@ from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED, objects
 from support.neighbors import allowed, cost_of
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.checks import check_bounds, check_keys
 from dpframe.declaration.facts import Column, Declaration, keep_declaration
 from dpframe.engines import engine_for, pandas
@@ -29,7 +30,6 @@ from dpframe.engines import units as grouping
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.operations.tables import plan_tables
-from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 
@@ -296,11 +296,11 @@ def facts(name, keys, drawn):
 
 def outcome(frame, case):
     """Everything about a release but its numbers: or what it raises."""
-    keep_declaration(frame, case.declaration)
+    keep_declaration(frame, case.declaration, SYSTEM)
     seeded = random.Random(5)
     with (
         warnings.catch_warnings(record=True) as heard,
-        mock.patch.object(noise, "random_bytes", seeded.randbytes),
+        mock.patch("dpframe.context._system_bytes", seeded.randbytes),
     ):
         warnings.simplefilter("always")
         try:
@@ -352,7 +352,7 @@ def measured(plan, frame):
     blocks = []
     for part in plan.measurements:
         needs = sorted(part.design.needs)
-        totals = engine_for(frame).totals(frame, [part.table.task(needs)])[0]
+        totals = engine_for(frame).totals(frame, [part.table.task(needs)], SYSTEM)[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
     return blocks
 
@@ -380,14 +380,14 @@ def test_neighbors_differ_in_nothing_but_numbers_that_stay_near(name, data):
         if not isinstance(one, list):
             return
         # each unit draws the same words whoever else is there
-        with mock.patch.object(noise, "random_bytes", lambda n: (word * n)[:n]):
+        with mock.patch("dpframe.context._system_bytes", lambda n: (word * n)[:n]):
             compare_totals(case)
 
 
 def compare_totals(case):
     frame, neighbor = case.frames
     spend = Spend.of(epsilon=1, delta=1e-6)
-    tables = plan_tables(frame, declaration_of(frame), case.query, spend, case.mechanism)
+    tables = plan_tables(frame, declaration_of(frame, SYSTEM), case.query, spend, case.mechanism)
     plan = tables.plan
     totals = measured(plan, frame), measured(plan, neighbor)
     check_movement(plan, *totals)

@@ -18,11 +18,11 @@ from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.plan import tables
 from dpframe.plan.plan import plan_release
-from dpframe.privacy import noise
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.unit_reach import Reach
@@ -72,7 +72,7 @@ def totals_of(plan, rows):
     found, frame = [], frame_of(tuple(rows))
     for part in plan.measurements:
         needs = sorted(part.table.terms)
-        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
+        totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         found.append(dict(zip(needs, totals, strict=True)))
     return found
 
@@ -392,7 +392,9 @@ def test_capping_one_unit_leaves_the_rows_of_others_alone(frames, name, caps, wo
     # stable; frames keep the rows of the crowd in the same order
     crowd, one, other = frames
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise, "random_bytes", lambda n: (word.to_bytes(8, "little") * n)[:n])
+        patch.setattr(
+            "dpframe.context._system_bytes", lambda n: (word.to_bytes(8, "little") * n)[:n]
+        )
         plan = planned(UNIT_QUERIES[name], "gaussian", "add_remove", caps)
         totals = {id(rows): totals_of(plan, rows) for rows in (crowd, one, other)}
 

@@ -15,6 +15,7 @@ import pytest
 from support.selecting import Ratios
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations.select import plan_quantiles
 from dpframe.privacy.amounts import Spend
@@ -75,7 +76,7 @@ def test_what_is_selected_of_neighbors_is_as_alike_as_claimed(quantiles, among, 
 
     @cache
     def tables(rest, unit):
-        (totals,) = PandasEngine().totals(frame_of(RESTS[rest], unit, facts), [plan.task])
+        (totals,) = PandasEngine().totals(frame_of(RESTS[rest], unit, facts), [plan.task], SYSTEM)
         return [tuple(row) for row in totals[0].reshape(len(ZONES), BINS).tolist()]
 
     own = list(units(CASES[caps]))

@@ -13,6 +13,7 @@ import pytest
 from support.neighbors import allowed, farthest, reached
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import units as grouping
 from dpframe.engines.pandas import PandasEngine
@@ -49,7 +50,7 @@ def totals(plan, rows):
     """All totals of a frame with one more unit, which has some rows."""
     everything = [*BASE, *((*row, "new") for row in rows)]
     frame = pd.DataFrame(everything, columns=["g", "x", "u"])
-    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)])
+    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)], SYSTEM)
     return dict(zip(NEEDS, found, strict=True))
 
 

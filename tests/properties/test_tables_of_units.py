@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hostile import KINDS, MIDNIGHT, NOON
 
+from dpframe.context import SYSTEM
 from dpframe.engines import pandas as engine
 from dpframe.engines import units
 from dpframe.engines.pandas import totals_of
-from dpframe.privacy import noise
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, Task, Term
 
@@ -68,11 +68,13 @@ drawn = st.builds(
 def added_by_one(drawn, kind, task):
     """What one of the units adds to the cells, of rows."""
     with (
-        mock.patch.object(noise, "random_bytes", lambda n: (WORD * n)[:n]),
+        mock.patch("dpframe.context._system_bytes", lambda n: (WORD * n)[:n]),
         mock.patch.object(engine, "_BLOCK", 5),
         mock.patch.object(units, "_GROUP", 3),
     ):
-        whole, without = (totals_of([drawn.frame(kind, one)], [task], 1)[0][0] for one in (None, 1))
+        whole, without = (
+            totals_of([drawn.frame(kind, one)], [task], SYSTEM, 1)[0][0] for one in (None, 1)
+        )
     added = whole - without
     assert (added >= 0).all()
     return added

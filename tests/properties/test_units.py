@@ -14,6 +14,7 @@ import pytest
 from support.neighbors import ALL_CAPS, allowed, farthest, reached
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import units as grouping
 from dpframe.engines.pandas import PandasEngine
@@ -49,7 +50,7 @@ def totals(plan, groups):
     """All totals of a frame with one more unit, whose rows are in some groups."""
     rows = [*BASE, *((group, *NEW) for group in groups)]
     frame = pd.DataFrame(rows, columns=["g", "u", "v"])
-    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)])
+    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)], SYSTEM)
     return dict(zip(NEEDS, found, strict=True))
 
 
@@ -129,7 +130,7 @@ def test_in_which_groups_a_unit_counts_does_not_depend_on_its_numbers_of_rows():
     rows = [(group, unit % 40, unit // 40) for unit in range(1000) for group in "A" * 9 + "B"]
     plan = planned(dpf.units("g"), "laplace", "add_remove", Caps(rows=1))
     task = plan.tables[None].table.task([(0, "rows")])
-    ((totals,),) = ENGINE.totals(pd.DataFrame(rows, columns=["g", "u", "v"]), [task])
+    ((totals,),) = ENGINE.totals(pd.DataFrame(rows, columns=["g", "u", "v"]), [task], SYSTEM)
     assert totals.sum() == 1000
     assert abs(totals[0] - 500) < 80
 

@@ -16,6 +16,7 @@ from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, apart, by_g, farthest, reached, within
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import sums
 from dpframe.engines.blocks import RowBlock
@@ -104,7 +105,7 @@ def measured(plan, rows):
     found = []
     for part in plan.measurements:
         needs = sorted(part.design.needs)
-        totals = ENGINE.totals(frame, [part.table.task(needs)])[0]
+        totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         found += apart(part, part.design.encode(dict(zip(needs, totals, strict=True))))
     return found
 

@@ -5,6 +5,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.plan import plan_release
@@ -31,7 +32,9 @@ def made(**declared):
 
 
 def scales(frame, query):
-    plan = plan_release(declaration_of(frame), {None: query}, Spend.of(epsilon=1), "laplace")
+    plan = plan_release(
+        declaration_of(frame, SYSTEM), {None: query}, Spend.of(epsilon=1), "laplace"
+    )
     return plan.tables[None].measurement.scales
 
 
@@ -79,7 +82,7 @@ def test_units_are_in_as_many_groups_as_the_query_says():
 
 
 def test_queries_are_measured_as_one_where_their_caps_are_equal():
-    declaration = declaration_of(made())
+    declaration = declaration_of(made(), SYSTEM)
     queries = {
         "declared": dpf.count("zone"),
         "repeated": dpf.sum("fare", "zone", max_rows=6),

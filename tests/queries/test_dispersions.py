@@ -8,6 +8,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release
@@ -54,7 +55,7 @@ def test_conditions_caps_and_bounds_of_the_call_hold():
 
 
 def planned(query, mechanism, frame=None):
-    declaration = declaration_of(trips() if frame is None else frame)
+    declaration = declaration_of(trips() if frame is None else frame, SYSTEM)
     queries = query if isinstance(query, dict) else {None: query}
     return plan_release(declaration, queries, Spend.of(epsilon=1, delta=1e-6), mechanism)
 

@@ -7,6 +7,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plan.plan import plan_release
@@ -53,7 +54,9 @@ def test_conditions_of_the_query_leave_rows_out():
 
 
 def scales(query, mechanism, **spend):
-    plan = plan_release(declaration_of(flights()), {None: query}, Spend.of(**spend), mechanism)
+    plan = plan_release(
+        declaration_of(flights(), SYSTEM), {None: query}, Spend.of(**spend), mechanism
+    )
     return plan.tables[None].measurement.scales
 
 
@@ -82,7 +85,7 @@ def test_counts_of_the_same_condition_are_read_off_the_same_integers(mechanism):
 
 
 def test_queries_of_one_release_share_them_too():
-    declaration = declaration_of(flights())
+    declaration = declaration_of(flights(), SYSTEM)
     queries = {"late": dpf.count("zone", where=LATE), "r": dpf.rate(LATE, "zone")}
     plan = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace")
     (measured,) = plan.measurements

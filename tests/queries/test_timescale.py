@@ -13,6 +13,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.columns.times import durations
+from dpframe.context import SYSTEM
 from dpframe.declaration.checks import check_bounds
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import engine_for
@@ -146,7 +147,7 @@ def totals(column, bounds):
     table = table_of(dpf.sum("t"), declaration)
     grid = table.outputs[0].grid
     frame = pd.DataFrame({"t": column})
-    return int(engine_for(frame).totals(frame, [table.task([(1, "value")])])[0][0, 0]), grid
+    return int(engine_for(frame).totals(frame, [table.task([(1, "value")])], SYSTEM)[0][0, 0]), grid
 
 
 def test_a_time_is_rounded_to_a_tick_and_clipped_exactly():

@@ -61,8 +61,8 @@ def test_noise_of_tables_is_as_wide_as_claimed(mechanism, keys):
 def test_noise_that_is_too_narrow_is_seen(mechanism, monkeypatch):
     draw = Law.draw
 
-    def narrow(law, scales, size):
-        return draw(law, np.multiply(scales, 0.9), size)
+    def narrow(law, scales, *rest):
+        return draw(law, np.multiply(scales, 0.9), *rest)
 
     monkeypatch.setattr(Law, "draw", narrow)
     assert not any(map(fits, variances(mechanism, EVERYONE)))
@@ -72,9 +72,9 @@ def test_noise_that_is_too_narrow_is_seen(mechanism, monkeypatch):
 def test_noise_that_an_empty_frame_does_not_get_is_seen(mechanism, monkeypatch):
     draw = PlannedTables.draw
 
-    def spared(operation, exact):
+    def spared(operation, exact, context):
         empty = not any(block.any() for blocks in exact for block in blocks)
-        return exact if empty else draw(operation, exact)
+        return exact if empty else draw(operation, exact, context)
 
     monkeypatch.setattr(PlannedTables, "draw", spared)
     assert not any(map(fits, variances(mechanism, NOBODY)))
@@ -117,9 +117,9 @@ def test_labels_are_found_as_often_as_their_noise_says(mechanism):
 def test_a_threshold_that_is_one_too_low_is_seen(mechanism, monkeypatch):
     publish = discover._publish_labels
 
-    def lower(found, threshold):
+    def lower(found, threshold, context):
         object.__setattr__(threshold, "least", threshold.least - 1)
-        return publish(found, threshold)
+        return publish(found, threshold, context)
 
     monkeypatch.setattr(discover, "_publish_labels", lower)
     assert published(mechanism) > MOST
@@ -154,5 +154,7 @@ def test_bins_are_selected_as_often_as_their_noise_says():
 
 def test_noise_that_is_too_narrow_to_select_with_is_seen(monkeypatch):
     geometric = selection.geometric
-    monkeypatch.setattr(selection, "geometric", lambda scale, size: geometric(0.75 * scale, size))
+    monkeypatch.setattr(
+        selection, "geometric", lambda scale, size, context: geometric(0.75 * scale, size, context)
+    )
     assert lower_halves() < -MOST

@@ -59,8 +59,8 @@ def a_path_by_dtype(patch):
 def rows_kept_by_others(patch):
     sample = capping._sample
 
-    def by_all(bounds, most):
-        kept = sample(bounds, most)
+    def by_all(bounds, *rest):
+        kept = sample(bounds, *rest)
         if len(bounds) > 2:  # of several units
             for start, end in itertools.pairwise(bounds):
                 kept[start:end] = kept[start:end][::-1]
@@ -82,8 +82,8 @@ def charged_once(patch):
 def the_better_of_two_draws(patch):
     draw = PlannedTables.draw
 
-    def closer(operation, exact):
-        once, again = draw(operation, exact), draw(operation, exact)
+    def closer(operation, exact, context):
+        once, again = draw(operation, exact, context), draw(operation, exact, context)
         return [
             [np.where(abs(a - e) < abs(b - e), a, b) for a, b, e in zip(*blocks, strict=True)]
             for blocks in zip(once, again, exact, strict=True)
@@ -132,9 +132,9 @@ def totaling(watch):
     def plant(patch):
         totals = PandasEngine.totals
 
-        def watched(engine, frame, tasks):
+        def watched(engine, frame, *rest):
             watch(frame)
-            return totals(engine, frame, tasks)
+            return totals(engine, frame, *rest)
 
         patch.setattr(PandasEngine, "totals", watched)
 
@@ -168,10 +168,10 @@ def a_certificate_that_counts(patch):
 def no_noise_on_nothing(patch):
     draw = PlannedTables.draw
 
-    def spared(operation, exact):
+    def spared(operation, exact, context):
         if not any(block.any() for blocks in exact for block in blocks):
             return exact
-        return draw(operation, exact)
+        return draw(operation, exact, context)
 
     patch.setattr(PlannedTables, "draw", spared)
 
@@ -179,8 +179,8 @@ def no_noise_on_nothing(patch):
 def denoising_by_totals(patch):
     measure, choose, known = PlannedTables.measure, denoise.choose, []
 
-    def measured(operation, frame):
-        known[:] = measure(operation, frame)
+    def measured(operation, frame, context):
+        known[:] = measure(operation, frame, context)
         return list(known)
 
     def closer(values, facts):
@@ -208,7 +208,9 @@ def one_draw_for_two_blocks(patch):
 
 def narrow_noise(patch):
     draw = Law.draw
-    patch.setattr(Law, "draw", lambda law, scales, size: draw(law, [0.9 * s for s in scales], size))
+    patch.setattr(
+        Law, "draw", lambda law, scales, *rest: draw(law, [0.9 * s for s in scales], *rest)
+    )
 
 
 def a_threshold_for_one_more(patch):

@@ -66,11 +66,11 @@ def selection_as_bounded_range(patch):
 def codes_by_appearance(patch):
     kept_rows = units.kept_rows
 
-    def kept(people, people_count, cells, cell_count, caps):
+    def kept(people, people_count, cells, cell_count, caps, *, context):
         inside = cells != cell_count
         codes = cells.copy()
         codes[inside] = pd.factorize(cells[inside])[0]
-        return kept_rows(people, people_count, codes, cell_count, caps)
+        return kept_rows(people, people_count, codes, cell_count, caps, context=context)
 
     patch.setattr(units, "kept_rows", kept)
 
@@ -78,9 +78,10 @@ def codes_by_appearance(patch):
 def people_redefined_after_caps(patch):
     kept_rows = units.kept_rows
 
-    def kept(people, people_count, *given):
+    def kept(people, people_count, *given, context):
         rows = np.arange(len(people))
-        return kept_rows(np.where(people == people_count, len(rows), rows), len(rows), *given)
+        own = np.where(people == people_count, len(rows), rows)
+        return kept_rows(own, len(rows), *given, context=context)
 
     patch.setattr(units, "kept_rows", kept)
 

@@ -359,7 +359,7 @@ def test_groups_that_were_found_are_said_to_be(visits, form):
 def test_frame_list_dict_and_accessor_make_the_same_page(declared, tmp_path, monkeypatch):
     visits, ledger = declared
     released = visits.dp.count(by="ward", epsilon=1)
-    monkeypatch.setattr("dpframe.privacy.seam.datetime", mock.Mock(now=lambda _: NOW))
+    monkeypatch.setattr("dpframe.context.datetime", mock.Mock(now=lambda _: NOW))
     page = dpf.report(released, ledger=ledger, title="Visits", level=0.9, percent=True)
     assert dpf.report([released], ledger=ledger, title="Visits", level=0.9, percent=True) == page
     options = {"ledger": ledger, "title": "Visits", "level": 0.9, "percent": True}

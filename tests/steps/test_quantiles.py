@@ -17,6 +17,7 @@ from dpframe.accuracy.distribution import (
     limits,
     risen,
 )
+from dpframe.context import SYSTEM
 from dpframe.errors import CertificateError, DeclarationError, QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
@@ -446,7 +447,7 @@ def missed(law, make, rows, bins, runs, *, level=0.8, factor=1.0):
     values = np.sort(np.minimum(rng.exponential(1, (runs, rows)), 10), axis=1)
     edges = np.linspace(0, 10, bins + 1)
     exact = np.stack([np.histogram(row, edges)[0] for row in values])
-    noisy = tree_of.encode(exact.ravel()) + law.draw_each(scale * tree_of.profile)
+    noisy = tree_of.encode(exact.ravel()) + law.draw_each(scale * tree_of.profile, SYSTEM)
     below = below_edges(tree_of.decode(noisy, scale)[0].reshape(runs, bins))
     deciles = np.arange(1, 10) / 10
     width = law.quantile(level) * deviations(tree_of.describe(0, scale), bins, deciles) + 0.5

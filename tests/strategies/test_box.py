@@ -9,6 +9,7 @@ import pytest
 from support.designing import EVERYONE, columns, counting, errors, workload
 from support.moving import farthest
 
+from dpframe.context import SYSTEM
 from dpframe.plan.measurement import noise_of
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -259,7 +260,7 @@ def test_one_draw_over_all_cells_has_the_error_predicted():
     exact = made.encode({need: np.zeros(10, np.int64) for need in made.needs})
     found = []
     for _ in range(4000):
-        noise = noise_of(BOX, made, scales).draw([len(block) for block in exact])
+        noise = noise_of(BOX, made, scales).draw([len(block) for block in exact], SYSTEM)
         (estimate,) = made.decode([a + b for a, b in zip(exact, noise, strict=True)], deviations)
         found.append(estimate.values)
     errors_of = np.array(found, np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, table_of, up_to
 
+from dpframe.context import SYSTEM
 from dpframe.plan.measurement import noise_of
 from dpframe.privacy.box import spread
 from dpframe.privacy.laws import BOX
@@ -252,7 +253,7 @@ def test_errors_are_those_of_many_draws(rest):
     design = characters.design(hidden(work, 0, 1) if rest else work, BOX)
     scales = [3.0 * scale for scale in design.scales]
     sizes = [DRAWS] * len(scales)  # each group anew in every draw
-    noise = noise_of(BOX, design, scales).draw(sizes)
+    noise = noise_of(BOX, design, scales).draw(sizes, SYSTEM)
     deviations = deviations_of(BOX, design, scales, design.workload.cells)
     values = np.stack(noise)
     for estimate, prediction, (positions, weights) in zip(

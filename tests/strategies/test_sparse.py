@@ -11,6 +11,7 @@ from support.designing import columns, counting, covariances, variances, workloa
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError
@@ -185,7 +186,8 @@ def test_rows_with_too_many_true_columns_keep_a_random_choice():
     truth[600:, 1] = True
     part = planned(dpf.sum(NAMES, max_true=2), "gaussian")
     needs = sorted(part.design.needs)
-    kept = PandasEngine().totals(pd.DataFrame(truth, columns=NAMES), [part.table.task(needs)])[0]
+    frame = pd.DataFrame(truth, columns=NAMES)
+    kept = PandasEngine().totals(frame, [part.table.task(needs)], SYSTEM)[0]
     answers = kept[:, 0] - np.array([0, 300, 0, 0])
     assert answers.sum() == 1200
     # each column stays in a row with probability 1/2: 7 deviations of a binomial of 600 rows are

@@ -8,6 +8,7 @@ import pytest
 from support.designing import EVERYONE, columns, deviations, variances, workload
 from support.moving import farthest
 
+from dpframe.context import SYSTEM
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import independent, sparse
@@ -122,7 +123,7 @@ def test_bins_share_the_error_of_the_number_of_units():
     # fails by chance in 10^5 runs
     made, draws = sparse.plan_bins(bins(10, Caps(None, 5, 1)), GAUSSIAN), 50_000
     scales = [30 * scale for scale in deviations(made)]
-    noise = GAUSSIAN.draw([scales[0], scales[0], scales[1]], draws)
+    noise = GAUSSIAN.draw([scales[0], scales[0], scales[1]], draws, SYSTEM)
     exact = [np.hypot(scale, math.sqrt(1 / 12)) for scale in scales]
     (one,) = made.decode([noise[0], noise[2]], exact)
     (other,) = made.decode([noise[1], noise[2]], exact)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.designing import row_of
 
+from dpframe.context import SYSTEM
 from dpframe.plan.measurement import noise_of
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -62,7 +63,7 @@ def test_noise_is_drawn_at_the_very_scales_that_are_given(law, made, monkeypatch
 
     def recorded(draw):
         def call(*given):
-            drawn.append(np.array(given[-2]).ravel().tolist())  # before it comes to any bits
+            drawn.append(np.array(given[-3]).ravel().tolist())  # before it comes to any bits
             return draw(*given)
 
         return call
@@ -71,7 +72,7 @@ def test_noise_is_drawn_at_the_very_scales_that_are_given(law, made, monkeypatch
         monkeypatch.setattr(module, "_draw", recorded(module._draw))
     scales = [scale * 7 / 3 for scale in made.scales]
     sizes = [1 if k in made.common else CELLS for k in range(len(scales))]
-    noise_of(law, made, scales).draw(sizes)
+    noise_of(law, made, scales).draw(sizes, SYSTEM)
     if made.layers is not None:
         expected = {one for scale in scales for one in scale * made.layers.profile}
     else:
@@ -111,7 +112,7 @@ def test_predicted_errors_are_those_of_the_noise(law, made):
     noisy = [
         block + noise
         for block, noise in zip(
-            blocks, noise_of(law, made, scales).draw([draws] * len(scales)), strict=True
+            blocks, noise_of(law, made, scales).draw([draws] * len(scales), SYSTEM), strict=True
         )
     ]
     deviations = deviations_of(law, made, scales, draws)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.trees import contrast_tree, kernel_of, measuring, node_tree, units
 
+from dpframe.context import SYSTEM
 from dpframe.privacy.footprints import Footprint
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
@@ -256,7 +257,7 @@ def test_every_law_has_the_tree_that_is_best_for_it():
 def test_noise_has_the_covariance_that_is_said(law, make):
     # 4,000 draws: a variance is off by 12 % in fewer than one run in 10^7
     tree, scale, draws = planned(make, 24, groups=4000), 6.0, 4000
-    noise = law.draw_each(scale * tree.profile)
+    noise = law.draw_each(scale * tree.profile, SYSTEM)
     cells = tree.decode(noise, scale)[0].reshape(draws, 24)
     known = tree.describe(0, scale)
     for weights in np.tril(np.ones((24, 24)))[[0, 4, 11, 12, 23]]:

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
+from dpframe.context import SYSTEM
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.laws import BOX
 
@@ -60,7 +61,7 @@ def joint_test(scales, last, draws, draw=box_noise):
     expected = chances(tuple(scales), tuple(last)).ravel()
     counts = np.zeros(expected.size + 1)
     for _ in range(0, draws, 10**6):
-        drawn = draw(scales, min(draws, 10**6))
+        drawn = draw(scales, min(draws, 10**6), SYSTEM)
         counts += np.bincount(cells_of(drawn, last), minlength=counts.size)
     expected = np.r_[expected, max(0.0, 1 - expected.sum())] * draws
     often = expected >= FEWEST
@@ -72,7 +73,7 @@ def joint_test(scales, last, draws, draw=box_noise):
 
 def neighbors_test(scales, draws, draw=box_noise):
     """P-value of the independence of the sizes of cells that lie side by side."""
-    drawn = draw(scales, draws // 2 * 2)
+    drawn = draw(scales, draws // 2 * 2, SYSTEM)
     size = np.max([np.abs(x) / s for x, s in zip(drawn, scales, strict=True)], axis=0)
     part = np.searchsorted(np.quantile(size, [0.25, 0.5, 0.75]), size)
     table = np.zeros((4, 4))

@@ -12,6 +12,7 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps
@@ -42,13 +43,13 @@ def of_parts(parts, meta=None):
 
 
 def totals(frame, *tasks):
-    return engine_for(frame).totals(frame, tasks)
+    return engine_for(frame).totals(frame, tasks, SYSTEM)
 
 
 def exactly(ask, frame):
     """Release without noise."""
     silent = mock.patch.object(
-        Law, "draw", lambda law, scales, n: [np.zeros(n, np.int64) for _ in scales]
+        Law, "draw", lambda law, scales, n, *_: [np.zeros(n, np.int64) for _ in scales]
     )
     with silent:
         return ask(frame)

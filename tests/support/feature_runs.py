@@ -20,6 +20,7 @@ from support.law_costs import charged_of, costs_of, is_within
 import dpframe as dpf
 import dpframe.dask
 from dpframe.checker.witness import Witness
+from dpframe.context import SYSTEM
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations import pipeline
 from dpframe.testing.block import TestBlock
@@ -180,12 +181,12 @@ class _Measured:
 
     def _measure(self, unit, *, alone=False):
         plain = replace(self.operation, engine=PandasEngine())
-        return plain.measure(frame_of(unit, alone=alone))
+        return plain.measure(frame_of(unit, alone=alone), SYSTEM)
 
     def _by_engine(self, unit):
         frame = engine_frame(self.case["engine"], frame_of(unit), self.folder)
         with dask.config.set(scheduler="synchronous"):
-            return self.operation.measure(frame)
+            return self.operation.measure(frame, SYSTEM)
 
 
 def pairs_of(case, count):

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpframe.context import SYSTEM
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies.base import Output, Source, Workload
@@ -118,7 +119,7 @@ def _kron(one, other, layer, sizes, *, tau):
 
 def drawn(layers, law, scale, draws):
     """Errors of all cells of all tables in so many draws of the noise, one row for each cell."""
-    noise = law.draw_each(np.repeat(scale * layers.profile, draws))
+    noise = law.draw_each(np.repeat(scale * layers.profile, draws), SYSTEM)
     return np.concatenate(decoding(layers)) @ noise.reshape(-1, draws)
 
 

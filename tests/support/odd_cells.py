@@ -235,8 +235,8 @@ def totaled(frame, name, where, engine=PandasEngine):
 def noting(engine, method, seen):
     original = getattr(engine, method)
 
-    def noted(self, frame, tasks):
-        answer = original(self, frame, tasks)
+    def noted(*given):
+        answer = original(*given)
         if method == "totals":
             seen.extend(total.copy() for total in answer)
         else:

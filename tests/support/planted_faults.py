@@ -288,12 +288,12 @@ def groups_of_ranges_are_one(patch):
 def files_are_read_without_the_cap_on_groups(patch):
     totals = ScanEngine.totals
 
-    def uncapped(engine, frame, tasks):
+    def uncapped(engine, frame, tasks, context):
         tasks = [
             replace(task, caps=Caps(task.caps.rows, None, task.caps.rows_per_group))
             for task in tasks
         ]
-        return totals(engine, frame, tasks)
+        return totals(engine, frame, tasks, context)
 
     patch.setattr(ScanEngine, "totals", uncapped)
 

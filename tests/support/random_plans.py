@@ -8,6 +8,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 import dpframe as dpf
+from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import Spend
@@ -122,7 +123,7 @@ def random_plan(dice):
     if isinstance(asked, type(dpf.quantile("x", 0.5))) and dice.random() < 0.5:
         mechanism = "select"
     try:
-        declaration = declaration_of(frame)
+        declaration = declaration_of(frame, SYSTEM)
         return frame, plan_operation(frame, declaration, asked, Spend.of(**spend), mechanism)
     except (dpf.errors.CalibrationError, dpf.errors.QueryError, dpf.errors.DeclarationError):
         return None
@@ -157,11 +158,11 @@ def neighbors_of(frame, operation, dice, units=8, most=12):
     has_unit = bool(declaration.unit_columns)
     keys = list("abcdefgh")[: dice.randint(1, 8)]
     found = [
-        operation.measure(frame_of(random_unit(dice, keys, most if has_unit else 1)))
+        operation.measure(frame_of(random_unit(dice, keys, most if has_unit else 1)), SYSTEM)
         for _ in range(units)
     ]
     if declaration.neighboring == "add_remove" or has_unit:
-        nobody = operation.measure(frame_of([]))
+        nobody = operation.measure(frame_of([]), SYSTEM)
         yield from ((one, nobody) for one in found)
     if declaration.neighboring == "replace":
         yield from itertools.combinations(found, 2)

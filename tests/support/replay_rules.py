@@ -187,20 +187,20 @@ class Tags:
         self.known[number] = Drawn(curve, scale, call, cell)
         return number
 
-    def _integers(self, curve, scale, size):
+    def _integers(self, curve, scale, size, context):
         return self._named(curve, np.broadcast_to(np.asarray(scale, float), (size,)).tolist())
 
-    def _box(self, scales, size):
+    def _box(self, scales, size, context):
         call = next(self._calls)
         return [
             np.array([self._name("box", s, call, at) for at in range(size)], np.int64)
             for s in scales
         ]
 
-    def _staircase(self, scale, size):
+    def _staircase(self, scale, size, context):
         return self._named("staircase", [scale] * size)
 
-    def _geometric(self, scale, size):
+    def _geometric(self, scale, size, context):
         self._named("geometric", [scale] * size)
         return np.arange(size) % 7  # any selection will do
 

@@ -22,21 +22,23 @@ from dpframe.strategies import linear, staircase, weighted
 def half_the_noise(patch):
     draw = Law.draw
     patch.setattr(
-        Law, "draw", lambda law, scales, size: draw(law, [scale / 2 for scale in scales], size)
+        Law, "draw", lambda law, scales, *rest: draw(law, [scale / 2 for scale in scales], *rest)
     )
 
 
 def one_row_too_many(patch):
     sample = capping._sample
-    patch.setattr(capping, "_sample", lambda bounds, most: sample(bounds, most + 1))
+    patch.setattr(
+        capping, "_sample", lambda bounds, most, context: sample(bounds, most + 1, context)
+    )
 
 
 def groups_without_cap(patch):
     kept_rows = units.kept_rows
 
-    def kept(*arguments):
+    def kept(*arguments, context):
         *others, caps = arguments
-        return kept_rows(*others, Caps(caps.rows, None, caps.rows_per_group))
+        return kept_rows(*others, Caps(caps.rows, None, caps.rows_per_group), context=context)
 
     patch.setattr(units, "kept_rows", kept)
 
@@ -63,7 +65,7 @@ def replacement_without_bounds(patch):
 def noise_of_floats(patch):
     rng = np.random.default_rng()
 
-    def floats(law, scales, size):
+    def floats(law, scales, size, _):
         drawn = rng.normal if law is GAUSSIAN else rng.laplace
         return [drawn(0, scale, size) for scale in scales]
 
@@ -99,14 +101,15 @@ def units_taken_for_rows(patch):
 def noise_used_twice(patch):
     draw = Law.draw
 
-    def twice(law, scales, size):
-        return [half.repeat(2)[:size] for half in draw(law, scales, (size + 1) // 2)]
+    def twice(law, scales, size, context):
+        drawn = draw(law, scales, (size + 1) // 2, context)
+        return [half.repeat(2)[:size] for half in drawn]
 
     patch.setattr(Law, "draw", twice)
 
 
 def noise_that_comes_again(patch):
-    patch.setattr(noise, "_system_bytes", lambda n: np.random.default_rng(5).bytes(n))
+    patch.setattr("dpframe.context._generator", lambda n: np.random.default_rng(5).bytes(n))
 
 
 def no_noise_for_empty_groups(patch):
@@ -116,8 +119,8 @@ def no_noise_for_empty_groups(patch):
         exact[:] = encode(design, totals)
         return list(exact)
 
-    def masked(law, scales, size):
-        return [drawn * (exact.pop(0) != 0) for drawn in draw(law, scales, size)]
+    def masked(*given):
+        return [drawn * (exact.pop(0) != 0) for drawn in draw(*given)]
 
     patch.setattr(linear.LinearDesign, "encode", remembered)
     patch.setattr(Law, "draw", masked)
@@ -152,7 +155,7 @@ def noise_for_half_of_the_largest_weight(patch):
 
 
 def true_values_without_limit(patch):
-    patch.setattr(sums, "keep_few", lambda columns, most: None)
+    patch.setattr(sums, "keep_few", lambda *_: None)
 
 
 def parts_of_more_than_one(patch):

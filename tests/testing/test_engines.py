@@ -15,7 +15,6 @@ from dpframe.engines import Engine, engine_for, label_counts, labels_of, scans, 
 from dpframe.engines.batches import fitted_tables, plain_type
 from dpframe.engines.scans import ScanEngine
 from dpframe.errors import ReleaseError, UnknownColumnError
-from dpframe.privacy import noise
 from dpframe.sources.manifest import Manifest
 from dpframe.testing import engines
 
@@ -50,12 +49,12 @@ class PartsEngine(Engine):
     def read(self, frame):
         return [pd.concat(frame.parts, ignore_index=True)]
 
-    def totals(self, frame, tasks):
+    def totals(self, frame, tasks, context):
         self.check(frame, [label for task in tasks for label in task.columns])
-        return totals_of(self.read(frame), tasks)
+        return totals_of(self.read(frame), tasks, context)
 
-    def labels(self, frame, task):
-        return label_counts(self.read(frame), [task])[0]
+    def labels(self, frame, task, context):
+        return label_counts(self.read(frame), [task], context)[0]
 
 
 class CapsPerPart(PartsEngine):
@@ -84,35 +83,35 @@ class MissingAsMean(PartsEngine):
 
 
 class Prints(PartsEngine):
-    def totals(self, frame, tasks):
+    def totals(self, frame, tasks, context):
         print(self.read(frame)[0].head(1))
-        return super().totals(frame, tasks)
+        return super().totals(frame, tasks, context)
 
 
 class Logs(PartsEngine):
-    def labels(self, frame, task):
+    def labels(self, frame, task, context):
         logging.getLogger("rows").warning("%s", self.read(frame)[0].head(1))
-        return super().labels(frame, task)
+        return super().labels(frame, task, context)
 
 
 class Warns(PartsEngine):
-    def totals(self, frame, tasks):
+    def totals(self, frame, tasks, context):
         warnings.warn(str(self.read(frame)[0].head(1)), stacklevel=1)
-        return super().totals(frame, tasks)
+        return super().totals(frame, tasks, context)
 
 
 class Writes(PartsEngine):
-    def totals(self, frame, tasks):
+    def totals(self, frame, tasks, context):
         self.read(frame)[0].to_pickle("rows.pickle")
-        return super().totals(frame, tasks)
+        return super().totals(frame, tasks, context)
 
 
 class FirstRows(PartsEngine):
     """Keeps what comes first, or the same of each unit."""
 
-    def totals(self, frame, tasks):
-        with mock.patch.object(noise, "random_bytes", bytes):
-            return super().totals(frame, tasks)
+    def totals(self, frame, tasks, context):
+        with mock.patch("dpframe.context._system_bytes", bytes):
+            return super().totals(frame, tasks, context)
 
 
 class TypeOfCells(PartsEngine):
@@ -134,9 +133,9 @@ class SaysNothing(PartsEngine):
     def check(self, frame, columns):
         pass
 
-    def totals(self, frame, tasks):
+    def totals(self, frame, tasks, context):
         (whole,) = self.read(frame)
-        return totals_of([whole.assign(absent=0)], tasks)
+        return totals_of([whole.assign(absent=0)], tasks, context)
 
 
 class LooksUp(PartsEngine):
@@ -150,17 +149,17 @@ class LooksUp(PartsEngine):
 class Floats(PartsEngine):
     """Adds up floats."""
 
-    def totals(self, frame, tasks):
-        return [found.astype(float) for found in super().totals(frame, tasks)]
+    def totals(self, frame, tasks, context):
+        return [found.astype(float) for found in super().totals(frame, tasks, context)]
 
 
 class Fails(PartsEngine):
     """Fails at what is odd."""
 
-    def totals(self, frame, tasks):
+    def totals(self, frame, tasks, context):
         if self.read(frame)[0]["x"].isna().any():
             raise UnknownColumnError("x")
-        return super().totals(frame, tasks)
+        return super().totals(frame, tasks, context)
 
 
 def in_parts(frame):
@@ -195,8 +194,8 @@ def test_frames_that_are_made_of_declared_ones_must_be_told():
 @pytest.mark.parametrize("kind", ["int32", "bool", "float64"])
 def test_totals_of_another_form_are_never_released(kind, monkeypatch):
     class Narrow(PartsEngine):
-        def totals(self, frame, tasks):
-            return [found.astype(kind) for found in super().totals(frame, tasks)]
+        def totals(self, frame, tasks, context):
+            return [found.astype(kind) for found in super().totals(frame, tasks, context)]
 
     monkeypatch.setattr("dpframe.engines.ENGINES", [Narrow()])
     with pytest.raises(ReleaseError, match="are not int64 of the shape"):

@@ -20,12 +20,13 @@ from support.planning import planned
 
 import dpframe as dpf
 import dpframe.testing as dpt
+from dpframe.context import SYSTEM, at_the_door
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
 from dpframe.ledger.protected import Protected
-from dpframe.privacy import seam
+from dpframe.testing import block as open_blocks
 
 TRIPS = pd.DataFrame({"zone": ["A", "B", "A", "C"], "rider": [1, 1, 2, 3]})
 QUERY = dpf.count("zone", keys=["A", "B"])
@@ -57,10 +58,10 @@ def path(tmp_path):
 @pytest.fixture(autouse=True)
 def outside():
     """Before and after each test, nothing is in a block."""
-    assert seam.current() is None
+    assert at_the_door() is SYSTEM
     yield
-    assert seam.current() is None
-    assert not seam._OPEN
+    assert at_the_door() is SYSTEM
+    assert not open_blocks._OPEN
 
 
 def blocks():
@@ -352,7 +353,7 @@ def steps():
 def test_generators_that_are_closed_anywhere_leave_nothing_behind():
     opened = steps()
     next(opened)
-    assert seam.current() is not None
+    assert at_the_door().is_test
     opened.close()
     assert ask().dp.certificate.release.testing is False
     opened = steps()
@@ -424,7 +425,7 @@ class Opening(logging.Handler):
     """Opens a block when a charge is logged."""
 
     def emit(self, record):
-        if "charged" in record.getMessage() and not seam._OPEN:
+        if "charged" in record.getMessage() and not open_blocks._OPEN:
             self.block = dpt.seeded_noise(1)
             self.block.__enter__()
 
@@ -632,7 +633,7 @@ def test_nothing_imports_it_and_no_environment_turns_it_on():
     environment = {**os.environ, "DPFRAME_TESTING": "1", "DPFRAME_SEED": "1"}
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=False)
     assert done.returncode == 0
-    rooms = [ROOT / "testing", ROOT / "privacy" / "seam.py"]
+    rooms = [ROOT / "testing", ROOT / "context.py"]
     files = [file for room in rooms for file in ([room] if room.is_file() else room.glob("*.py"))]
     assert len(files) > 5
     assert not [file for file in files if "environ" in file.read_text(encoding="utf-8")]

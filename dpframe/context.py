@@ -1,0 +1,125 @@
+"""Randomness, time, identifiers and places: taken at the door of a public call, and handed down.
+
+`SYSTEM` is the real one. `dpframe.testing` has others, and a release made with any of these is
+marked as a test.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+try:
+    # OpenSSL's generator: ten times the speed of os.urandom, and it seeds itself anew after a fork
+    from ssl import RAND_bytes as _generator
+except ImportError:  # Python may be built without ssl
+    from os import urandom as _generator
+
+_LARGEST_REQUEST = 1 << 30  # bytes; OpenSSL counts them in a C int
+
+
+class OpenBlock(Protocol):
+    """What a block of `dpframe.testing` does in place of a release, of ledgers and of files."""
+
+    def draw(self, operation: Any, exact: Any, entry: Any) -> Any:
+        """Draw noise as a release does."""
+
+    def written(self, path: Path) -> Path:
+        """Return where a file is that was to be at a path."""
+
+    def stand_in(self, ledger: Any) -> Any:
+        """Return what is charged in place of a ledger that was there before, or is a file."""
+
+    def ledger_at(self, place: str) -> Any:
+        """Return the ledger that was made for a place; `None`: there is none."""
+
+    def make_ledger(self, place: str, ledger: Any) -> None:
+        """Keep a ledger that is to be at a place."""
+
+
+def _system_bytes(n: int) -> bytes:
+    """Return n bytes of a cryptographic generator: the one source of randomness of the package."""
+    if n <= _LARGEST_REQUEST:
+        return _generator(n)
+    sizes = (min(_LARGEST_REQUEST, n - done) for done in range(0, n, _LARGEST_REQUEST))
+    return b"".join(map(_generator, sizes))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Context:
+    """Where a call has randomness, time, identifiers and places from.
+
+    Parameters
+    ----------
+    bits
+        Returns so many uniform random bytes.
+    now
+        Returns the time in UTC.
+    new_id
+        Returns a fresh identifier.
+    place
+        Returns where a file is written that is to be at a path.
+    row_word
+        Stands in for every random word by which rows are chosen; `None`: these are random.
+    block
+        The testing block that the context belongs to.
+    """
+
+    bits: Callable[[int], bytes] = lambda n: _system_bytes(n)  # noqa: PLW0108  # tests patch it
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    new_id: Callable[[], str] = lambda: uuid4().hex
+    place: Callable[[Path], Path] = lambda path: path
+    row_word: int | None = None
+    block: OpenBlock | None = None
+
+    @property
+    def is_test(self) -> bool:
+        """Whether nothing is real: any context but `SYSTEM`."""
+        return self is not SYSTEM
+
+    def written(self, path: Path) -> Path:
+        """Return where a file is that is read: at its path, or where a test has written it."""
+        return path if self.block is None else self.block.written(path)
+
+    def __reduce__(self) -> Any:
+        """Go to another process, where rows are chosen and nothing else is done."""
+        if self is SYSTEM:
+            return "SYSTEM"
+        return partial(Context, row_word=self.row_word), ()
+
+
+SYSTEM = Context()
+"""The real one."""
+
+
+def _real(*, looking: bool) -> Context:
+    return SYSTEM
+
+
+_find: Callable[..., Context] = _real
+
+
+def at_the_door(*, looking: bool = False) -> Context:
+    """Return the context of a public call, to be handed down.
+
+    Parameters
+    ----------
+    looking
+        Whether the call spends, draws and writes nothing: such a call is never refused.
+
+    Raises
+    ------
+    PrivacyTestError
+        If a testing block is open that this thread does not see, or this code has outlived its
+        block.
+    """
+    return _find(looking=looking)
+
+
+def set_lookup(find: Callable[..., Context]) -> None:
+    """Let a function find the context of public calls; `dpframe.testing` does so."""
+    global _find  # noqa: PLW0603
+    _find = find
