@@ -288,7 +288,11 @@ def test_hostile_labels_stay_texts():
         {"released_at": HOSTILE},
         {"digest": HOSTILE},
         {"columns": (replace(record.columns[0], name=HOSTILE, where=HOSTILE),)},
-        {"steps": (replace(record.table.definitions[0], into=HOSTILE, members=(HOSTILE, HOSTILE)),)},
+        {
+            "steps": (
+                replace(record.table.definitions[0], into=HOSTILE, members=(HOSTILE, HOSTILE)),
+            )
+        },
         {"privacy_unit": replace(record.privacy_unit, columns=(HOSTILE,))},
     ):
         own = change.keys() <= vars(record).keys()

@@ -143,9 +143,7 @@ STEPS = [  # from a release to a publication
     mistake('table.dp.round({"m": 1})', QueryError, "'n'", parameter="decimals", label="m"),
     mistake('table.sort_values("m")', QueryError, "'n'", parameter="by", label="m"),
     mistake('table.sort_values("n", ascending="no")', QueryError, parameter="ascending"),
-    mistake(
-        'table.sort_values("n", ascending=[True, False])', QueryError, parameter="ascending"
-    ),
+    mistake('table.sort_values("n", ascending=[True, False])', QueryError, parameter="ascending"),
     mistake("table.head(-1)", QueryError, "0 or more", parameter="n", label=-1),
     mistake('table.tail("3")', QueryError, "whole number", parameter="n", label="3"),
     mistake('table[["m"]]', QueryError, "'n'", parameter="columns", label="m"),

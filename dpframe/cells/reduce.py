@@ -110,7 +110,7 @@ def _levels(opened: Opened, rows: np.ndarray) -> tuple[list[Level], np.ndarray]:
 def _part(shown: Shown, label: str, rows: np.ndarray) -> CellsPart:
     """Return the cells of a column as they are shown."""
     before = shown.opened.columns[label].part
-    cells = shown.as_shown(label).iloc[rows]
+    cells = shown.cells_of(label, rows)
     made = cells_part(None, cells, before.definition)
     return replace(made, label=label)
 
@@ -135,7 +135,9 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
             rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
         unit = shown.units[source]
-        if unit and not _are_multiples(shown.as_shown(label)[shown.seen[label]], unit):
+        if unit and not _are_multiples(
+            shown.cells_of(label, np.flatnonzero(shown.seen[label])), unit
+        ):
             rule = f"{names_shown[0]!r} is rounded, and {names_shown[1]!r} tells what it was"
             raise QueryError(f"{rule}. Round both, by .dp.round.", label=names_shown[0])
 

@@ -177,31 +177,26 @@ class Shown:
     def table(self) -> pd.DataFrame:
         """The cells as they are shown, by their keys; released columns come first."""
         labels = [label for label in self.opened.columns if label in self.seen]
-        made = self.opened.frame_of(labels)
-        for at, label in enumerate(labels):
-            made.isetitem(at, self.as_shown(label).array)
         gone = self.rows < 0
-        keys = self.opened.index.take(np.where(gone, 0, self.rows))
-        return self._taken(made).set_axis(keys, axis=0)
+        rows = np.where(gone, 0, self.rows)
+        cells = [self.cells_of(label, rows, gone) for label in labels]
+        made = pd.DataFrame(
+            {at: column.array for at, column in enumerate(cells)}, self.opened.index.take(rows)
+        )
+        names = [self.opened.shown_label(label) for label in labels]
+        return made.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
 
-    def as_shown(self, label: str) -> pd.Series:
-        """Return the cells of a column as they are shown, in all released rows."""
-        column, rows = self.opened.columns[label], self.opened.rows
-        values = np.zeros(rows, column.numbers.values.dtype)
+    def cells_of(self, label: str, rows: np.ndarray, gone: np.ndarray | bool = False) -> pd.Series:
+        """Return the cells of a column as they are shown, in some rows of the release."""
+        column = self.opened.columns[label]
+        values = np.zeros(self.opened.rows, np.float64)
+        if column.numbers.values.dtype.kind == "i":
+            values = np.zeros(self.opened.rows, np.int64)  # of a float, all of it is kept
         for one in self.layout.located:
             if one.label == label:
                 there = ~one.numbers.missing
-                if (
-                    one.numbers.values.dtype.kind == "f"
-                    and values.dtype.kind == "i"
-                    and not (column.kind)
-                ):
-                    values = values.astype(np.float64)
                 values[one.rows[there]] = one.numbers.values[there]
-        whole = column.numbers.values.dtype.kind == "i"
-        if whole and values.dtype.kind == "f" and (values == np.rint(values)).all():
-            values = values.astype(np.int64)
-        numbers = Numbers(values, ~self.seen[label])
+        numbers = Numbers(values[rows], ~self.seen[label][rows] | gone)
         return series_of(numbers, column.part.dtype)
 
     def _taken(self, result: pd.DataFrame) -> pd.DataFrame:

@@ -105,7 +105,7 @@ def _salt(tables: Sequence[Shown]) -> str:
 
 def _only_release(table: Shown) -> Release:
     """Return the only release of a table."""
-    if len(table.certificate.releases) > 1:
+    if table.opened.table.joined is not None or len(table.certificate.releases) > 1:
         rule = "releases were put together before: give all of them in one call."
         raise QueryError(rule, parameter="releases")
     return whole_release(table, "concat") if table.labels else table.certificate.release

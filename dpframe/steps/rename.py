@@ -25,7 +25,7 @@ def rename(
 ) -> pd.DataFrame:
     """Rename columns, levels and keys of a release, and keep its certificate.
 
-    The certificate says what was released under which name, so no two can change places.
+    The certificate says what was released under which name.
 
     Parameters
     ----------
@@ -113,16 +113,14 @@ def _followers(shown: Shown, renamed: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_free(shown: Shown, columns: Mapping[str, str], levels: Mapping[str, str]) -> None:
-    """Refuse names that are taken, or were released for something else."""
+    """Refuse names of two columns or levels."""
     opened = shown.opened
-    names = [*opened.columns, *(token(level.name) for level in opened.levels)]
     new = {**columns, **levels}
+    names = [*opened.columns, *(token(level.name) for level in opened.levels)]
     after = [new.get(name, str(opened.shown_label(name, _which(opened, name)))) for name in names]
     taken = [name for name in new.values() if after.count(name) > 1]
-    released = {token(name): old for old, name in new.items() if token(name) in names}
-    taken += [new[old] for name, old in released.items() if name != old]
     if taken:
-        rule = f"{taken[0]!r} is, or was, the name of another column or level. Take another."
+        rule = f"{taken[0]!r} would be the name of two columns or levels. Take another."
         parameter = "levels" if taken[0] in levels.values() else "columns"
         raise QueryError(rule, parameter=parameter, label=taken[0])
 

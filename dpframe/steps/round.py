@@ -87,7 +87,19 @@ def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
         why = "there are no numbers to round in this release, or decimals name none"
         way_out = "Times are not rounded: leave the step out, or name columns of numbers."
         raise QueryError(f"{why}. {way_out}", parameter="decimals")
+    for label, unit in units.items():
+        _check_unit(shown, label, unit)
     return units | {label: units[source] for label, source in sources.items() if source in units}
+
+
+def _check_unit(shown: Shown, label: str, unit: float) -> None:
+    """Refuse a unit by which nothing would be left of a column."""
+    column = shown.opened.columns[label]
+    largest = np.abs(column.numbers.values[~column.numbers.missing]).max(initial=0)
+    if 0 < 2 * largest < unit:
+        name = shown.opened.shown_label(label)
+        rule = f"decimals would round all of {name!r} to 0"
+        raise QueryError(f"{rule}. Give them by column.", parameter="decimals", label=name)
 
 
 def _source(shown: Shown, label: str) -> str | None:

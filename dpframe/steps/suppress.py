@@ -84,15 +84,11 @@ def suppress(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    judge = None if by is None else _place_of(shown, by, "by")
+    judge = None if by is None else _label_of(shown, by)
     _check_judges(shown, judge, least, most)
-    places = range(len(shown.labels))
-    says_little = {
-        at: _says_little(shown, at, least, most) for at in (places if judge is None else [judge])
-    }
-    hidden = {
-        label: says_little[at if judge is None else judge] for at, label in enumerate(shown.labels)
-    }
+    judges = {label: label if judge is None else judge for label in shown.labels}
+    says_little = {one: _says_little(shown, one, least, most) for one in {*judges.values()}}
+    hidden = {label: says_little[one] for label, one in judges.items()}
     sources = _sources(shown)
 
     def edit(cells: Located, column: pd.Series) -> pd.Series:
@@ -102,8 +98,7 @@ def suppress(
         gone = (cells.rows >= 0) & away[np.maximum(cells.rows, 0)]
         return without_cells(column, gone)
 
-    name = None if judge is None else shown.certificate.releases[0].columns[judge].name
-    cut = CutPart("suppress", name, least, most)
+    cut = CutPart("suppress", None if by is None else str(by), least, most)
     return shown.change(shown.opened.changed(cuts=(*shown.opened.table.cuts, cut)), edit)
 
 
@@ -117,18 +112,24 @@ def _sources(shown: Shown) -> dict[str, str]:
     return {**{label: label for label in shown.labels}, **computed}
 
 
-def _place_of(shown: Shown, label: object, called: str) -> int:
-    """Find a released column by its label."""
-    labels = list(shown.frame.columns)
+def _label_of(shown: Shown, label: object) -> str:
+    """Find a column, released or computed, by its label."""
+    labels = {shown.opened.shown_label(one): one for one in (*shown.labels, *shown.computed)}
     if not is_one_of(label, labels):
-        raise QueryError.about(called, f"must name a released column, {quote(labels)}", label)
-    return [label == one for one in labels].index(True)
+        raise QueryError.about("by", f"must name a column, {quote(list(labels))}", label)
+    return labels[label]
 
 
-def _check_judges(shown: Shown, judge: int | None, low: float | None, most: float | None) -> None:
+def _check_judges(shown: Shown, judge: str | None, low: float | None, most: float | None) -> None:
     """Check that the columns that decide which cells are suppressed can."""
     known = shown.certificate.releases[0].columns
-    for place in range(len(known)) if judge is None else [judge]:
+    if judge in shown.computed:
+        if most is not None:
+            way_out = "Take the released column."
+            rule = "was computed, and has no standard error"
+            raise QueryError.about("by", rule, shown.opened.shown_label(str(judge)), way_out)
+        return
+    for place in range(len(known)) if judge is None else [shown.labels.index(judge)]:
         own = low is not None and judge is None and not isinstance(known[place], TotalPart)
         if own or known[place].times is not None:
             label = shown.frame.columns[place]
@@ -148,16 +149,16 @@ def _limit(name: str, given: object) -> float:
     return limit
 
 
-def _says_little(shown: Shown, place: int, least: float | None, most: float | None) -> np.ndarray:
+def _says_little(shown: Shown, label: str, least: float | None, most: float | None) -> np.ndarray:
     """Tell which cells of a column are too small, or too far off."""
-    values = in_seconds(shown.frame.iloc[:, place], None)
+    values = in_seconds(shown.opened.frame_of([label]).iloc[:, 0], None)
     hidden: np.ndarray = np.isnan(values)
     if least is not None:
         hidden |= values < least
     if most is not None:
         error = np.full(len(values), np.nan)
         for release in shown.certificate.releases:
-            error[release.places] = error_of(release.columns[place])
+            error[release.places] = error_of(release.columns[shown.labels.index(label)])
         hidden |= ~(error <= most * np.abs(values))
     return hidden
 
@@ -183,7 +184,10 @@ def _keep_extreme(
     labels = list(shown.frame.columns)
     if column is None and len(labels) > 1:
         raise QueryError.about("column", f"must be one of the columns released, {labels!r}", None)
-    place = _place_of(shown, labels[0] if column is None else column, "column")
+    column = labels[0] if column is None else column
+    if not is_one_of(column, labels):
+        raise QueryError.about("column", f"must be one of the columns released, {labels!r}", column)
+    place = [label == column for label in labels].index(True)
     if shown.layout.rows is None or (shown.rows < 0).any():
         rule = f"{call} takes rows, and this table shows cells of a row side by side"
         raise QueryError(f"{rule}. Call it before that.", parameter="released")

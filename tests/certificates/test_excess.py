@@ -9,8 +9,8 @@ import pytest
 from support.swelling import PAYLOADS, put, swollen, ways
 
 import dpframe as dpf
-from dpframe.certificates.json_records import ExcessError, check_excess, check_json, is_large
 from dpframe.cells.record import ATTRIBUTE, read_certificate
+from dpframe.certificates.json_records import ExcessError, check_excess, check_json, is_large
 from dpframe.errors import CertificateError, UnreadableCertificateError
 from dpframe.files.csv import sidecar_of
 

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import dpframe as dpf
-from dpframe.certificates.certificate import FORMAT
 from dpframe.cells.record import ATTRIBUTE, certificate_schema, read_certificate
+from dpframe.certificates.certificate import FORMAT
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import UnreadableCertificateError
 from dpframe.privacy.selection import SELECT

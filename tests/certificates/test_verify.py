@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from dpframe.certificates.digest import digest
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import std_error
-from dpframe.certificates.certificate import FORMAT
-from dpframe.certificates.digest import digest
-from dpframe.certificates.json_records import pack, unpack
 from dpframe.cells.record import ATTRIBUTE, attach, certificate_of
+from dpframe.certificates.certificate import FORMAT
+from dpframe.certificates.json_records import pack, unpack
 from dpframe.errors import CertificateError, DeclarationError, UnreadableCertificateError
 
 LOTS = {"epsilon": 20}

@@ -135,11 +135,7 @@ def test_percentages_that_are_not_there_are_said_not_to_be():
     several = publishing.released("several").dp.percent("flights", join=True).dp.round(0)
     page = Page(dpf.report(several, percent=True)).text
     assert "No percentages of paid, total: percent takes" in page
-    alone = (
-        publishing.released("one key")
-        .dp.interval(join=True)
-        [["count", "count_low"]]
-    )
+    alone = publishing.released("one key").dp.interval(join=True)[["count", "count_low"]]
     texts = Page(dpf.report(alone)).texts
     assert {"count_low", "95 % interval", "computed from the release"} <= {*texts}
 

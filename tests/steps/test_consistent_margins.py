@@ -53,7 +53,8 @@ def test_what_was_released_stays_as_it_was():
     for columns, table in again.items():
         assert (
             table.equals(made[columns])
-            and dpf.verify(table).table.definitions == made[columns].dp.certificate.table.definitions
+            and dpf.verify(table).table.definitions
+            == made[columns].dp.certificate.table.definitions
         )
     assert made["sex", "age"].dp.certificate.denoising.empty
 

@@ -8,8 +8,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import covariance, std_error
-from dpframe.certificates.json_records import unpack
 from dpframe.cells.record import ATTRIBUTE, attach
+from dpframe.certificates.json_records import unpack
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
 from dpframe.privacy.laws import LAPLACE

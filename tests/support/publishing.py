@@ -87,9 +87,10 @@ STEPS = {
 
 
 def is_refused(kind, *steps):
-    """Whether a step has no meaning: numbers of times are neither rounded nor judged.
+    """Whether a step has no meaning: numbers of times are neither rounded nor judged, rates no tens.
 
     Nor are intervals put beside numbers twice.
     """
     twice = steps.count("interval") > 1
-    return twice or (kind == "times" and {"round", "suppress"} & {*steps})
+    unable = {"times": {"round", "suppress"}, "rate": {"round"}}.get(kind, set())
+    return twice or bool(unable & {*steps})
