@@ -507,19 +507,21 @@ def all_intervals(
         few = None if chosen is None else chosen[label]
         return level if few is None else level_of_chosen(level, few, opened.cells_of(label))
 
-    def bars(long: pd.DataFrame, one: Release) -> pd.DataFrame:
-        if isinstance(one.columns[0], column_parts.QuantilePart):
-            return _quantile_intervals(shown, one, level, simultaneous=simultaneous)
-        levels = [each(label, one.noise.distribution) for label in shown.labels]
-        return _bars_of(long, one, levels, sampling=sampling)
+    def bars(part: Shown, cells: pd.DataFrame) -> pd.DataFrame:
+        def of_release(long: pd.DataFrame, one: Release) -> pd.DataFrame:
+            if isinstance(one.columns[0], column_parts.QuantilePart):
+                return _quantile_intervals(shown, one, level, simultaneous=simultaneous)
+            levels = [each(label, one.noise.distribution) for label in part.labels]
+            return _bars_of(long, one, levels, sampling=sampling)
 
-    asked = level, simultaneous, sampling
-    known = _published_intervals(shown, asked)
-    whole = {label: _published_unit(shown, label) for label in shown.labels}
-    if not known and not any(whole.values()):
-        check_parts(shown, "interval")
-        return certificate.by_release(shown.frame, bars)
-    return _intervals_of_published(shown, known, whole, bars)
+        return part.certificate.by_release(cells, of_release)
+
+    known = _published_intervals(shown, (level, simultaneous, sampling))
+    units = {label: _published_unit(shown, label) for label in shown.labels}
+    if known or any(units.values()):
+        return _intervals_of_published(shown, known, units, bars)
+    check_parts(shown, "interval")
+    return bars(shown, shown.frame)
 
 
 Published: TypeAlias = Mapping[str, pd.DataFrame]
@@ -529,7 +531,7 @@ def _intervals_of_published(
     shown: Shown,
     known: Published,
     units: Mapping[str, float],
-    bars: Callable[[pd.DataFrame, Release], pd.DataFrame],
+    bars: Callable[[Shown, pd.DataFrame], pd.DataFrame],
 ) -> pd.DataFrame:
     """Return those that were published, and others from cells that may have been rounded."""
     rest = [label for label in shown.labels if label not in known]
@@ -537,9 +539,7 @@ def _intervals_of_published(
     if rest:
         some = replace(shown, seen={label: shown.seen[label] for label in rest})
         check_parts(some, "interval")
-        low, high = (
-            some.certificate.by_release(_moved(some, units, sign), bars) for sign in (-1, 1)
-        )
+        low, high = (bars(some, _moved(some, units, sign)) for sign in (-1, 1))
         for at, label in enumerate(rest):
             ends = [low.iloc[:, 2 * at], high.iloc[:, 2 * at + 1]]
             found[label] = pd.concat(ends, axis=1)
@@ -674,7 +674,7 @@ def _bars(
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row."""
     shown = look(released)
-    shown.certificate.require_numbers()
+    check_no_intervals_beside(shown, "covariance")
     release = shown.certificate.release
     check_parts(shown, "covariance")
     loadings = [column.deviations for column in release.columns]

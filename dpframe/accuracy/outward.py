@@ -45,7 +45,8 @@ def outward(ends: Any, unit: float, *, up: bool) -> Any:
         step = int(unit)
         return -(-ends // step) * step if up else ends // step * step
     near = rounded(ends, unit)
-    beyond = near < ends if up else near > ends
+    slack = np.maximum(np.abs(ends), unit) * _EXACT
+    beyond = near < ends - slack if up else near > ends + slack
     return np.where(beyond, rounded(near + (unit if up else -unit), unit), near)
 
 
@@ -63,3 +64,4 @@ def rounded(numbers: Any, unit: float) -> Any:
 
 
 _FUZZ = 1e-9  # of a logarithm
+_EXACT = 1e-14  # how far a float is from the multiple that it stands for, relatively

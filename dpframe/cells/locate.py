@@ -135,7 +135,8 @@ class _Search:
         columns = np.zeros(self.frame.shape[1], self.opened.dtype)
         wide = False
         for at, (axis, number) in enumerate(levels):
-            places = self._places(at, axis, number) * self.opened.strides[at]
+            places = self._places(at, axis, number).astype(self.opened.dtype)
+            places = places * self.opened.strides[at]
             wide |= axis == _COLUMNS
             if axis == _COLUMNS:
                 columns = columns + places

@@ -135,9 +135,8 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
             rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
         unit = shown.units[source]
-        if unit and not _are_multiples(
-            shown.cells_of(label, np.flatnonzero(shown.seen[label])), unit
-        ):
+        ends = shown.cells_of(label, np.flatnonzero(shown.seen[label]))
+        if unit and not _are_multiples(ends, unit):
             rule = f"{names_shown[0]!r} is rounded, and {names_shown[1]!r} tells what it was"
             raise QueryError(f"{rule}. Round both, by .dp.round.", label=names_shown[0])
 

@@ -18,9 +18,8 @@ from dpframe.errors import STOPS, CertificateError, QueryError, quote
 from dpframe.forks import cached_property
 
 _ULPS = 4  # by how much readers of CSV files may be off: pandas 2.3 is by one
-_HALF, _WHOLE = 0.5, 1.0  # of a unit: how far a rounding is off, and one to the outside
+_HALF = 0.5  # of a unit: how far a rounding is off
 _NEAR = 1e-9  # how far computed columns may differ between machines, relatively
-_SLACK = 1 + 1e-9
 _FINE = {np.dtype(np.float32): 1e-7}
 _EXACT = 1e-14  # how far a float is from the multiple of a unit that it stands for, relatively
 _UNITS = tuple(sorted(step * 10.0**power for power in range(-15, 16) for step in (1, 5)))
@@ -84,15 +83,13 @@ def _rounded_to(
     """Return the finest unit to which numbers were rounded."""
     off = float(np.abs(shown - real).max())
     most = 2 * float(np.abs(real).max())  # beyond, all would be 0
-    reach = _HALF if end is None else _WHOLE
+    reach = _HALF * (1 + _NEAR) if end is None else 1 - _NEAR  # to the outside: less than one
     for unit in units:
         if unit > most:
             continue
         slack = np.maximum(np.abs(shown), unit) * fine
-        if (
-            off > unit * reach * _SLACK
-            or (np.abs(np.rint(shown / unit) * unit - shown) > slack).any()
-        ):
+        multiples = np.rint(shown / unit) * unit
+        if off > unit * reach or (np.abs(multiples - shown) > slack).any():
             continue
         inside = shown > real + slack if end == "low" else shown < real - slack
         if end is not None and inside.any():
@@ -256,10 +253,16 @@ class Shown:
         opened = self.opened.with_columns(columns, definitions)
         picked, before = self.pick(columns, labels), pd.DataFrame(self.in_rows())
         before.attrs, picked.attrs = {}, {}
-        again = [label for label in columns.columns if label in before.columns]
-        before = before.drop(columns=again)
-        made = pd.concat([before, picked], axis=1)
-        names = [*before.columns, *columns.columns]
+        before = before.copy(deep=False)
+        there = {label: at for at, label in enumerate(before.columns)}
+        new = []
+        for at, label in enumerate(columns.columns):
+            if label in there:  # what is computed again takes its place
+                before.isetitem(there[label], picked.iloc[:, at].array)
+            else:
+                new.append(at)
+        made = pd.concat([before, picked.iloc[:, new]], axis=1)
+        names = [*before.columns, *columns.columns[new]]
         made.columns = pd.Index(names, tupleize_cols=False, name=before.columns.name)
         return self.sealed(made, opened)
 

@@ -52,7 +52,6 @@ def test_every_method_adds_a_column_and_a_step(method):
     assert step.column == "count"
     assert step.into == "count_denoised"
     assert step.asked == method
-    assert step.of == released.dp.certificate.digest
     assert "count_denoised" in repr(certificate)
     assert certificate.columns == released.dp.certificate.columns
 

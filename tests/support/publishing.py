@@ -87,7 +87,7 @@ STEPS = {
 
 
 def is_refused(kind, *steps):
-    """Whether a step has no meaning: numbers of times are neither rounded nor judged, rates no tens.
+    """Whether a step has no meaning: times are neither rounded nor judged, and rates are no tens.
 
     Nor are intervals put beside numbers twice.
     """
