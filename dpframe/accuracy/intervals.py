@@ -422,7 +422,7 @@ def intervals_of(
     ends = all_intervals(shown, level, **flags, chosen=cells_chosen(shown, chosen))
     labels = [label for label in shown.labels for _ in ENDS]
     for at, label in enumerate(labels):
-        unit = max(shown.units[label], _published_unit(shown, label))
+        unit = shown.unit(label)
         if unit:
             ends.isetitem(at, _rounded_outward(shown, ends.iloc[:, at], label, unit, at % 2))
     made = mark_diagnosis(shown.pick(ends, labels), shown.certificate.releases, "interval")
@@ -440,12 +440,6 @@ def _rounded_outward(shown: Shown, ends: pd.Series, label: str, unit: float, up:
     if column.times is None and not isinstance(column, column_parts.TotalPart):
         return np.clip(made, *column.span)
     return made
-
-
-def _published_unit(shown: Shown, label: str) -> float:
-    """Return the unit to which the cells of a published table are rounded."""
-    published = shown.opened.table.published
-    return 0.0 if published is None else published.units.get(label, 0.0)
 
 
 def cells_chosen(shown: Shown, chosen: str | None) -> dict[str, int | None]:
@@ -496,6 +490,7 @@ def all_intervals(
 ) -> pd.DataFrame:
     """Return the intervals of all released rows; `chosen` is as `cells_chosen` returns it."""
     certificate, opened = shown.certificate, shown.opened
+    certificate.require_numbers()
     for release in certificate.releases if sampling else ():
         samples.check_sampled(release, list(release.columns))
     # rows and columns may have been left out since
@@ -517,7 +512,8 @@ def all_intervals(
         return part.certificate.by_release(cells, of_release)
 
     known = _published_intervals(shown, (level, simultaneous, sampling))
-    units = {label: _published_unit(shown, label) for label in shown.labels}
+    published = opened.table.published
+    units = {} if published is None else published.units
     if known or any(units.values()):
         return _intervals_of_published(shown, known, units, bars)
     check_parts(shown, "interval")
@@ -550,7 +546,7 @@ def _moved(shown: Shown, units: Mapping[str, float], sign: int) -> pd.DataFrame:
     """Return cells by half a unit lower or higher: as far as they may have been rounded."""
     frame = shown.frame.copy()
     for at, label in enumerate(shown.labels):
-        half: Any = units[label] / 2
+        half: Any = units.get(label, 0.0) / 2
         kind = frame.iloc[:, at].dtype.kind
         half = math.floor(half) if kind == "i" else half
         half = pd.Timedelta(int(half), "us") if kind in "mM" else half

@@ -71,6 +71,9 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
     if not isinstance(structure, TreePart):
         rule = f"{what} takes numbers of rows in ranges, and this release has none"
         raise QueryError(f'{rule}: release them, as dpf.ranges("fare", by="zone").')
+    if isinstance(release.columns[0], QuantilePart):
+        ranges = f"{what} is for the numbers of rows, which dpf.ranges releases"
+        raise QueryError(f"{ranges}, and not for quantiles: their intervals are in the table.")
     index = frame.index
     number = release.query.by[-1].groups
     bins = cast(pd.IntervalIndex, index[:number].get_level_values(-1))

@@ -35,13 +35,13 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     """
     opened = shown.opened
     labels = [label for label in opened.columns if label in shown.seen]
-    whole = all(_is_whole(shown, label) for label in opened.columns)
+    whole = all(shown.is_whole(label) for label in opened.columns)
     if whole and note is None:
         return opened
     _check_intervals(shown, labels)
     rows = _rows(shown)
     released = [part.label for part in opened.table.released]
-    complete = all(_is_whole(shown, label) for label in released)
+    complete = all(shown.is_whole(label) for label in released)
     releases = [_of_rows(one, rows, complete=complete) for one in opened.certificate.releases]
     kept = [at for at, label in enumerate(released) if label in labels]
     certificate = replace(opened.certificate, releases=tuple(releases)).with_columns(kept)
@@ -59,7 +59,7 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
         ),
         published=PublishedPart(
             cells={label: shown.counts(label) for label in labels},
-            units={label: _unit(shown, label) for label in labels},
+            units={label: shown.unit(label) for label in labels},
             note=note,
         ),
         salt=None,
@@ -73,21 +73,6 @@ def _rows(shown: Shown) -> np.ndarray:
         return np.sort(shown.rows)
     rows = np.unique(np.concatenate([one.rows for one in shown.layout.located]))
     return rows[rows >= 0]
-
-
-def _is_whole(shown: Shown, label: str) -> bool:
-    """Whether a column shows all cells as they were released."""
-    if label not in shown.seen or _unit(shown, label):
-        return False
-    cells, released = shown.counts(label)
-    return cells == released
-
-
-def _unit(shown: Shown, label: str) -> float:
-    """Return the unit to which cells are rounded, now or when they were published before."""
-    published = shown.opened.table.published
-    before = 0.0 if published is None else published.units.get(label, 0.0)
-    return max(shown.units[label], before)
 
 
 def _of_rows(release: Release, rows: np.ndarray, *, complete: bool) -> Release:

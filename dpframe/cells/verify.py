@@ -225,6 +225,37 @@ class Shown:
         """Return how many cells of a column are shown, and how many were released."""
         return int(np.count_nonzero(self.seen[label])), self.opened.cells_of(label)
 
+    def unit(self, label: str) -> float:
+        """Return the unit to which a column is rounded, now or when it was published before."""
+        published = self.opened.table.published
+        before = 0.0 if published is None else published.units.get(label, 0.0)
+        return max(self.units[label], before)
+
+    def is_whole(self, label: str) -> bool:
+        """Whether a column shows all cells as they were released."""
+        if label not in self.seen or self.unit(label):
+            return False
+        cells, released = self.counts(label)
+        return cells == released
+
+    @property
+    def state(self) -> str:
+        """What the table is: "released", or "post-processed" by `.dp` or by pandas."""
+        parts = self.opened.table.released
+        whole = all(self.is_whole(part.label) for part in parts)
+        return self.opened.certificate.state if whole else "post-processed"
+
+    def lines(self) -> list[str]:
+        """Say which cells are shown of columns that are not shown as they were released."""
+        lines = []
+        for label in self.seen:
+            if not self.is_whole(label):
+                cells, released = self.counts(label)
+                rounded = f", rounded to {self.unit(label):g}" * (self.unit(label) > 0)
+                name = self.opened.shown_label(label)
+                lines.append(f"{name}: {cells:,} of {released:,} cells{rounded}")
+        return lines
+
     def in_rows(self) -> pd.DataFrame:
         """Return the table, with one row for each released one."""
         return self.source if self.layout.rows is not None else self.table

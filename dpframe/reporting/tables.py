@@ -142,7 +142,7 @@ def published_beside(shown: Shown) -> Beside:
                     each = one.level if alone else None
                 case definitions.PercentDefinition():
                     percent.setdefault(place, {})[str(one.end)] = places[label]
-                    within = "" if one.by is None else f" by {', '.join(one.by)}"
+                    within = "" if one.by is None else f" by {_shown_levels(shown, one.by)}"
                     about = f"{100 * one.level:g} %{_sampled(one)}"
                     said[place] = f"of the total{within}", about
                 case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
@@ -156,6 +156,12 @@ def published_beside(shown: Shown) -> Beside:
         if len(of) > len(ENDS)
     }
     return Beside(pairs, level, triples, each)
+
+
+def _shown_levels(shown: Shown, names: Sequence[str]) -> str:
+    """List levels by the names that are shown."""
+    levels = zip(shown.opened.levels, shown.opened.index.names, strict=True)
+    return ", ".join(str(name) for level, name in levels if str(level.name) in names)
 
 
 def _sampled(definition: definitions.Definition) -> str:
@@ -321,7 +327,7 @@ def tables_of(
     except CertificateError as error:
         return _views(names, carried, Stamp(False, str(error)))
     kept = "" if ledger is None else f", and ledger {ledger.ledger_id} was charged for it"
-    stamp = Stamp(True, f"{carried.state}: the numbers are those of the certificate{kept}.")
+    stamp = Stamp(True, f"{shown.state}: the numbers are those of the certificate{kept}.")
     views = zip(_views(names, carried, stamp), apart(shown), strict=True)
     return [_fill_view(view, table, level, shares) for view, table in views]
 
@@ -366,7 +372,10 @@ def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> Tab
         columns=[column for column, _ in columns],
         rows=rows,
         hidden=len(table) - len(rows),
-        facts=facts_of(shown.certificate.release, view.carried.table),
+        facts=[
+            *facts_of(shown.certificate.release, view.carried.table),
+            *([("cells shown", shown.lines())] if shown.lines() else []),
+        ],
         notes=notes,
     )
 

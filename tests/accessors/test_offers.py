@@ -42,7 +42,6 @@ FRAMES = {
     "concatenated, two keys": lambda: dpf.concat(
         {"a": released("two keys"), "b": released("two keys")}, name="from"
     ),
-    "unstacked": lambda: released("two keys").unstack("day"),
     "head": lambda: released("several").head(2),
     "rounded": lambda: released("several").dp.round(1),
     "suppressed": lambda: released("several").dp.suppress(below=10, by="flights"),
@@ -73,10 +72,9 @@ def attempts(frame, name, folder, kind):
         "independence": [{"column": one} for one in frame.columns],
         "percent": [{"column": one} for one in frame.columns],
         "rename": [{"columns": {first: "renamed"}}],
-        "select": [{"keys": keys[:2]}],
-        "sort_values": [{"by": first}],
+        "nlargest": [{"n": 1, "column": one} for one in frame.columns],
+        "nsmallest": [{"n": 1, "column": one} for one in frame.columns],
         "suppress": [{"relative_error": 0.5}, {"below": 10, "by": first}],
-        "unstack": [{"column": one} for one in frame.columns],
         "write_csv": [{"path": folder / "a.csv"}],
         "write_parquet": [{"path": folder / "a.parquet"}],
     }.get(name, [{}])

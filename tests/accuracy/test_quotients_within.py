@@ -159,8 +159,9 @@ def test_percentages_within_groups_go_with_the_certificate():
     table = frame.dp.percent(by="zone", level=0.9, join=True)
     wanted = frame.dp.percent(by="zone", level=0.9)[["estimate", "low", "high"]]
     assert (table.iloc[:, 1:].to_numpy() == wanted.to_numpy()).all()
-    (step,) = dpf.verify(table).table.definitions
+    (step, low, high) = dpf.verify(table).table.definitions
     assert (step.call, step.column, step.by) == ("percent", "count", ("zone",))
+    assert (low.end, high.end) == ("low", "high")
     assert "percentages of the total of count by zone beside it" in repr(table.dp.certificate)
     later = table.dp.round({"count_percent": 0}).dp.rename(levels={"zone": "borough"}).head(3)
     assert dpf.verify(later, against=frame)
@@ -209,9 +210,9 @@ def test_frames_are_not_shown():
 
 
 def test_rows_that_were_left_out_are_missed():
-    few = released("two keys").head(4)
-    with raises(QueryError, "before head"):
-        few.dp.percent(by="zone")
+    whole = released("two keys")
+    few = whole.head(4)
+    assert few.dp.percent(by="zone").equals(whole.dp.percent(by="zone").head(4))
     with raises(QueryError, "levels", parameter="by", value="zone"):
         released("one key").dp.percent(by="zone")
     with pytest.raises(CallError, match="by position"):

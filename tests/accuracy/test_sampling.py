@@ -145,8 +145,8 @@ def test_they_hold_those_of_the_noise(spend):
     for low, high in zip(alone.columns[::2], alone.columns[1::2], strict=True):
         assert (sampled[low] <= alone[low] + 1e-9).all()
         assert (sampled[high] >= alone[high] - 1e-9).all()
-    few = dpf.select(made, keys={"ward": ["B"]})
-    pd.testing.assert_frame_equal(few.dp.interval(sampling=True), sampled.loc[["B"]])
+    few = made.loc[["B"]].dp.interval(sampling=True, chosen="keys")
+    pd.testing.assert_frame_equal(few, sampled.loc[["B"]])
 
 
 def test_differences_have_the_errors_of_both_samples():

@@ -1,14 +1,13 @@
 """Released means are denoised beside those of other groups, from frame and certificate alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import covariance, std_error
-from dpframe.cells.record import ATTRIBUTE, attach
+from dpframe.cells.record import attach
 from dpframe.certificates.json_records import unpack
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
@@ -101,7 +100,7 @@ def test_a_mean_alone_is_enough_and_a_release_is_the_same_as_a_call_afterwards(t
     made = visits().dp.mean("fee", by="g", epsilon=0.5, denoise="auto")
     assert list(made.columns) == ["fee", "fee_denoised"]
     again = made[["fee"]].copy()
-    attach(again, replace(made.dp.certificate, steps=()))
+    attach(again, made.dp.certificate.releases)
     again.to_parquet(tmp_path / "means.parquet")
     dpf.write_csv(again, tmp_path / "means.csv")
     for back in (
@@ -215,10 +214,11 @@ def test_means_beside_other_tables_are_denoised_with_them():
 
 def test_only_means_are_ratios():
     made = visits().dp.release(query(), epsilon=1)
-    record = made.attrs[ATTRIBUTE]["releases"][0]
-    record["columns"][1]["ratio"] = record["columns"][0]["ratio"]
+    record = record_of(made)
+    (release,) = record["releases"]
+    release["columns"][1]["ratio"] = release["columns"][0]["ratio"]
     with pytest.raises(UnreadableCertificateError, match=r"columns\.1\.sum\.ratio: "):
-        dpf.verify(made)
+        read_certificate(record)
 
 
 def test_the_widest_bounds_do_not_leave_the_range_of_floats():

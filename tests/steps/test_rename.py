@@ -52,7 +52,7 @@ def test_names_are_checked(names, levels, message):
     "keys", ["x", {"day": {}}, {"zone": "A"}, {"zone": {"Z": "x"}}, {"zone": {"A": "B"}}]
 )
 def test_keys_are_checked(keys):
-    with pytest.raises(QueryError, match="keys.* must"):
+    with pytest.raises(QueryError, match=r"keys.* must"):
         released("several").dp.rename(keys=keys)
 
 
