@@ -520,12 +520,12 @@ def all_intervals(
     return bars(shown, shown.frame)
 
 
-Published: TypeAlias = Mapping[str, pd.DataFrame]
+EndsByColumn: TypeAlias = Mapping[str, pd.DataFrame]
 
 
 def _intervals_of_published(
     shown: Shown,
-    known: Published,
+    known: EndsByColumn,
     units: Mapping[str, float],
     bars: Callable[[Shown, pd.DataFrame], pd.DataFrame],
 ) -> pd.DataFrame:
@@ -554,7 +554,7 @@ def _moved(shown: Shown, units: Mapping[str, float], sign: int) -> pd.DataFrame:
     return frame
 
 
-def _published_intervals(shown: Shown, asked: tuple[float, bool, bool]) -> Published:
+def _published_intervals(shown: Shown, asked: tuple[float, bool, bool]) -> EndsByColumn:
     """Return the intervals of means that a published table has, where it left their parts out."""
     found = {}
     for label, column in zip(shown.labels, shown.certificate.releases[0].columns, strict=True):

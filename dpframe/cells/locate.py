@@ -14,6 +14,7 @@ from dpframe.cells.record import Opened
 from dpframe.errors import CertificateError
 
 _ROWS, _COLUMNS, _CELLS = AXES = range(3)
+_WAYS = "; .dp.rename gives another label, and .dp.interval(join=True) adds intervals"
 _VALUE = "value"  # what `melt` calls the column of values
 
 Place: TypeAlias = tuple[int, int]
@@ -45,7 +46,7 @@ class Located(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TableLayout:
     """Where the cells of a table are in the release.
 
     Parameters
@@ -88,7 +89,7 @@ def _text(shown: str) -> str:
     return str(label_of(shown))
 
 
-def locate(frame: pd.DataFrame, opened: Opened) -> Layout:
+def locate(frame: pd.DataFrame, opened: Opened) -> TableLayout:
     """Find each cell of a table.
 
     Raises
@@ -128,7 +129,7 @@ class _Search:
         found = [self.labels.find(value) for value in values]
         return bool(found) and None not in found
 
-    def layout(self) -> Layout:
+    def layout(self) -> TableLayout:
         """Find all cells."""
         levels, stray = self._find_levels()
         rows = np.zeros(len(self.frame), self.opened.dtype)
@@ -146,7 +147,7 @@ class _Search:
         of_rows, of_columns = self._find_labels(stray)
         located = list(self._cells(keys, rows, columns, of_rows, of_columns))
         tall = None if wide or of_rows is not None else self.opened.rows_at(rows)
-        return Layout(located, tall, levels, self.frame)
+        return TableLayout(located, tall, levels, self.frame)
 
     def _places(self, at: int, axis: int, number: int) -> np.ndarray:
         """Return the places of the keys of a level, along an axis or in a column."""
@@ -249,12 +250,12 @@ class _Search:
         for at in range(self.frame.shape[1]):
             if at in keys:
                 continue
+            label = None if of_columns is None else of_columns[at]
+            if of_rows is None and of_columns is not None and label is None:
+                raise alter(f"no column {self.frame.columns[at]!r} was released{_WAYS}")
             numbers = numbers_of(self.frame.iloc[:, at], self.kinds)
             places = self.opened.rows_at(rows + columns[at])
             if of_rows is None:
-                label = None if of_columns is None else of_columns[at]
-                if of_columns is not None and label is None:
-                    raise alter(f"no column {self.frame.columns[at]!r} was released")
                 yield Located(at, label, whole, places, numbers)
                 continue
             for label in dict.fromkeys(of_rows):

@@ -52,7 +52,7 @@ _LOST = (
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class CellColumn:
     """The cells of a column, in the order of rows.
 
     Parameters
@@ -103,7 +103,7 @@ class Opened:
     certificate: Certificate
     levels: Sequence[Level]
     codes: np.ndarray
-    columns: Mapping[str, Column]
+    columns: Mapping[str, CellColumn]
 
     @property
     def table(self) -> TablePart:
@@ -398,7 +398,7 @@ def _open(text: str, certificate: Certificate) -> Opened:
     """Unpack a record."""
     table = certificate.table
     levels = [Level.read(part) for part in table.levels]
-    columns = {part.label: Column(part, _numbers(part, table.rows)) for part in table.columns}
+    columns = {part.label: CellColumn(part, _numbers(part, table.rows)) for part in table.columns}
     widths = {len(release.columns) for release in certificate.releases}
     if len(columns) < len(table.columns) or widths != {len(table.released)}:
         raise ValueError("each released column has its cells")
@@ -457,7 +457,8 @@ def record_on(frame: object) -> Opened:
         path = isinstance(frame, str | PathLike)
         hint = " Read it with dpf.read_csv or pandas.read_parquet." if path else ""
         hint = " Use .to_frame()." if isinstance(frame, pd.Series) else hint
-        raise CertificateError(f"a certificate is for a DataFrame, got {a_type(frame)}.{hint}")
+        rule = "a certificate is for a whole released DataFrame"
+        raise CertificateError(f"{rule}, got {a_type(frame)}.{hint}")
     if is_private(frame.attrs):
         raise CertificateError(_DIAGNOSIS)
     if ATTRIBUTE not in frame.attrs:

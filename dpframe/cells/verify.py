@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.cells.keys import alter, label_of
-from dpframe.cells.locate import Layout, Located, locate
+from dpframe.cells.locate import Located, TableLayout, locate
 from dpframe.cells.numbers import Numbers, series_of
-from dpframe.cells.record import ATTRIBUTE, Column, Opened, record_on
+from dpframe.cells.record import ATTRIBUTE, CellColumn, Opened, record_on
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import check_cost
 from dpframe.certificates.definitions import Definition
@@ -24,11 +24,10 @@ _FINE = {np.dtype(np.float32): 1e-7}
 _EXACT = 1e-14  # how far a float is from the multiple of a unit that it stands for, relatively
 _UNITS = tuple(sorted(step * 10.0**power for power in range(-15, 16) for step in (1, 5)))
 _UNITS_OF_TIME = (1e3, 1e6, 6e7, 3.6e9, 8.64e10)  # ms, s, min, h, D in microseconds
-_OTHER = "a cell is neither the released one nor a rounding of it"
 
 
 def unit_of(
-    shown: np.ndarray, column: Column, rows: np.ndarray, declared: float | None = None
+    shown: np.ndarray, column: CellColumn, rows: np.ndarray, declared: float | None = None
 ) -> float:
     """Return the unit that shown cells are rounded to, 0 for cells as released.
 
@@ -68,19 +67,28 @@ def unit_of(
             return 0.0
         finite = np.isfinite(real) & np.isfinite(given)
         if not (same | finite).all():
-            raise alter(_OTHER)
+            raise _other(column)
         fine = _FINE.get(shown.dtype, _EXACT)
         end = getattr(column.part.definition, "end", None)
         units = _UNITS_OF_TIME if column.kind else _UNITS
-        return _rounded_to(
+        unit = _rounded_to(
             given[finite], real[finite], (*units, *filter(None, [declared])), fine, end
         )
+        if unit is None:
+            raise _other(column)
+        return unit
+
+
+def _other(column: CellColumn) -> CertificateError:
+    """Make the error about a cell that was not released."""
+    name = label_of(column.part.label)
+    return alter(f"a cell of {name!r} is neither the released one nor a rounding of it")
 
 
 def _rounded_to(
     shown: np.ndarray, real: np.ndarray, units: Sequence[float], fine: float, end: str | None
-) -> float:
-    """Return the finest unit to which numbers were rounded."""
+) -> float | None:
+    """Return the finest unit to which numbers were rounded, if they were."""
     off = float(np.abs(shown - real).max())
     most = 2 * float(np.abs(real).max())  # beyond, all would be 0
     reach = _HALF * (1 + _NEAR) if end is None else 1 - _NEAR  # to the outside: less than one
@@ -95,7 +103,7 @@ def _rounded_to(
         if end is not None and inside.any():
             raise alter("ends of intervals are rounded to the outside, by .dp.round")
         return unit
-    raise alter(_OTHER)
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +126,7 @@ class Shown:
 
     source: pd.DataFrame
     opened: Opened
-    layout: Layout
+    layout: TableLayout
     seen: Mapping[str, np.ndarray]
     units: Mapping[str, float]
 
@@ -389,4 +397,6 @@ def _label_by_cells(values: np.ndarray, rows: np.ndarray, opened: Opened) -> str
     exact = [label for label, unit in fits.items() if not unit] or list(fits)
     if len(exact) == 1 or (exact and not len(rows)):
         return exact[0]
-    raise alter("its labels do not say which column it shows" if exact else _OTHER)
+    if exact:
+        raise alter("its labels do not say which column it shows")
+    raise alter("a cell is neither the released one nor a rounding of it")

@@ -11,7 +11,7 @@ from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
 from dpframe.certificates import mechanism_parts, parts, words
 from dpframe.certificates.column_parts import ReleasedColumn, TotalPart, no_errors, no_numbers
-from dpframe.certificates.definitions import DenoiseDefinition
+from dpframe.certificates.definitions import denoised_of
 from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.table_parts import NO_ALIAS, TablePart
 from dpframe.certificates.witness_parts import WitnessPart
@@ -321,8 +321,7 @@ class Certificate(records.Record):
         """
         rows = [
             (one.into, name, gain, name in {*one.members, one.method})
-            for one in self.table.definitions
-            if isinstance(one, DenoiseDefinition)
+            for one in denoised_of(self.table.definitions)
             for name, gain in one.tried.items()
         ]
         table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])

@@ -4,8 +4,8 @@ As in `record`, docstrings are the descriptions of the JSON Schema. A definition
 takes to compute the column again: post-processing of a release sees nothing but the release.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, TypeAlias, assert_never
 
 from dpframe.certificates import json_records as records
 from dpframe.denoising.methods import METHODS
@@ -212,3 +212,19 @@ Definition: TypeAlias = (
     | PercentDefinition
     | QuantileDefinition
 )
+
+
+def denoised_of(definitions: Iterable[Definition]) -> list[DenoiseDefinition]:
+    """Return what was denoised."""
+    denoised = []
+    for definition in definitions:
+        match definition:
+            case DenoiseDefinition():
+                denoised.append(definition)
+            case SuggestDefinition() | IntervalDefinition() | PercentDefinition():
+                continue
+            case QuantileDefinition():
+                continue
+            case _:
+                assert_never(definition)
+    return denoised

@@ -351,7 +351,7 @@ def _how(definition: definitions.DenoiseDefinition) -> str:
 
 def tables_afterwards(table: TablePart) -> list[str]:
     """Show what was denoised, and what else was done after the release."""
-    denoised = [one for one in table.definitions if isinstance(one, definitions.DenoiseDefinition)]
+    denoised = definitions.denoised_of(table.definitions)
     said = {*map(about_definition, denoised)}
     words = [[line] for line in lines_afterwards(table) if line not in said]
     shown = [_denoised_table(denoised)] if denoised else []

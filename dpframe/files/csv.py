@@ -60,6 +60,8 @@ class Sidecar(json_records.Record):
         Names of the levels of the columns, as JSON; there is a line of labels for each.
     rows
         Number of rows.
+    cells
+        Number of cells that are not missing, but for keys.
     levels
         Where each released level is: 0 in the index, 1 in the header, 2 among the columns, and its
         number there.
@@ -73,6 +75,7 @@ class Sidecar(json_records.Record):
     index: tuple[Token, ...]
     header: tuple[Token, ...]
     rows: json_records.AtLeastNone
+    cells: json_records.AtLeastNone
     levels: tuple[tuple[int, int], ...]
     dtypes: tuple[Dtype | None, ...]
     escaped_formulas: bool
@@ -265,8 +268,8 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _texts(values: Iterable[Any]) -> list[str]:
     """Write keys or labels; a missing one is empty."""
     texts = ["" if value is None else str(value) for value in values]
-    if any("\0" in text for text in texts):
-        raise _no_form("a key or a label with a zero byte")
+    if any("\0" in text or len(text) > csv.field_size_limit() for text in texts):
+        raise _no_form("a key or a label that is too long, or has a zero byte,")
     return texts
 
 
@@ -327,6 +330,7 @@ class _Table:
             index=tuple(token(name) for name in index.names),
             header=tuple(token(name) for name in columns.names),
             rows=len(index),
+            cells=sum(int((~one.missing).sum()) for one in self._numbers.values()),
             levels=tuple(places),
             dtypes=tuple(self._dtype(at) for at in range(width)),
             escaped_formulas=self.escaped,
@@ -427,7 +431,8 @@ class _Reader:
         lines = csv.reader(stream, strict=True)
         header = [next(lines) for _ in sidecar.header]
         depth, width = len(sidecar.index), len(sidecar.dtypes)
-        if any(len(line) != depth + width for line in header):
+        names = [self._name(name) for name in sidecar.index]
+        if any(len(line) != depth + width for line in header) or header[-1][:depth] != names:
             raise ValueError("another header")
         cells = self._cells(stream, depth + width)
         keys = [
@@ -437,12 +442,19 @@ class _Reader:
         index = keys[0] if depth == 1 else pd.MultiIndex.from_arrays(keys)
         columns = {at: self._column(cells[depth + at], at) for at in range(width)}
         frame = pd.DataFrame(columns, index=index)
+        numbers = [at for at, dtype in enumerate(sidecar.dtypes) if dtype is not None]
+        if int(frame[numbers].notna().sum().sum()) != sidecar.cells:
+            raise ValueError("another number of cells")
         labels = [
             self._keys(pd.Series(line[depth:], dtype=object), (_COLUMNS, number), label_of(name))
             for number, (line, name) in enumerate(zip(header, sidecar.header, strict=True))
         ]
         frame.columns = labels[0] if len(labels) == 1 else pd.MultiIndex.from_arrays(labels)
         return frame
+
+    def _name(self, name: Token) -> str:
+        (text,) = _texts([label_of(name)])
+        return _escaped(text) if self.sidecar.escaped_formulas else text
 
     def _cells(self, stream: io.StringIO, width: int) -> pd.DataFrame:
         """Read the lines below the header: keys as texts, numbers as numbers."""
