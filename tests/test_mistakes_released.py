@@ -74,7 +74,7 @@ RELEASED = [  # private where released is meant, and the other way round
     mistake("table.dp.budget", DeclarationError, "released"),
     mistake("df.dp.interval()", CertificateError, "Release first"),
     mistake("df.dp.plot()", CertificateError, "Release first"),
-    mistake("df.head()", CertificateError, "Release first"),
+    mistake("df.dp.publish()", CertificateError, "Release first"),
     mistake("df.dp.certificate", CertificateError, "Release first"),
     mistake('df.dp.write_csv(tmp / "a.csv")', CertificateError, "Release first"),
     mistake("dpf.round(df)", CertificateError, "Release first"),
@@ -101,7 +101,7 @@ RELEASED = [  # private where released is meant, and the other way round
     mistake('table.dp.denoise(columns="m")', QueryError, "'n'", parameter="columns", label="m"),
     mistake("table.dp.denoise(strength=3)", QueryError, "option", parameter="strength"),
     mistake('table.dp.denoise("trend_filter")', QueryError, '"ordered"', parameter="graph"),
-    mistake('table.dp.combine({"A": 1, "B": -1})', QueryError, "select(", parameter="weights"),
+    mistake('table.dp.combine({"A": 1, "B": -1})', QueryError, "released[[", parameter="weights"),
     mistake(
         'grid.dp.combine({("A", "f"): 1, ("Z", "f"): -1})',
         QueryError,

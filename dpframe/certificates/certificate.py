@@ -454,14 +454,15 @@ def _measured_as(column: ReleasedColumn) -> tuple[object, ...]:
 
 def without_rows(release: Release) -> Release:
     """Leave out what is said row by row of columns that are no totals, and so of their values."""
+    return replace(release, columns=tuple(map(_without_rows, release.columns)))
+
+
+def _without_rows(column: ReleasedColumn) -> ReleasedColumn:
+    if isinstance(column, TotalPart):
+        return column
     nothing = Packed.of(np.zeros(0))
-    return replace(
-        release,
-        columns=tuple(
-            one if isinstance(one, TotalPart) else _change_rows(one, lambda _: nothing)
-            for one in release.columns
-        ),
-    )
+    changed: ReleasedColumn = _change_rows(column, lambda _: nothing)
+    return changed
 
 
 def has_rows(column: ReleasedColumn) -> bool:
