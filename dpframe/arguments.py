@@ -46,11 +46,13 @@ def nests_deeply(value: object) -> bool:
     for _ in range(_MOST_LAYERS):
         if not layer or len(layer) > _MOST_HELD:
             break
-        layer = gc.get_referents(*[one for one in layer if issubclass(type(one), _HOLDERS)])
+        layer = gc.get_referents(
+            *[value_held for value_held in layer if issubclass(type(value_held), _HOLDERS)]
+        )
     return bool(layer)
 
 
-def is_one_of(value: object, known: Iterable[Hashable]) -> bool:
+def is_one_of(value: object, allowed: Iterable[Hashable]) -> bool:
     """Whether something is one of the values known; data and missing values are compared to none.
 
     Examples
@@ -58,10 +60,10 @@ def is_one_of(value: object, known: Iterable[Hashable]) -> bool:
     >>> [is_one_of(value, ["a", "b"]) for value in ("a", "c", None, np.array(["a"]))]
     [True, False, False, False]
     """
-    return is_label(value) and value in set(known)
+    return is_label(value) and value in set(allowed)
 
 
-def check_flag(name: str, given: object) -> None:
+def check_flag(name: str, flag: object) -> None:
     """Refuse what is neither True nor False.
 
     Raises
@@ -69,11 +71,11 @@ def check_flag(name: str, given: object) -> None:
     QueryError
         If it is not.
     """
-    if not isinstance(given, bool | np.bool_):
-        raise QueryError.about(name, "must be True or False", given)
+    if not isinstance(flag, bool | np.bool_):
+        raise QueryError.about(name, "must be True or False", flag)
 
 
-def check_place(path: object, what: str, endings: tuple[str, ...] = ()) -> Path:
+def check_place(path: object, content: str, endings: tuple[str, ...] = ()) -> Path:
     """Check the path of a file that is to be written: its ending, and that its folder is there.
 
     Raises
@@ -83,17 +85,17 @@ def check_place(path: object, what: str, endings: tuple[str, ...] = ()) -> Path:
     """
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
-        raise QueryError.about("path", f"must be the path of {what}", path)
+        raise QueryError.about("path", f"must be the path of {content}", path)
     place = Path(text)
     if endings and place.suffix.lower() not in endings:
-        raise QueryError.about("path", f"of {what} must end in {' or '.join(endings)}", text)
+        raise QueryError.about("path", f"of {content} must end in {' or '.join(endings)}", text)
     if not place.parent.is_dir():
         way_out = f"Make {str(place.parent)!r} first. Nothing was written."
         raise QueryError.about("path", "must be in a folder that is there", text, way_out)
     return place
 
 
-def no_ledger(given: object) -> DeclarationError:
+def no_ledger(value: object) -> DeclarationError:
     """Make the error about what is given in place of a ledger.
 
     Examples
@@ -101,11 +103,11 @@ def no_ledger(given: object) -> DeclarationError:
     >>> no_ledger("trips.ledger")
     DeclarationError("ledger must be a dpf.Ledger, got a str. Open it: dpf.Ledger('trips.ledger').")
     """
-    is_path = isinstance(given, str | PathLike) and ":/" not in str(given)  # a URL has a password
-    path = str(given) if isinstance(given, PathLike) else given
+    is_path = isinstance(value, str | PathLike) and ":/" not in str(value)  # a URL has a password
+    path = str(value) if isinstance(value, PathLike) else value
     hint = f" Open it: dpf.Ledger({path!r})." if is_path else ""
-    text = f"ledger must be a dpf.Ledger, got {a_type(given)}.{hint}"
-    return DeclarationError(text, parameter="ledger", value=given if is_path else None)
+    text = f"ledger must be a dpf.Ledger, got {a_type(value)}.{hint}"
+    return DeclarationError(text, parameter="ledger", value=value if is_path else None)
 
 
 def is_unicode(label: object) -> bool:
@@ -121,36 +123,36 @@ def is_unicode(label: object) -> bool:
     return not isinstance(label, str) or label.encode(errors="replace").decode() == label
 
 
-def check_text(argument: str, given: object, most: int = _MOST_NAME) -> str | None:
+def check_text(argument: str, text: object, most: int = _MOST_NAME) -> str | None:
     """Check a text that is kept in a ledger: a line that is not empty, nor too long.
 
     What is not printed (control characters, ends of lines, marks that no one sees) is refused.
     """
-    if given is None:
+    if text is None:
         return None
-    if not isinstance(given, str) or not given.strip():
-        raise DeclarationError.about(argument, "must be a text that is not empty", given)
-    if len(given) > most:
-        why = f"{argument} must have at most {most:,} characters, got {len(given):,}."
-        raise DeclarationError(why, parameter=argument)
-    if not given.isprintable():
-        why = f"{argument} must hold nothing that is not printed, got {given!a:.400};"
-        way = f"for instance {_plain(given)!r:.400}."
-        raise DeclarationError(f"{why} {way}", parameter=argument)
-    return given
+    if not isinstance(text, str) or not text.strip():
+        raise DeclarationError.about(argument, "must be a text that is not empty", text)
+    if len(text) > most:
+        rule = f"{argument} must have at most {most:,} characters, got {len(text):,}."
+        raise DeclarationError(rule, parameter=argument)
+    if not text.isprintable():
+        rule = f"{argument} must hold nothing that is not printed, got {text!a:.400};"
+        remedy = f"for instance {_plain(text)!r:.400}."
+        raise DeclarationError(f"{rule} {remedy}", parameter=argument)
+    return text
 
 
-def check_note(given: object) -> str | None:
+def check_note(note: object) -> str | None:
     """Check what is noted with a release, which may be longer than a name."""
-    return check_text("note", given, _MOST_NOTE)
+    return check_text("note", note, _MOST_NOTE)
 
 
-def check_release_name(given: object) -> str | None:
+def check_release_name(value: object) -> str | None:
     """Check the name of a release: names that look the same to a reader must not be two.
 
     Spaces at its ends are refused. Upper and lower case are told apart.
     """
-    name = check_text("name", given)
+    name = check_text("name", value)
     if name is not None and name != name.strip():
         raise DeclarationError(
             "name must begin and end with a character that is not a space, and hold nothing that "
@@ -183,11 +185,11 @@ def _visible(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii") if unsafe else character
 
 
-def check_size(what: str, given: object) -> None:
+def check_size(subject: str, values: object) -> None:
     """Refuse more groups than any release could have, before they are read."""
     try:
-        size = len(given)  # type: ignore[arg-type]
+        size = len(values)  # type: ignore[arg-type]
     except TypeError:
         return  # an iterator shows its length only when it is read
     if size > MOST_GROUPS:
-        raise DeclarationError(f"{what} must be at most {MOST_GROUPS:,}, got {size:,}.")
+        raise DeclarationError(f"{subject} must be at most {MOST_GROUPS:,}, got {size:,}.")

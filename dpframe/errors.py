@@ -257,11 +257,11 @@ class PlanCheckError(DPFrameError, AssertionError):
     """
 
     @classmethod
-    def of(cls, why: str) -> Self:
+    def of(cls, reason: str) -> Self:
         """Say what is wrong with a plan, and that it is a fault of this package."""
-        wrong = f"dpframe refused its own plan: {why}."
-        way = "Nothing was charged or released. This is a fault of dpframe: please report it."
-        return cls(f"{wrong} {way}")
+        wrong = f"dpframe refused its own plan: {reason}."
+        remedy = "Nothing was charged or released. This is a fault of dpframe: please report it."
+        return cls(f"{wrong} {remedy}")
 
 
 class PlanFileError(DPFrameError, ValueError):
@@ -322,7 +322,9 @@ def _quote_nested(value: object, depth: int) -> str:
     if kind in _CONTAINERS:
         return _shown_items(value, depth)
     if isinstance(value, str | bytes | type):  # not as its own class would show it
-        (base,) = (one for one in (str, bytes, type) if isinstance(value, one))
+        (base,) = (
+            kind_of_text for kind_of_text in (str, bytes, type) if isinstance(value, kind_of_text)
+        )
         text = base.__repr__(value)
     elif kind in _EXACT or isinstance(value, _PLAIN) or _is_of_pandas(kind):
         text = _representation(value)
@@ -345,10 +347,10 @@ def _representation(value: object) -> str:
 def _shown_items(value: Any, depth: int) -> str:
     """Show a short container; of a long or deep one, how long it is."""
     if len(value) <= _MOST_ITEMS and depth:
-        items = [_quote_nested(one, depth - 1) for one in value]
+        items = [_quote_nested(item, depth - 1) for item in value]
         if isinstance(value, dict):
-            values = (_quote_nested(one, depth - 1) for one in value.values())
-            items = [f"{key}: {one}" for key, one in zip(items, values, strict=True)]
+            values = (_quote_nested(item, depth - 1) for item in value.values())
+            items = [f"{key}: {item}" for key, item in zip(items, values, strict=True)]
         text = ", ".join(items) + "," * (isinstance(value, tuple) and len(value) == 1)
         if len(text) <= _MOST_LETTERS:
             return _CONTAINERS[type(value)].format(text) if value else repr(value)

@@ -32,8 +32,8 @@ class cached_property(functools.cached_property[T]):  # noqa: N801  # called as 
         """Return what was computed first."""
         if instance is None:
             return self
-        made: T = vars(instance).setdefault(str(self.attrname), self.func(instance))
-        return made
+        value: T = vars(instance).setdefault(str(self.attrname), self.func(instance))
+        return value
 
 
 def _finish_imports() -> None:
@@ -44,9 +44,9 @@ def _finish_imports() -> None:
 
 
 def _others_import() -> bool:
-    own = threading.get_ident()
+    this_thread = threading.get_ident()
     frames = sys._current_frames().items()  # of CPython alone, as are the locks
-    return any(_is_importing(frame) for thread, frame in frames if thread != own)
+    return any(_is_importing(frame) for thread, frame in frames if thread != this_thread)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -56,10 +56,10 @@ def _releases(frame: Any) -> str:
     """Show releases, the latest first, in the columns in which at least one has something."""
     latest = frame.iloc[::-1]
     columns = {name: [_text(value) for value in latest[name]] for name in _SHOWN}
-    told = {name: values for name, values in columns.items() if set(values) - {""}}
+    shown = {name: values for name, values in columns.items() if set(values) - {""}}
     # an identifier is long: beside the time it would leave no room for the others
-    told["released"] = list(map(list, zip(latest["released_at"], latest.index, strict=True)))
-    return grid(list(told), zip(*told.values(), strict=True)) if len(latest) else ""
+    shown["released"] = list(map(list, zip(latest["released_at"], latest.index, strict=True)))
+    return grid(list(shown), zip(*shown.values(), strict=True)) if len(latest) else ""
 
 
 def noise_left(status: Any, shown: Callable[[float], str]) -> list[str]:
@@ -199,10 +199,10 @@ def pairs(rows: Iterable[tuple[str, object]]) -> str:
 
 def grid(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Show rows under a header."""
-    every = list(rows)
-    lines = [_row(map(_header, header)), *(_row(map(_cell, row)) for row in every[:_MOST_ROWS])]
-    if len(every) > _MOST_ROWS:
-        lines.append(_row([_cell(f"and {len(every) - _MOST_ROWS:,} more")]))
+    listed = list(rows)
+    lines = [_row(map(_header, header)), *(_row(map(_cell, row)) for row in listed[:_MOST_ROWS])]
+    if len(listed) > _MOST_ROWS:
+        lines.append(_row([_cell(f"and {len(listed) - _MOST_ROWS:,} more")]))
     return _table("".join(lines))
 
 

@@ -92,8 +92,8 @@ def _bars() -> Any:
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm  # optional
 
-    own = {"monitor_interval": 0, "_instances": WeakSet(), "_lock": threading.RLock()}
-    bars: Any = type("Bar", (tqdm,), own)
+    settings = {"monitor_interval": 0, "_instances": WeakSet(), "_lock": threading.RLock()}
+    bars: Any = type("Bar", (tqdm,), settings)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: bars.set_lock(threading.RLock()))
     return bars

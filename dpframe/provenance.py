@@ -93,7 +93,7 @@ def _origin(value: object) -> str | None:
             return "a diagnosis"
         return "a declared frame" if is_marked(value.attrs) or id(value) in _FRAMES else None
     if isinstance(value, pd.Index):
-        frames = [found() for found in _FRAMES.valuerefs()]  # while others declare frames
-        known = any(frame is not None and frame.index.is_(value) for frame in frames)
-        return "a declared frame" if known else None
+        frames = [reference() for reference in _FRAMES.valuerefs()]  # while others declare frames
+        is_declared = any(frame is not None and frame.index.is_(value) for frame in frames)
+        return "a declared frame" if is_declared else None
     return "a collection of Dask" if hasattr(type(value), "__dask_graph__") else None

@@ -222,7 +222,7 @@ def _wrong_call(
 
 
 def no_such_keyword(
-    called: str, name: str, known: Sequence[str], others: Sequence[str] = ()
+    called: str, name: str, keywords: Sequence[str], others: Sequence[str] = ()
 ) -> CallError:
     """Make the error about keywords that a call does not have.
 
@@ -232,7 +232,7 @@ def no_such_keyword(
         The function or method called.
     name
         The keyword given.
-    known
+    keywords
         The keywords that there are, in order.
     others
         Further keywords given that there are not.
@@ -241,19 +241,21 @@ def no_such_keyword(
     if (called, name) in _NOT_THERE:
         hint = f". {_NOT_THERE[called, name]}"
     elif (
-        name in _OF_RELEASE and called != "preview" and not {"where", "mechanism"}.isdisjoint(known)
+        name in _OF_RELEASE
+        and called != "preview"
+        and not {"where", "mechanism"}.isdisjoint(keywords)
     ):
         hint = f". Give it to the release: .dp.release(dpf.{called}(...), {name}=...)."
-    elif name in _OF_SUMS and "epsilon" in known:
+    elif name in _OF_SUMS and "epsilon" in keywords:
         hint = f". Give it to the query: .dp.release(dpf.{called}(..., {name}=...), epsilon=...)."
-    elif close := nearest(name, known):
+    elif close := nearest(name, keywords):
         hint = f"; did you mean {close!r}?"
     else:
-        hint = f". It takes {', '.join(known)}."
+        hint = f". It takes {', '.join(keywords)}."
     return CallError(f"{called}() has no keyword {name!r}{hint}{also}", parameter=name)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known_names: Iterable[str]) -> str | None:
     """Return the name that was most likely meant, whatever its case, if there is one.
 
     Examples
@@ -261,7 +263,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("epsilom", ["epsilon", "delta"]), nearest("eps", ["epsilon"]), nearest("a", ["by"])
     ('epsilon', 'epsilon', None)
     """
-    names = list(known)
+    names = list(known_names)
     for ours, elsewhere in _ELSEWHERE.items():
         if name.lower() in elsewhere and ours in names:
             return ours
@@ -270,7 +272,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return lowered[close[0]] if close else None
 
 
-def did_you_mean(given: object, known: Iterable[object]) -> str:
+def did_you_mean(name: object, names: Iterable[object]) -> str:
     """Say which of some names was most likely meant, as a sentence; nothing where none is near.
 
     Examples
@@ -278,16 +280,17 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
     >>> did_you_mean("Fares", ["fare", 7])
     " Did you mean 'fare'?"
     """
-    names = (name for name in known if isinstance(name, str))
-    close = nearest(given, names) if isinstance(given, str) else None
-    return "" if close in (None, given) else f" Did you mean {close!r}?"
+    if not isinstance(name, str):
+        return ""
+    close = nearest(name, (label for label in names if isinstance(label, str)))
+    return "" if close in (None, name) else f" Did you mean {close!r}?"
 
 
 def takes_no_frame(called: str) -> CallError:
     """Make the error about a frame where a query is described."""
     rule = f"{called}() describes a query, and takes no frame:"
-    way = f"use frame.dp.{called}(...), or dpf.release(frame, dpf.{called}(...), epsilon=...)."
-    return CallError(f"{rule} {way}")
+    remedy = f"use frame.dp.{called}(...), or dpf.release(frame, dpf.{called}(...), epsilon=...)."
+    return CallError(f"{rule} {remedy}")
 
 
 def _too_many(
@@ -297,12 +300,12 @@ def _too_many(
     groups = list(args[max(len(places) - 1, 0) :])
     if places[-1:] == ["by"] and all(isinstance(label, str) for label in groups):
         rule = f"{called}() takes one label or a list to group by, got {len(groups)} labels"
-        way = f"Write by={quote(groups)}."
-        return CallError(f"{rule}. {way}", parameter="by", value=groups)
+        remedy = f"Write by={quote(groups)}."
+        return CallError(f"{rule}. {remedy}", parameter="by", value=groups)
     by_keyword = [f"{name}=" for name in names if name not in places]
     rule = f"{called}() takes {' and '.join(places) or 'nothing'} alone by position"
-    way = f": give {', '.join(by_keyword)} by keyword" if by_keyword else ""
-    return CallError(f"{rule}{way}.")
+    remedy = f": give {', '.join(by_keyword)} by keyword" if by_keyword else ""
+    return CallError(f"{rule}{remedy}.")
 
 
 def _too_few(

@@ -17,7 +17,6 @@ import pytest
 
 import dpframe as dpf
 from dpframe import progress
-from dpframe.engines import dask as heap
 from dpframe.forks import cached_property
 from dpframe.progress import show_progress
 
@@ -157,17 +156,6 @@ def test_a_child_does_not_wait_for_a_bar_that_a_thread_of_its_parent_draws(own):
     go.set()
     thread.join()
     assert code == 0
-
-
-def test_a_child_does_not_wait_for_memory_that_a_thread_of_its_parent_hands_back(monkeypatch):
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "0")
-
-    def act():
-        with heap.kept_memory():
-            pass
-
-    with heap._lock:
-        assert forked(act) == 0
 
 
 def releasing():

@@ -253,8 +253,8 @@ def test_certificates_say_what_was_asked_and_where_groups_come_from(people):
 def test_a_report_says_that_no_row_is_left_out_where_a_group_holds_the_rest(people):
     tables = people.dp.release(asked(other={"region": "z"}), epsilon=1)
     page = str(dpf.report(tables["sex", "region"]))
-    assert "sex is missing or none of the groups" in page
-    assert "region is missing or none of the groups" not in page
+    assert "sex is missing or not a declared key" in page
+    assert "region is missing or not a declared key" not in page
     assert "also holds all that is none of them, or missing" in page
 
 

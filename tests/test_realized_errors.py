@@ -11,6 +11,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -122,16 +123,15 @@ def test_bins_of_units_have_the_errors_predicted(caps, bins):
     axis = Column(keys=pd.RangeIndex(bins, name="zone"))
     declaration = Declaration({"zone": axis}, privacy_unit=("who",), caps=caps)
     plan = plan_release(declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "correlated")
-    (part,) = plan.measurements
+    (part,) = parts_of(plan)
     draws = GAUSSIAN.draw(part.scales, DRAWS, SYSTEM)
     (estimate,) = part.design.decode(draws, part.deviations)
     predicted = part.predictions[0].std_error ** 2
     assert estimate.values.dtype == np.int64
     assert np.mean(estimate.values**2) == pytest.approx(predicted, rel=MOST_OFF)
     assert np.mean(estimate.values**2) != pytest.approx(1.1 * predicted, rel=MOST_OFF)
-    (alone,) = plan_release(
-        declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "gaussian"
-    ).measurements
+    plan = plan_release(declaration, {None: dpf.count("zone")}, Spend.of(mu=0.5), "gaussian")
+    (alone,) = parts_of(plan)
     assert predicted < 0.95 * alone.predictions[0].std_error ** 2
 
 

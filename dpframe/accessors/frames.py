@@ -358,8 +358,8 @@ class DPAccessor(PrivateAccessor):
         legend: bool = True,
     ) -> Any:
         """Draw the release with error bars; see `dpframe.plot`."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        return plot.plot(self._frame, **given)
+        arguments = {name: value for name, value in locals().items() if name != "self"}
+        return plot.plot(self._frame, **arguments)
 
     def plot_map(
         self,

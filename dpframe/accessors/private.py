@@ -428,9 +428,9 @@ class PrivateAccessor:
         """The ledger that releases of this frame are charged to."""
         ledger = self.declaration.ledger
         if ledger is None:
-            why = "no budget is declared for this frame."
-            way = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
-            raise DeclarationError(f"{why} {way}", parameter="budget")
+            reason = "no budget is declared for this frame."
+            remedy = "Declare one: .dp.declare(..., budget=dpf.Budget(epsilon=1, delta=1e-6))."
+            raise DeclarationError(f"{reason} {remedy}", parameter="budget")
         return ledger
 
     @property

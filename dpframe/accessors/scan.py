@@ -106,21 +106,23 @@ def scan(
     >>> list(released.index), list(released.columns)
     (['A', 'B', 'C'], ['count'])
     """
-    asked = Dialect.of(
+    dialect = Dialect.of(
         separator=separator, encoding=encoding, na_values=na_values, thousands=thousands,
         decimal=decimal, percent=percent, true=true, false=false, dates=dates, newlines=newlines,
     )  # fmt: skip
     if isinstance(source, str | os.PathLike | list | tuple):
-        rows: Any = text_files(source, types, asked)
+        rows: Any = text_files(source, types, dialect)
     else:
-        _refuse_text_options(source, types, asked)
+        _refuse_text_options(source, types, dialect)
         rows = source_of(source)
     return Scan(rows, batch_rows=batch_rows, spill_folder=spill_folder, progress=progress)
 
 
-def _refuse_text_options(source: Any, types: object, asked: Dialect) -> None:
+def _refuse_text_options(source: Any, types: object, dialect: Dialect) -> None:
     """Refuse what says how text files are read where there are none."""
-    changed = [one.name for one in fields(asked) if getattr(asked, one.name) != one.default]
+    changed = [
+        option.name for option in fields(dialect) if getattr(dialect, option.name) != option.default
+    ]
     if types is not None:
         changed.insert(0, "types")
     for name in changed:

@@ -147,7 +147,7 @@ _FOR_PACKAGE = _by_name(
 
 def public_names(cls: type) -> set[str]:
     """Return the names of a class and those that it inherits from, but for private ones."""
-    return {name for one in cls.__mro__ for name in vars(one) if not name.startswith("_")}
+    return {name for base in cls.__mro__ for name in vars(base) if not name.startswith("_")}
 
 
 def _standing(frame: Frame) -> Standing:
@@ -157,14 +157,14 @@ def _standing(frame: Frame) -> Standing:
     except DeclarationError:
         return "none"
     attrs = engine.attrs(frame)
-    known: tuple[tuple[Standing, Callable[[], object]], ...] = (
+    standings: tuple[tuple[Standing, Callable[[], object]], ...] = (
         ("diagnosis", lambda: is_private(attrs)),
         ("released", lambda: ATTRIBUTE in attrs),
         ("tested", lambda: is_of_another_test(frame, at_the_door(looking=True))),
         ("declared", lambda: kept_declaration(frame)),
         ("derived", lambda: engine.is_derived(frame)),
     )
-    return next((standing for standing, holds in known if holds()), "undeclared")
+    return next((standing for standing, holds in standings if holds()), "undeclared")
 
 
 def names_on_offer(frame: Frame, private: Iterable[str], released: Iterable[str]) -> set[str]:
@@ -289,10 +289,13 @@ def _of_released(frame: pd.DataFrame) -> list[str]:
         releases = certificate_of(frame).releases
     except CertificateError:
         return ["  its certificate cannot be read"]
-    noises = (f"{one.mechanism.title} noise, released at {one.released_at}" for one in releases)
-    asked = (one.query.words for one in releases)
-    lines = chain(*zip(asked, noises, strict=True))
-    tests = [TEST] * any(one.testing for one in releases)
+    noises = (
+        f"{release.mechanism.title} noise, released at {release.released_at}"
+        for release in releases
+    )
+    queries = (release.query.words for release in releases)
+    lines = chain(*zip(queries, noises, strict=True))
+    tests = [TEST] * any(release.testing for release in releases)
     return [f"  {visible(line)}" for line in (*tests, *lines)]
 
 
@@ -300,11 +303,11 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
     """Make the error about a name that an accessor does not have, with the right call."""
     if name.startswith("_"):  # asked for by programs, which need no advice
         return NoSuchNameError(f"{type(accessor).__name__!r} object has no attribute {name!r}")
-    own = public_names(type(accessor))
-    names = {one for one in dir(accessor) if one[0] != "_"} or own
+    own_names = public_names(type(accessor))
+    names = {label for label in dir(accessor) if label[0] != "_"} or own_names
     released = _standing(accessor._frame) == "released"
     elsewhere = _FOR_RELEASED if released else {**_FOR_RELEASED, **_FOR_PRIVATE}
-    close = nearest(name, names) or nearest(name, names if released else own)
+    close = nearest(name, names) or nearest(name, names if released else own_names)
     if name.lower() in elsewhere:
         hint = elsewhere[name.lower()]
     elif close is not None:
@@ -314,19 +317,19 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
     return NoSuchNameError(f".dp has no {name!r}. {hint}", parameter=name)
 
 
-def no_such_function(name: str, known: Iterable[str]) -> NoSuchNameError:
+def no_such_function(name: str, public: Iterable[str]) -> NoSuchNameError:
     """Make the error about a name that the package does not have, with the one meant.
 
     Parameters
     ----------
     name
         The name.
-    known
+    public
         The public names of the package.
     """
     if name.startswith("_"):
         return NoSuchNameError(f"module 'dpframe' has no attribute {name!r}")
-    close = nearest(name, known)
+    close = nearest(name, public)
     hint = _FOR_PACKAGE.get(name, "" if close is None else f"Did you mean dpf.{close}?")
     if name.startswith("read_") and hasattr(pd, name):
         hint = f"Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
@@ -347,19 +350,21 @@ def no_dp_of_groups(name: str, grouped: "DataFrameGroupBy[Any, Any]") -> NoSuchN
     by = grouped.keys
     labels = by if isinstance(by, list) else [by]
     # all else may be made of private cells
-    named = all(isinstance(one, str) and one in grouped.obj.columns for one in labels)
+    named = all(isinstance(label, str) and label in grouped.obj.columns for label in labels)
     groups = quote(by) if named else "..."
-    why = f"a grouped frame has no .dp.{name}:"
-    way = f"name the groups in the call, as in df.dp.{name}(by={groups}, epsilon=...)."
-    return NoSuchNameError(f"{why} {way}")
+    reason = f"a grouped frame has no .dp.{name}:"
+    remedy = f"name the groups in the call, as in df.dp.{name}(by={groups}, epsilon=...)."
+    return NoSuchNameError(f"{reason} {remedy}")
 
 
 def no_dp_of_series(series: pd.Series) -> NoSuchNameError:
     """Make the error about `.dp` of a series, with what to use of its frame."""
     if ATTRIBUTE in series.attrs:
-        why = "a Series has no .dp: the certificate is about the whole released frame."
-        way = "Keep that, and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
-        return NoSuchNameError(f"{why} {way}")
+        reason = "a Series has no .dp: the certificate is about the whole released frame."
+        remedy = (
+            "Keep that, and use its .dp.interval(), .dp.plot(column=...) or .dp.combine(weights)."
+        )
+        return NoSuchNameError(f"{reason} {remedy}")
     return NoSuchNameError(
         "a Series has no .dp: query its frame, and name the column, as in "
         'df.dp.mean("fare", by="zone", epsilon=...). To use only some rows, say where="fare > 0".'

@@ -126,9 +126,9 @@ def _marks_of_numbers(numbers: np.ndarray) -> np.ndarray:
     floats = numbers.astype(np.float64)
     if kind == "u":
         return np.where(numbers < 2**63, numbers, floats.view(np.uint64))
-    whole = (np.rint(floats) == floats) & (floats >= -_LIMIT) & (floats < _LIMIT)
-    integers = np.where(whole, floats, 0).astype(np.int64)
-    return np.where(whole, integers.view(np.uint64), floats.view(np.uint64))
+    is_whole = (np.rint(floats) == floats) & (floats >= -_LIMIT) & (floats < _LIMIT)
+    integers = np.where(is_whole, floats, 0).astype(np.int64)
+    return np.where(is_whole, integers.view(np.uint64), floats.view(np.uint64))
 
 
 def _is_arrow_date(dtype: object) -> bool:
@@ -182,10 +182,10 @@ def _mark_texts_of_numbers(items: np.ndarray, marks: np.ndarray) -> None:
     )
     with suppress(*_NO_ARROW):
         texts = pa.array(items[left], pa.string())
-        whole = compute.match_substring_regex(texts, _WHOLE).to_numpy(zero_copy_only=False)
-        integers = texts.filter(pa.array(whole)).cast(pa.int64())
-        marks[left[whole]] = integers.to_numpy().view(np.uint64)
-        left = left[~whole]
+        is_whole = compute.match_substring_regex(texts, _WHOLE).to_numpy(zero_copy_only=False)
+        integers = texts.filter(pa.array(is_whole)).cast(pa.int64())
+        marks[left[is_whole]] = integers.to_numpy().view(np.uint64)
+        left = left[~is_whole]
     for row in left:
         number = _number_of(items[row])
         if number is not None:
@@ -269,7 +269,7 @@ def _months(value: Any) -> int:
 
 def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
     """Join the marks of items, in order."""
-    found = np.zeros(len(items), np.uint64)
+    marks = np.zeros(len(items), np.uint64)
     if depth < _DEEPEST:
         for row, item in enumerate(items):
             if not depth and nests_deeply(item):
@@ -277,8 +277,8 @@ def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
             found_in = (None if values.is_absent(part) else part for part in tuple.__iter__(item))
             parts = np.fromiter(found_in, object, tuple.__len__(item))
             for mark in _marks_of_objects(parts, depth + 1):
-                found[row : row + 1] = _mix_bits(found[row : row + 1] * np.uint64(31) + mark)
-    return found
+                marks[row : row + 1] = _mix_bits(marks[row : row + 1] * np.uint64(31) + mark)
+    return marks
 
 
 _FAMILIES: dict[type, Family] = {

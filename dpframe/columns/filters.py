@@ -5,7 +5,7 @@ holds only between two numbers, two texts or two points in time, and a missing v
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import reduce
 from operator import eq, ge, gt, le, lt
 from typing import Any
@@ -17,6 +17,7 @@ from dpframe.columns.identity import known_base
 from dpframe.columns.times import EPOCH, MICROSECOND, instants, wall_times
 from dpframe.columns.values import numbers, objects, raw_numbers, split_categories, spread, texts
 from dpframe.queries import where
+from dpframe.queries.timescale import moment_of
 from dpframe.queries.where import Condition
 
 _Relation = Callable[[Any, Any], np.ndarray]
@@ -69,14 +70,14 @@ def _truth(node: where.Node, frame: pd.DataFrame) -> np.ndarray:
     """Evaluate a condition; one that looks at no column gives a single truth for all rows."""
     match node:
         case where.All(parts=parts):
-            return reduce(np.logical_and, (_truth(one, frame) for one in parts), np.asarray(True))
+            return reduce(np.logical_and, (_truth(part, frame) for part in parts), np.asarray(True))
         case where.Any(parts=parts):
-            return reduce(np.logical_or, (_truth(one, frame) for one in parts), np.asarray(False))
+            return reduce(np.logical_or, (_truth(part, frame) for part in parts), np.asarray(False))
         case where.Not(operand=operand):
             return np.asarray(np.logical_not(_truth(operand, frame)))
         case where.Name(label=label):
-            found = numbers(frame[label])
-            return np.asarray((found != 0) & ~np.isnan(found))
+            values = numbers(frame[label])
+            return np.asarray((values != 0) & ~np.isnan(values))
         case where.Membership(operand=operand, items=items):
             return _membership(operand, items, frame)
     return _comparison(node, frame)
@@ -106,7 +107,7 @@ def _in_part(column: pd.Series, node: where.InPart) -> np.ndarray:
     if node.number is not None:
         mask = mask | _against(column, "==", node.number)
     if column.dtype == object and mask.any():
-        mask[mask] = [known_base(type(one)) is not None for one in objects(column[mask])]
+        mask[mask] = [known_base(type(cell)) is not None for cell in objects(column[mask])]
     return np.asarray(mask)
 
 
@@ -114,11 +115,11 @@ def _membership(
     operand: where.Value, items: tuple[float | str, ...], frame: pd.DataFrame
 ) -> np.ndarray:
     """Tell which values equal one of some constants."""
-    given = np.array([item for item in items if not isinstance(item, str)], dtype=np.float64)
+    finite = np.array([item for item in items if not isinstance(item, str)], dtype=np.float64)
     if not isinstance(operand, where.Name):
-        return np.isin(_numeric(operand, frame), given)
+        return np.isin(_numeric(operand, frame), finite)
     column = frame[operand.label]
-    mask = np.isin(numbers(column), given) if len(given) else np.zeros(len(column), dtype=bool)
+    mask = np.isin(numbers(column), finite) if len(finite) else np.zeros(len(column), dtype=bool)
     sought = [item for item in items if isinstance(item, str)]
     return mask | _among_texts(column, sought) if sought else mask
 
@@ -127,11 +128,11 @@ def _against(column: pd.Series, relation: str, constant: float | str) -> np.ndar
     """Compare a column with a constant."""
     if isinstance(constant, str):
         return _against_text(column, relation, constant)
-    found = raw_numbers(column)
+    values = raw_numbers(column)
     # Integers compare with an integer faster than with a float, and below 2**53 no differently.
-    if found.dtype.kind in "iu" and constant.is_integer() and abs(constant) < _EXACT:
-        return _RELATIONS[relation](found, int(constant))
-    return _RELATIONS[relation](found, np.float64(constant))
+    if values.dtype.kind in "iu" and constant.is_integer() and abs(constant) < _EXACT:
+        return _RELATIONS[relation](values, int(constant))
+    return _RELATIONS[relation](values, np.float64(constant))
 
 
 def _numeric(node: where.Value, frame: pd.DataFrame) -> np.ndarray:
@@ -170,9 +171,8 @@ def _texts_against(column: pd.Series, compare: _Relation, constant: str) -> np.n
 
 def _times_against(column: pd.Series, compare: _Relation, constant: str) -> np.ndarray:
     """Compare the points in time of a column with a text, if that is one."""
-    try:
-        moment = datetime.fromisoformat(constant)
-    except ValueError:
+    moment = moment_of(constant)
+    if moment is None:
         return np.zeros(len(column), dtype=bool)
     times, valid = wall_times(column) if moment.tzinfo is None else instants(column)
     since = moment - EPOCH.replace(tzinfo=moment.tzinfo and UTC)

@@ -61,20 +61,20 @@ class Remembered(Generic[_Source, _Made]):
     def of(self, source: _Source, make: Callable[[], _Made]) -> _Made:
         """Return what was made of an object before, or make it."""
         name = id(source)
-        known = self._known.get(name)
-        if known is not None and known[0]() is source:
-            return known[1]
-        made = make()
+        kept = self._known.get(name)
+        if kept is not None and kept[0]() is source:
+            return kept[1]
+        value = make()
         self._known.pop(name, None)  # of an object that has gone: the new one is the last
-        self._known[name] = weakref.ref(source, lambda gone: self._forget(name, gone)), made
+        self._known[name] = weakref.ref(source, lambda gone: self._forget(name, gone)), value
         for old in list(self._known)[: -self._most]:
             self._known.pop(old, None)
-        return made
+        return value
 
     def _forget(self, name: int, gone: "weakref.ref[_Source]") -> None:
         """Drop what was made of an object, unless another one has its place by now."""
-        known = self._known.get(name)
-        if known is not None and known[0] is gone:
+        kept = self._known.get(name)
+        if kept is not None and kept[0] is gone:
             self._known.pop(name, None)  # another thread may have dropped it just now
 
 
@@ -176,15 +176,15 @@ def _floats(keys: AxisKeys) -> _Places:
 
 def _exact(keys: list[Any], convert: Callable[[Any], Any], dtype: type[np.number[Any]]) -> _Places:
     """Find the keys that a dtype can hold, one by one."""
-    found: dict[Any, int] = {}
+    places: dict[Any, int] = {}
     for place, key in enumerate(keys):
         try:
             value = convert(key)
             if value is not None:
-                found.setdefault(dtype(value).item(), place)
+                places.setdefault(dtype(value).item(), place)
         except (AttributeError, TypeError, ValueError, ArithmeticError):
             continue  # not a number or a time, or out of range
-    return np.array(list(found), dtype), np.fromiter(found.values(), np.int64, len(found))
+    return np.array(list(places), dtype), np.fromiter(places.values(), np.int64, len(places))
 
 
 def _same(value: Any, key: Any) -> bool:
@@ -219,8 +219,10 @@ def _integer_search(places: _Places, size: int) -> Search:
     origin, last = np.uint64(low % 2**64), np.uint64(span)
 
     def offsets(numbers: np.ndarray) -> np.ndarray:
-        found = numbers.astype(keys.dtype, copy=False).view(np.uint64) - origin  # modulo 2**64
-        return np.asarray(np.minimum(found, last, out=found).view(np.int64))
+        differences = (
+            numbers.astype(keys.dtype, copy=False).view(np.uint64) - origin
+        )  # modulo 2**64
+        return np.asarray(np.minimum(differences, last, out=differences).view(np.int64))
 
     if span == size and np.array_equal(keys.view(np.uint64) - origin, np.arange(size)):
         return offsets  # keys that follow one another
@@ -296,10 +298,10 @@ class CellLookup:
         codes = np.zeros(length, np.int64)
         dropped = np.zeros(length, bool)
         for axis in self._axes:
-            found = position(axis)
-            dropped |= found == len(axis)
+            place = position(axis)
+            dropped |= place == len(axis)
             codes *= len(axis)
-            codes += found
+            codes += place
         codes[dropped] = self._product
         return codes
 
@@ -333,9 +335,9 @@ def native_dtype(dtype: Any) -> np.dtype[Any] | None:
     if isinstance(dtype, pd.ArrowDtype) and dtype.kind in "mM" and not _is_time(dtype):
         return None
     # masked numbers, Arrow numbers and times have one
-    found = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)
-    usable = isinstance(found, np.dtype) and found.kind in "biufmM" and found.itemsize <= _WORD
-    return found if usable else None
+    native = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)
+    usable = isinstance(native, np.dtype) and native.kind in "biufmM" and native.itemsize <= _WORD
+    return native if usable else None
 
 
 def native(column: pd.Series, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -368,11 +370,11 @@ def _has_zone(dtype: Any) -> bool:
 
 def box_values(block: pd.Series) -> list[Any]:
     """List the values of a block as Python objects that can be looked for in a dict."""
-    found = values.objects(block)
-    items: list[Any] = found.tolist()
-    if values.contain_errors(infer_dtype, found, otherwise="mixed") in _SIMPLE:
+    items_of_block = values.objects(block)
+    items: list[Any] = items_of_block.tolist()
+    if values.contain_errors(infer_dtype, items_of_block, otherwise="mixed") in _SIMPLE:
         return items
-    return [one if id(type(one)) in _PLAIN else _sought(one) for one in items]
+    return [item if id(type(item)) in _PLAIN else _sought(item) for item in items]
 
 
 def _sought(value: Any) -> Any:
@@ -425,10 +427,10 @@ def _plain_finder(keys: AxisKeys, column: pd.Series) -> Finder:
 
     def find(block: pd.Series) -> np.ndarray:
         numbers, missing = native(block, kept)
-        found = search(numbers)
+        places = search(numbers)
         if missing is not None:
-            found[missing] = size
-        return found
+            places[missing] = size
+        return places
 
     return find
 
@@ -444,7 +446,9 @@ def _object_finder(keys: list[Any]) -> Finder:
         except STOPS:
             raise
         except BaseException:  # private values may be unhashable, or raise when compared
-            places = (values.contain_errors(find, one, nowhere, otherwise=nowhere) for one in items)
+            places = (
+                values.contain_errors(find, item, nowhere, otherwise=nowhere) for item in items
+            )
             return np.fromiter(places, np.int64, len(items))
 
     return find_all
@@ -484,12 +488,12 @@ def _text_finder(keys: list[Any], sample: pd.Series) -> Finder:
     places = {key: place for place, key in enumerate(keys) if isinstance(key, str)}
     if not is_unicode("".join(places)):  # a lone surrogate cannot be in an Arrow column
         places = {key: place for key, place in places.items() if is_unicode(key)}
-    wanted = pa.array(list(places), sample.array.__arrow_array__().type)
+    key_array = pa.array(list(places), sample.array.__arrow_array__().type)
     table = np.append(np.fromiter(places.values(), np.int64), len(keys))
 
     def find(block: pd.Series) -> np.ndarray:
-        found = compute.index_in(block.array.__arrow_array__(), value_set=wanted)
-        positions: np.ndarray = found.fill_null(len(wanted)).to_numpy()
+        places_found = compute.index_in(block.array.__arrow_array__(), value_set=key_array)
+        positions: np.ndarray = places_found.fill_null(len(key_array)).to_numpy()
         return table.take(positions)
 
     return find
@@ -510,9 +514,9 @@ def _bin_finder(bins: pd.IntervalIndex, *, clipped: bool) -> Finder:
     above = np.less_equal if bins.closed_left else np.less
 
     def find(block: pd.Series) -> np.ndarray:
-        found, valid = view(block)
-        place: np.ndarray = np.searchsorted(right, found, side=side)
-        inside = above(left[place], found) & valid
+        ticks, valid = view(block)
+        place: np.ndarray = np.searchsorted(right, ticks, side=side)
+        inside = above(left[place], ticks) & valid
         if clipped:  # what is below all bins is in the first, and what is above in the last
             inside |= valid & ((place == 0) | (place == len(right)))
             np.minimum(place, len(right) - 1, out=place)

@@ -140,8 +140,8 @@ def ticks(column: pd.Series, scale: Ticks) -> np.ndarray:
         float64, one per row; NaN for everything else.
     """
     view = durations if not scale.points else naive_times if scale.zone is None else instants
-    found, valid = view(column)
-    return np.where(valid, (found - scale.origin) / scale.tick, np.nan)
+    values, valid = view(column)
+    return np.where(valid, (values - scale.origin) / scale.tick, np.nan)
 
 
 def _lengths(ticks: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
@@ -237,8 +237,8 @@ def _object_clock(items: np.ndarray) -> _Clock:
     for group in groups.values():
         rows, (_, first) = [row for row, _ in group], group[0]
         ticks = np.array([tick.ticks for _, tick in group], dtype=np.int64)
-        for whole, part in zip(clock, _clock_of_ticks(ticks, first.unit, first.zone), strict=True):
-            whole[rows] = part
+        for column, part in zip(clock, _clock_of_ticks(ticks, first.unit, first.zone), strict=True):
+            column[rows] = part
     return clock
 
 
@@ -282,25 +282,25 @@ def _clock_of_ticks(ticks: np.ndarray, unit: str, zone: tzinfo | str | None) -> 
 
 def first_instants(wall: np.ndarray, zone: Any) -> np.ndarray:
     """Count the microseconds at UTC of what a clock showed, the first time it did, if it can."""
-    asked = np.clip(wall, _FIRST_ZONED, _LAST_ZONED)
+    clipped = np.clip(wall, _FIRST_ZONED, _LAST_ZONED)
 
     def first() -> np.ndarray:
-        local, summer = pd.DatetimeIndex(asked.view("M8[us]")), np.ones(len(asked), bool)
+        local, summer = pd.DatetimeIndex(clipped.view("M8[us]")), np.ones(len(clipped), bool)
         aware = local.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
         return _microseconds(aware.tz_convert("UTC"))
 
-    return np.asarray(wall - asked + values.contain_errors(first, otherwise=asked))
+    return np.asarray(wall - clipped + values.contain_errors(first, otherwise=clipped))
 
 
 def _offsets(utc: np.ndarray, zone: tzinfo | str) -> np.ndarray:
     """Microseconds to add to UTC in a time zone; 0 in an unknown zone."""
-    asked = np.clip(utc, _FIRST_ZONED, _LAST_ZONED)
+    clipped = np.clip(utc, _FIRST_ZONED, _LAST_ZONED)
 
     def wall_clock() -> np.ndarray:
-        instants = pd.DatetimeIndex(asked.view("M8[us]")).tz_localize("UTC")
+        instants = pd.DatetimeIndex(clipped.view("M8[us]")).tz_localize("UTC")
         return _microseconds(instants.tz_convert(zone))
 
-    return np.asarray(values.contain_errors(wall_clock, otherwise=asked) - asked)
+    return np.asarray(values.contain_errors(wall_clock, otherwise=clipped) - clipped)
 
 
 def _microseconds(times: pd.DatetimeIndex) -> np.ndarray:

@@ -165,10 +165,10 @@ def texts(column: pd.Series) -> np.ndarray:
     if parts is not None:
         return spread(texts(parts.values), parts.codes, None)
     column = dense(column)
-    found = np.full(len(column), None, dtype=object)
+    cells = np.full(len(column), None, dtype=object)
     if _needs_objects(column):
-        found[:] = [one if type(one) is str else _text(one) for one in objects(column)]
-    return found
+        cells[:] = [cell if type(cell) is str else _text(cell) for cell in objects(column)]
+    return cells
 
 
 def missing(column: pd.Series) -> np.ndarray:

@@ -49,17 +49,17 @@ def check_bounds(label: Hashable, value: object, *, integer: bool = False) -> Bo
         )
         raise _wrong_bounds(label, value, rule) from None
     if not all(math.isfinite(bound) for bound in numbers):
-        way = "Choose what a value can reasonably be: values beyond the bounds are clipped."
-        raise _wrong_bounds(label, value, "must be finite", way)
+        remedy = "Choose what a value can reasonably be: values beyond the bounds are clipped."
+        raise _wrong_bounds(label, value, "must be finite", remedy)
     if max(map(abs, numbers)) > MOST:
         rule = f"must be at most {MOST:g} in size, so that sums and their noise stay finite"
-        way = "Choose what a value can reasonably be, or measure the column in a larger unit."
-        raise _wrong_bounds(label, value, rule, way)
+        remedy = "Choose what a value can reasonably be, or measure the column in a larger unit."
+        raise _wrong_bounds(label, value, rule, remedy)
     _increasing(label, value, lower, upper)
     if integer and not hold_integer(lower, upper):
         rule = "must hold a whole number, since the schema declares integers"
-        way = "Declare the column as float, or give bounds that are whole numbers."
-        raise _wrong_bounds(label, value, rule, way)
+        remedy = "Declare the column as float, or give bounds that are whole numbers."
+        raise _wrong_bounds(label, value, rule, remedy)
     return lower, upper
 
 
@@ -125,16 +125,18 @@ def check_type(label: Hashable, value: object) -> str:
 def check_keys(label: Hashable, value: object) -> pd.Index:
     """Validate the keys of a column: unique, hashable, not missing, at least one, ordered."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        way = f"For instance keys={{{label!r}: ['A', 'B']}}."
-        raise DeclarationError.about("keys", "must be a list of groups", value, way, label=label)
+        remedy = f"For instance keys={{{label!r}: ['A', 'B']}}."
+        raise DeclarationError.about("keys", "must be a list of groups", value, remedy, label=label)
     if isinstance(value, set | frozenset):
         raise wrong_keys(label, "must have an order, and a set has none. Pass sorted(...) of it.")
     check_size(f"keys of {label!r}", value)
     if isinstance(value, pd.DataFrame | pd.MultiIndex):
-        why = f"must be one list of groups, got {a_type(value)}."
-        way = "Of a released table, give the index. Combinations of several columns are given in "
-        way += "the call: keys=frame."
-        raise wrong_keys(label, f"{why} {way}")
+        rule = f"must be one list of groups, got {a_type(value)}."
+        remedy = (
+            "Of a released table, give the index. Combinations of several columns are given in "
+        )
+        remedy += "the call: keys=frame."
+        raise wrong_keys(label, f"{rule} {remedy}")
     try:
         keys = _as_index(value, label)
         "".join(key for key in keys if isinstance(key, str)).encode()
@@ -150,19 +152,19 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     except TypeError:
         raise wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
-        why = "must not be missing; rows with a missing key are left out."
-        way = (
+        rule = "must not be missing; rows with a missing key are left out."
+        remedy = (
             "Write the groups down, and do not take them from the data. To count rows without "
             "one, fill the column in the frame first, and name what you filled in."
         )
-        raise wrong_keys(label, f"{why} {way}")
+        raise wrong_keys(label, f"{rule} {remedy}")
     if distinct != len(keys):
         again = keys[keys.duplicated()].unique().tolist() or keys.tolist()
         plain = isinstance(value, list | tuple)
         got = f"{quote(again[:5])} more than once" if plain else quote(value)
-        why = f"must be unique (1, 1.0 and True are the same key), got {got}."
-        way = "Name every group there can be once, whatever the data hold."
-        raise wrong_keys(label, f"{why} {way}")
+        rule = f"must be unique (1, 1.0 and True are the same key), got {got}."
+        remedy = "Name every group there can be once, whatever the data hold."
+        raise wrong_keys(label, f"{rule} {remedy}")
     return keys
 
 

@@ -146,9 +146,9 @@ class Declaration:
         """
         columns = defaultdict(Column, self.columns)
         for label, value in _items("bounds", bounds):
-            known = columns[label]
-            checked = check_bounds(label, value, integer=known.integer)
-            columns[label] = replace(known, bounds=checked, source=source)
+            column = columns[label]
+            checked = check_bounds(label, value, integer=column.integer)
+            columns[label] = replace(column, bounds=checked, source=source)
         for label, value in _items("keys", keys):
             columns[label] = replace(columns[label], keys=check_keys(label, value), source=source)
         for label, value in _items("missing", missing):
@@ -163,7 +163,7 @@ class Declaration:
             return self
         return replace(self, ledger=self.ledger.within(context))
 
-    def with_unit(self, given: object) -> "Declaration":
+    def with_unit(self, unit: object) -> "Declaration":
         """Return a declaration for one call, which may say that every row is a unit.
 
         Raises
@@ -171,22 +171,21 @@ class Declaration:
         DeclarationError
             If a call says something else, or the frame is declared with a unit.
         """
-        if given is None:
+        if unit is None:
             return self
-        if given is not EACH_ROW:
+        if unit is not EACH_ROW:
             rule = "must be dpf.EACH_ROW in a call"
-            way = "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...)."
-            raise DeclarationError.about("privacy_unit", rule, given, way)
+            remedy = "A column of units needs caps: .dp.declare(privacy_unit=..., max_rows=...)."
+            raise DeclarationError.about("privacy_unit", rule, unit, remedy)
         if self.unit_columns:
-            unit = (
-                f"this frame is declared with privacy_unit={quote(given_unit(self.unit_columns))}"
-            )
-            way = "Leave it out: all rows of one unit are protected together."
-            text = f"{unit}, got privacy_unit=dpf.EACH_ROW in a call. {way}"
+            declared = quote(given_unit(self.unit_columns))
+            reason = f"this frame is declared with privacy_unit={declared}"
+            remedy = "Leave it out: all rows of one unit are protected together."
+            text = f"{reason}, got privacy_unit=dpf.EACH_ROW in a call. {remedy}"
             raise DeclarationError(text, parameter="privacy_unit", value=EACH_ROW)
         return replace(self, privacy_unit=EACH_ROW)
 
-    def in_part(self, given: object) -> "Declaration":
+    def in_part(self, part: object) -> "Declaration":
         """Return a declaration for one call, which may read and spend of one part of the data.
 
         Raises
@@ -194,13 +193,13 @@ class Declaration:
         DeclarationError
             If it is no part, or the budget is not by part.
         """
-        if given is None:
+        if part is None:
             return self
-        part = check_part(given)
+        part = check_part(part)
         if self.ledger is None:
             rule = "needs a ledger by part, and no budget is declared for this frame"
-            way = 'Declare one: ledger=dpf.Ledger.create(path, budget=..., part="week").'
-            raise DeclarationError.about("part", rule, given, way)
+            remedy = 'Declare one: ledger=dpf.Ledger.create(path, budget=..., part="week").'
+            raise DeclarationError.about("part", rule, part, remedy)
         return replace(self, ledger=self.ledger.of_part(part), part=part)
 
     @property
@@ -219,14 +218,14 @@ class Declaration:
         return declaration_html(self)
 
 
-def _items(name: str, given: Mapping[Hashable, object] | None) -> Iterable[tuple[Hashable, object]]:
-    if given is None:
+def _items(name: str, facts: Mapping[Hashable, object] | None) -> Iterable[tuple[Hashable, object]]:
+    if facts is None:
         return ()
-    if not isinstance(given, Mapping):
-        why = f"{name} must be a dict from column to value, got {type(given).__name__};"
-        way = f"for instance {name}={{'column': ...}}."
-        raise DeclarationError(f"{why} {way}", parameter=name)
-    return given.items()
+    if not isinstance(facts, Mapping):
+        reason = f"{name} must be a dict from column to value, got {type(facts).__name__};"
+        remedy = f"for instance {name}={{'column': ...}}."
+        raise DeclarationError(f"{reason} {remedy}", parameter=name)
+    return facts.items()
 
 
 def given_unit(columns: Sequence[Hashable]) -> Hashable | list[Hashable]:
@@ -300,10 +299,12 @@ def kept_warnings(frame: object, context: Context) -> set[str]:
 
     A testing block has one of its own: what is warned of inside is warned of outside, too.
     """
-    known = getattr(frame, "__dict__", {}).get(_WARNINGS)
-    warned: dict[Context, set[str]] = known if isinstance(known, dict) else {}
+    kept = getattr(frame, "__dict__", {}).get(_WARNINGS)
+    warned: dict[Context, set[str]] = kept if isinstance(kept, dict) else {}
     if context not in warned:  # of blocks, the last one is kept
-        warned = {one: names for one, names in warned.items() if not one.is_test}
+        warned = {
+            context_of: names for context_of, names in warned.items() if not context_of.is_test
+        }
         warned[context] = set()
         object.__setattr__(frame, _WARNINGS, warned)
     return warned[context]

@@ -67,10 +67,12 @@ def columns_of(schema: object) -> Mapping[Hashable, Any]:
 
     Levels are the columns that `reset_index` makes of them.
     """
-    known = _dataframe_schema(schema)
-    levels = {level.name: level for level in _levels(known) if level.name is not None}
+    schema_object = _dataframe_schema(schema)
+    levels = {level.name: level for level in _levels(schema_object) if level.name is not None}
     # a regex names no column by itself
-    columns = {label: one for label, one in known.columns.items() if not _is_regex(one)}
+    columns = {
+        label: column for label, column in schema_object.columns.items() if not _is_regex(column)
+    }
     return levels | columns
 
 
@@ -89,21 +91,21 @@ def _is_regex(column: Any) -> bool:
 
 def unused(schema: object) -> tuple[str, ...]:
     """List what a schema says that no fact is made of."""
-    known = _dataframe_schema(schema)
-    found = [
+    schema_object = _dataframe_schema(schema)
+    ignored = [
         f"{label!r}: a regex names no column"
-        for label, one in known.columns.items()
-        if _is_regex(one)
+        for label, column in schema_object.columns.items()
+        if _is_regex(column)
     ]
     for label, column in columns_of(schema).items():
         names = [
             check.name or "a check of its own" for check in column.checks if not _is_fact(check)
         ]
-        found += [f"{label!r}: {name}" for name in names]
-    if any(level.name is None and level.checks for level in _levels(known)):
-        found.append("the index: it has no name. Declare schema.reset_index(), and the frame's")
-    found += [check.name or "a check of the whole frame" for check in known.checks]
-    return tuple(found)
+        ignored += [f"{label!r}: {name}" for name in names]
+    if any(level.name is None and level.checks for level in _levels(schema_object)):
+        ignored.append("the index: it has no name. Declare schema.reset_index(), and the frame's")
+    ignored += [check.name or "a check of the whole frame" for check in schema_object.checks]
+    return tuple(ignored)
 
 
 def _is_fact(check: Any) -> bool:
@@ -113,8 +115,8 @@ def _is_fact(check: Any) -> bool:
 
 def has_unique(schema: object, labels: Sequence[Hashable]) -> bool:
     """Whether a schema says that no two rows are alike in some columns."""
-    known = _dataframe_schema(schema)
-    together = known.unique or []
+    schema_object = _dataframe_schema(schema)
+    together = schema_object.unique or []
     together = [together] if isinstance(together, str) else together
     alone = [label for label, column in columns_of(schema).items() if column.unique]
     return any(label in labels for label in alone) or (bool(together) and {*together} <= {*labels})
@@ -126,11 +128,11 @@ def looks_inferred(schema: object) -> bool:
     All is coerced, every number has its least and its largest value as checks and no other, and the
     index has no name.
     """
-    known = _dataframe_schema(schema)
-    (level, *others) = _levels(known) or [None]
-    if level is None or level.name is not None or others or not known.coerce:
+    schema_object = _dataframe_schema(schema)
+    (level, *others) = _levels(schema_object) or [None]
+    if level is None or level.name is not None or others or not schema_object.coerce:
         return False
-    columns = [*known.columns.values()]
+    columns = [*schema_object.columns.values()]
     ranged = [column for column in columns if column.checks]
     ends = {"greater_than_or_equal_to", "less_than_or_equal_to"}
     alike = all({check.name for check in column.checks} == ends for column in ranged)
@@ -144,14 +146,14 @@ _INFERRED = ("int64", "float64", "datetime", "datetime-utc", "timedelta")
 
 def changes_rows(schema: object) -> str:
     """Name what makes `validate` of a schema return other rows; empty if nothing does."""
-    known = _dataframe_schema(schema)
-    parts = [*known.columns.values(), *_levels(known)]
+    schema_object = _dataframe_schema(schema)
+    parts = [*schema_object.columns.values(), *_levels(schema_object)]
     for name in ("coerce", "parsers", "drop_invalid_rows", "add_missing_columns"):
-        if any(getattr(part, name, None) for part in (known, *parts)):
+        if any(getattr(part, name, None) for part in (schema_object, *parts)):
             return name
     if any(getattr(part, "default", None) is not None for part in parts):
         return "default"
-    return "strict" if known.strict == "filter" else ""
+    return "strict" if schema_object.strict == "filter" else ""
 
 
 def kinds_of_cells(schema: object) -> dict[Hashable, str]:
@@ -163,7 +165,9 @@ def kinds_of_cells(schema: object) -> dict[Hashable, str]:
         If a column has no dtype, or is named by a regex.
     """
     kinds: dict[Hashable, str] = {}
-    regexes = [label for label, one in _dataframe_schema(schema).columns.items() if _is_regex(one)]
+    regexes = [
+        label for label, column in _dataframe_schema(schema).columns.items() if _is_regex(column)
+    ]
     for label in regexes:
         rule = f"must name each column that is read: {label!r} is a regex"
         raise DeclarationError(f"types {rule}. Write a column for each.", parameter="types")
@@ -171,8 +175,8 @@ def kinds_of_cells(schema: object) -> dict[Hashable, str]:
         dtype = dtype_of(column)
         if column.dtype is None:
             rule = f"must say what {label!r} holds, which has no dtype in the schema"
-            way = "Write it there, such as Column(int, ...)."
-            raise DeclarationError(f"types {rule}. {way}", parameter="types", label=label)
+            remedy = "Write it there, such as Column(int, ...)."
+            raise DeclarationError(f"types {rule}. {remedy}", parameter="types", label=label)
         categories = getattr(dtype, "categories", None)
         kinds[label] = cells_of_dtype(dtype if categories is None else categories.dtype)
     return kinds
@@ -181,7 +185,7 @@ def kinds_of_cells(schema: object) -> dict[Hashable, str]:
 def optional_columns(schema: object) -> frozenset[Hashable]:
     """Name the columns that a frame may lack."""
     named = columns_of(schema).items()
-    return frozenset(label for label, one in named if not getattr(one, "required", True))
+    return frozenset(label for label, column in named if not getattr(column, "required", True))
 
 
 def validate(schema: object, frame: pd.DataFrame) -> None:
@@ -189,27 +193,27 @@ def validate(schema: object, frame: pd.DataFrame) -> None:
     _dataframe_schema(schema).validate(frame, lazy=True)
 
 
-def is_schema(given: object) -> bool:
+def is_schema(value: object) -> bool:
     """Tell whether an object is a schema of pandera, or a class of one."""
-    return _made_of(given) is not None
+    return _made_of(value) is not None
 
 
 def _made_of(schema: object) -> Any:
     """Return the schema that a class of one makes, or itself; `None`: it is no schema."""
-    made: Any = schema
+    schema_object: Any = schema
     if isinstance(schema, type) and hasattr(schema, "to_schema"):
-        made = schema.to_schema()
-    modules = {kind.__module__.partition(".")[0] for kind in type(made).__mro__}
-    return made if "pandera" in modules and hasattr(made, "columns") else None
+        schema_object = schema.to_schema()
+    modules = {kind.__module__.partition(".")[0] for kind in type(schema_object).__mro__}
+    return schema_object if "pandera" in modules and hasattr(schema_object, "columns") else None
 
 
 def _dataframe_schema(schema: object) -> Any:
-    made = _made_of(schema)
-    if made is not None:
-        return made
+    schema_object = _made_of(schema)
+    if schema_object is not None:
+        return schema_object
     rule = "schema must be a pandera DataFrameModel class or DataFrameSchema"
-    way = "Without one, use bounds=, keys=, missing=."
-    raise DeclarationError(f"{rule}, got {type(schema).__name__}. {way}", parameter="schema")
+    remedy = "Without one, use bounds=, keys=, missing=."
+    raise DeclarationError(f"{rule}, got {type(schema).__name__}. {remedy}", parameter="schema")
 
 
 def _column(label: Hashable, column: Any) -> Column:
@@ -217,8 +221,10 @@ def _column(label: Hashable, column: Any) -> Column:
     dtype = dtype_of(column)
     integer = bool(is_integer_dtype(dtype) or is_bool_dtype(dtype))
     is_text = getattr(dtype, "kind", None) == "U"  # as NumPy calls them
-    own = _overrides(label, column.metadata)
-    refuse_private(f"the schema of {label!r}", [own, *(one.statistics for one in column.checks)])
+    overrides = _overrides(label, column.metadata)
+    refuse_private(
+        f"the schema of {label!r}", [overrides, *(check.statistics for check in column.checks)]
+    )
     keys: pd.Index | None
     lower, upper, keys = _of_dtype(dtype)
     for check in column.checks:
@@ -231,19 +237,19 @@ def _column(label: Hashable, column: Any) -> Column:
     if numbers:
         lower, upper = max(lower, min(numbers)), min(upper, max(numbers))
     empty = lower > upper or (integer and not hold_integer(lower, upper))
-    if empty and "bounds" not in own:
-        why = f"checks of {label!r} contradict each other:"
-        way = f"none of its values can be >= {lower} and <= {upper}. Correct the schema."
-        raise DeclarationError(f"{why} {way}", parameter="schema", label=label)
+    if empty and "bounds" not in overrides:
+        reason = f"checks of {label!r} contradict each other:"
+        remedy = f"none of its values can be >= {lower} and <= {upper}. Correct the schema."
+        raise DeclarationError(f"{reason} {remedy}", parameter="schema", label=label)
     # a check may say no more than that a number is finite
     usable = abs(lower) <= MOST and abs(upper) <= MOST
-    bounds = own.get("bounds", (lower, upper) if usable else _moments(column.checks))
-    keys = own.get("keys", keys)
+    bounds = overrides.get("bounds", (lower, upper) if usable else _moments(column.checks))
+    keys = overrides.get("keys", keys)
     return Column(
         bounds=None if bounds is None else check_bounds(label, bounds, integer=integer),
         keys=None if keys is None else check_keys(label, keys),
         integer=integer,
-        missing=check_missing(label, own["missing"]) if "missing" in own else None,
+        missing=check_missing(label, overrides["missing"]) if "missing" in overrides else None,
         source="schema",
         type="string" if isinstance(dtype, pd.StringDtype) or is_text else None,
     )
@@ -275,12 +281,12 @@ _DTYPES = {
 
 def _overrides(label: Hashable, metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return what a column's metadata say instead of its checks."""
-    own = (metadata or {}).get(_METADATA, {})
-    if not isinstance(own, Mapping) or not set(own) <= set(_OVERRIDES):
+    overrides = (metadata or {}).get(_METADATA, {})
+    if not isinstance(overrides, Mapping) or not set(overrides) <= set(_OVERRIDES):
         rule = f"must be a dict with some of the keys {', '.join(map(repr, _OVERRIDES))}"
-        text = f"metadata[{_METADATA!r}] of {label!r} {rule}; got {quote(own)}."
-        raise DeclarationError(text, parameter="schema", label=label, value=own)
-    return own
+        text = f"metadata[{_METADATA!r}] of {label!r} {rule}; got {quote(overrides)}."
+        raise DeclarationError(text, parameter="schema", label=label, value=overrides)
+    return overrides
 
 
 def _of_dtype(dtype: Any) -> tuple[float, float, Any]:
@@ -296,19 +302,24 @@ def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | N
     """Bounds and keys that one check implies; an open end of integers moves by one."""
     if not _is_fact(check):
         return -math.inf, math.inf, None
-    known = check.statistics
-    low = _number(known.get("min_value", -math.inf))
-    high = _number(known.get("max_value", math.inf))
+    statistics = check.statistics
+    low = _number(statistics.get("min_value", -math.inf))
+    high = _number(statistics.get("max_value", math.inf))
     if check.name == "isin":
-        return -math.inf, math.inf, _present(known["allowed_values"])
+        return -math.inf, math.inf, _present(statistics["allowed_values"])
     if check.name == "equal_to":
-        return -math.inf, math.inf, [known["value"]]
+        return -math.inf, math.inf, [statistics["value"]]
     ranges = {
         "greater_than": (low, math.inf, False, True),
         "greater_than_or_equal_to": (low, math.inf, True, True),
         "less_than": (-math.inf, high, True, False),
         "less_than_or_equal_to": (-math.inf, high, True, True),
-        "in_range": (low, high, known.get("include_min", True), known.get("include_max", True)),
+        "in_range": (
+            low,
+            high,
+            statistics.get("include_min", True),
+            statistics.get("include_max", True),
+        ),
     }
     low, high, closed_low, closed_high = ranges.get(check.name, (None, None, True, True))
     if low is None or high is None:
@@ -321,9 +332,11 @@ def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | N
 
 def _moments(checks: Any) -> tuple[Moment, Moment] | None:
     """Bounds that are points in time or durations, if checks give both ends."""
-    known = [check.statistics or {} for check in checks]
-    given = ([as_moment(one.get(name)) for one in known] for name in ("min_value", "max_value"))
-    lows, highs = ([end for end in ends if end is not None] for ends in given)
+    statistics = [check.statistics or {} for check in checks]
+    lows, highs = (
+        [end for limits in statistics if (end := as_moment(limits.get(name))) is not None]
+        for name in ("min_value", "max_value")
+    )
     return (max(lows), min(highs)) if lows and highs else None
 
 

@@ -49,8 +49,8 @@ def kind_of_type(name: str) -> str | None:
     """
     if name == "datetime-utc" or "tz=" in name or (name.startswith("datetime64") and "," in name):
         return ZONED
-    known = (kind for start, kind in _KINDS.items() if name.startswith(start))
-    return MONTHS if name.endswith("_interval") else next(known, None)
+    kinds = (kind for start, kind in _KINDS.items() if name.startswith(start))
+    return MONTHS if name.endswith("_interval") else next(kinds, None)
 
 
 def cells_of_dtype(dtype: Any) -> str:
@@ -110,11 +110,3 @@ def kind_of_value(value: object) -> str:
         case _:
             kind = OTHER
     return kind
-
-
-def moment_of(text: str) -> datetime | None:
-    """Read the point in time that a text in ISO form may stand for."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None

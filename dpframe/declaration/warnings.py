@@ -35,8 +35,8 @@ def warn_of_budget(frame: object, budget: object, context: Context) -> None:
         If Python's filters turn it into an error.
     """
     if isinstance(budget, Budget):
-        whole = Spend.of(epsilon=budget.epsilon, delta=budget.delta)
-        _warn(frame, _of_amounts(whole, "budget: "), context)
+        spend = Spend.of(epsilon=budget.epsilon, delta=budget.delta)
+        _warn(frame, _of_amounts(spend, "budget: "), context)
 
 
 def warn_of_release(
@@ -49,37 +49,37 @@ def warn_of_release(
     DPFrameWarning
         If Python's filters turn it into an error.
     """
-    found = _of_amounts(spend, "")
+    subjects = _of_amounts(spend, "")
     if declaration.privacy_unit is None:
-        found["privacy_unit"] = _NO_UNIT
-    _warn(frame, found, context)
+        subjects["privacy_unit"] = _NO_UNIT
+    _warn(frame, subjects, context)
 
 
 def _of_amounts(spend: Spend, where: str) -> dict[str, str]:
     """Say what is wrong with an amount, by the name of its parameter."""
-    found: dict[str, str] = {}
+    subjects: dict[str, str] = {}
     most = MOST.get(spend.kind)
     if most is not None and spend.amount > most:
-        found[spend.kind] = (
+        subjects[spend.kind] = (
             f"{where}{spend.kind}={float(spend.amount):g} is too large to protect anybody. Choose "
             f"{spend.kind} <= {most}; common choices of epsilon lie between 0.01 and 10."
         )
     if spend.delta is not None and exact(spend.delta) >= LEAST_DELTA:
-        found["delta"] = (
+        subjects["delta"] = (
             f"{where}delta={spend.delta:g} is too large: with it, one person in "
             f"{int(1 / exact(spend.delta)):,} may be published as they are. Choose delta far below "
             "one over the number of people, 1e-6 for instance."
         )
-    return found
+    return subjects
 
 
-def _warn(frame: object, found: dict[str, str], context: Context) -> None:
+def _warn(frame: object, subjects: dict[str, str], context: Context) -> None:
     """Warn of what was not warned of yet; what a filter makes an error is to be warned of again."""
-    known = kept_warnings(frame, context)
-    for name, message in found.items():
-        if name not in known:
+    warned = kept_warnings(frame, context)
+    for name, message in subjects.items():
+        if name not in warned:
             warn(message)
-            known.add(name)
+            warned.add(name)
 
 
 def warn(message: str) -> None:

@@ -73,8 +73,8 @@ def noise_unit(values: np.ndarray, sigma: float, law: Law, *, integer: bool) -> 
     It is sigma. Where truths and all values are whole, it is that of the continuous law with the
     scale of the discrete one, which says exactly how likely whole numbers are relative to others.
     """
-    whole = integer and bool((values == np.rint(values)).all())
-    return law.continuous_deviation(sigma) if whole else sigma
+    is_whole = integer and bool((values == np.rint(values)).all())
+    return law.continuous_deviation(sigma) if is_whole else sigma
 
 
 def passing(values: np.ndarray, t: float, sigma: float, law: Law, *, integer: bool) -> float:

@@ -67,9 +67,11 @@ def _climb(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarr
 
     def at(levels: np.ndarray) -> _Point:
         raised = table + levels[:, None]
-        made = np.maximum(raised + _levels(raised.T, columns), 0.0)
-        missing = rows - made.sum(axis=1)
-        return _Point(levels, made, missing - missing.mean())  # together, rounding is all they miss
+        cells = np.maximum(raised + _levels(raised.T, columns), 0.0)
+        missing = rows - cells.sum(axis=1)
+        return _Point(
+            levels, cells, missing - missing.mean()
+        )  # together, rounding is all they miss
 
     point = at(np.zeros(rows.size))
     spread = float(np.ptp(table) + rows.max())
@@ -135,9 +137,9 @@ def _complete_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> 
     return np.asarray(scaled + np.outer(down, across / (across.sum() or 1.0)))
 
 
-def _factors(sums: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _factors(sums: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return what sums are to be multiplied with: 1 where they are next to nothing."""
-    return np.asarray(wanted / np.where(sums > NOTHING * wanted, sums, wanted))
+    return np.asarray(targets / np.where(sums > NOTHING * targets, sums, targets))
 
 
 def rounded_table(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -202,12 +204,14 @@ def _raise_cells(shares: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> n
         left = np.divmod(order[decided:], shares.shape[1])
         raised = np.zeros(shares.shape)
         raised[left] = lean[left] > 0
-        one = np.ones(row.size)
-        steps = _Steps(row, column, one, price[row, column], one)
-        found = _cheapest(steps, rows - raised.sum(axis=1), columns - raised.sum(axis=0))
-        gain = np.where(raised > 0, 1, -1) * (found.of_rows[:, None] + found.of_columns - price)
+        ones = np.ones(row.size)
+        steps = _Steps(row, column, ones, price[row, column], ones)
+        steps_taken = _cheapest(steps, rows - raised.sum(axis=1), columns - raised.sum(axis=0))
+        gain = np.where(raised > 0, 1, -1) * (
+            steps_taken.of_rows[:, None] + steps_taken.of_columns - price
+        )
         if (gain[left] >= -NOTHING).all():
-            return np.asarray(raised + found.moved)
+            return np.asarray(raised + steps_taken.moved)
         decided *= 4
 
 
@@ -232,10 +236,10 @@ def _middle(table: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def _beyond(floors: np.ndarray, shares: np.ndarray) -> _Steps:
     """Return steps of all cells: one up, any number further up, and down to 0."""
     row, column = np.divmod(np.arange(floors.size), floors.shape[1])
-    f, one = shares.ravel(), np.ones(shares.size)
-    signs = np.concatenate([one, one, -one])
+    f, ones = shares.ravel(), np.ones(shares.size)
+    signs = np.concatenate([ones, ones, -ones])
     prices = np.concatenate([1 - 2 * f, 3 - 2 * f, 1 + 2 * f])
-    most = np.concatenate([one, np.full(f.size, np.inf), floors.ravel()])
+    most = np.concatenate([ones, np.full(f.size, np.inf), floors.ravel()])
     return _Steps(np.tile(row, 3), np.tile(column, 3), signs, prices, most)
 
 
@@ -247,14 +251,16 @@ def _cheapest(steps: _Steps, rows: np.ndarray, columns: np.ndarray) -> _Moves:
     places = np.append(steps.row, m + steps.column), np.tile(variables, 2)
     shape = m + columns.size, variables.size
     sums = sparse.csr_array((np.tile(steps.signs, 2), places), shape=shape)
-    given = np.append(rows, columns)
+    margins = np.append(rows, columns)
     ends = np.column_stack([np.zeros(variables.size), steps.most])
-    found = optimize.linprog(steps.prices, A_eq=sums, b_eq=given, bounds=ends, method="highs-ds")
+    solution = optimize.linprog(
+        steps.prices, A_eq=sums, b_eq=margins, bounds=ends, method="highs-ds"
+    )
     moved = np.zeros((m, columns.size))
-    if found.status != 0:
+    if solution.status != 0:
         return _Moves(moved, np.full(m, np.nan), np.full(columns.size, np.nan))
-    np.add.at(moved, (steps.row, steps.column), steps.signs * np.rint(found.x))
-    return _Moves(moved, found.eqlin.marginals[:m], found.eqlin.marginals[m:])
+    np.add.at(moved, (steps.row, steps.column), steps.signs * np.rint(solution.x))
+    return _Moves(moved, solution.eqlin.marginals[:m], solution.eqlin.marginals[m:])
 
 
 def _has_sums(table: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
@@ -294,7 +300,7 @@ def can_be_consistent(sets: Iterable[Axes]) -> bool:
     return all(len(axes) <= MOST_WAYS for axes in sets)
 
 
-def consistent_tables(estimates: Mapping[Axes, object], wanted: Iterable[Axes]) -> Tables:
+def consistent_tables(estimates: Mapping[Axes, object], tables: Iterable[Axes]) -> Tables:
     """Return tables without negative cells that agree, from larger ones down.
 
     The total is kept, or 0 if it is negative. One-way tables are the nearest ones with that total,
@@ -307,7 +313,7 @@ def consistent_tables(estimates: Mapping[Axes, object], wanted: Iterable[Axes]) 
     estimates
         Tables by sets of at most two attributes. Where they do not agree, as after rounding, the
         smaller ones count.
-    wanted
+    tables
         Sets of the tables to return. Of each, or of a larger one, there is an estimate.
 
     Returns
@@ -327,16 +333,16 @@ def consistent_tables(estimates: Mapping[Axes, object], wanted: Iterable[Axes]) 
     >>> made[()].item(), made[(0,)].tolist(), made[(0, 1)].round(9).tolist()
     (10.0, [4.0, 6.0], [[4.0, 0.0], [3.0, 3.0]])
     """
-    sets = list(wanted)
-    given = {axes: _check_estimate(axes, table) for axes, table in estimates.items()}
-    exponent = max((_exponent(table) for table in given.values()), default=0)
-    small = {axes: np.ldexp(table, -exponent) for axes, table in given.items()}
+    sets = list(tables)
+    checked = {axes: _check_estimate(axes, table) for axes, table in estimates.items()}
+    exponent = max((_exponent(table) for table in checked.values()), default=0)
+    small = {axes: np.ldexp(table, -exponent) for axes, table in checked.items()}
     total = max(float(_sum_for((), small)), 0.0)
-    if any(table.size == 0 for table in given.values()):
+    if any(table.size == 0 for table in checked.values()):
         total = 0.0
     total = min(total, float(np.ldexp(1.0, min(1022 - exponent, 1022))))  # sums stay finite
-    made = _from_above(small, sets, total, _with_total, nearest_table)
-    return {axes: np.asarray(np.ldexp(table, exponent)) for axes, table in made.items()}
+    raised = _from_above(small, sets, total, _with_total, nearest_table)
+    return {axes: np.asarray(np.ldexp(table, exponent)) for axes, table in raised.items()}
 
 
 def whole_tables(tables: Mapping[Axes, np.ndarray]) -> Tables:
@@ -366,8 +372,8 @@ def whole_tables(tables: Mapping[Axes, np.ndarray]) -> Tables:
     unit = np.ldexp(1.0, max(_exponent(np.asarray(total)) - PRECISE, 0))
     in_units = {axes: table / unit for axes, table in tables.items()}
     n = float(np.rint(total / unit))
-    made = _from_above(in_units, tables, n, _apportion, rounded_table)
-    return {axes: np.asarray(table * unit) for axes, table in made.items()}
+    rounded = _from_above(in_units, tables, n, _apportion, rounded_table)
+    return {axes: np.asarray(table * unit) for axes, table in rounded.items()}
 
 
 def _from_above(
@@ -378,21 +384,21 @@ def _from_above(
     two_way: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
 ) -> Tables:
     """Change one-way tables given the total, and two-way tables given one-way tables."""
-    made: Tables = {(): np.asarray(total)}
+    finished: Tables = {(): np.asarray(total)}
     for axis in sorted({axis for axes in sets for axis in axes}):
-        made[axis,] = one_way(_sum_for((axis,), tables), total)
+        finished[axis,] = one_way(_sum_for((axis,), tables), total)
     for axes in (axes for axes in sets if len(axes) == MOST_WAYS):
         first, second = axes
-        made[axes] = two_way(_sum_for(axes, tables), made[first,], made[second,])
-    return {axes: made[axes] for axes in sets}
+        finished[axes] = two_way(_sum_for(axes, tables), finished[first,], finished[second,])
+    return {axes: finished[axes] for axes in sets}
 
 
-def _with_total(one: np.ndarray, total: float) -> np.ndarray:
-    return simplex(one, 1.0, total=total).values  # the deviation matters for the risk alone
+def _with_total(table: np.ndarray, total: float) -> np.ndarray:
+    return simplex(table, 1.0, total=total).values  # the deviation matters for the risk alone
 
 
-def _apportion(one: np.ndarray, total: float) -> np.ndarray:
-    return whole(one, total=int(total)).values
+def _apportion(table: np.ndarray, total: float) -> np.ndarray:
+    return whole(table, total=int(total)).values
 
 
 def _sum_for(axes: Axes, tables: Mapping[Axes, np.ndarray]) -> np.ndarray:

@@ -169,7 +169,7 @@ def empirical_bayes(
     origin = _check_origin(lower, integer)
     step = max(1.0, float(round(_SPACING * sigma))) if integer else _SPACING * sigma
     chosen = {"spacing": step, "grid_points": 0.0, "steps": 0.0}
-    whole = integer and bool((y == np.rint(y)).all())
+    is_whole = integer and bool((y == np.rint(y)).all())
     unit = noise_unit(y, sigma, law, integer=integer)
     variance = (sigma / unit) ** 2  # in squared units
     with np.errstate(over="ignore", under="ignore"):  # of values too far away to be resolved
@@ -181,7 +181,7 @@ def empirical_bayes(
         z = z[near]
         # where the noise is next to nothing, so is what a farther point has to say
         grid = PriorGrid(law, min(step / unit, _RESOLVED), bounded=lower is not None)
-        parts = int(step) if whole and step <= _PARTS else None
+        parts = int(step) if is_whole and step <= _PARTS else None
         pieces = _pieces(z, grid.step)
         most_steps = _MOST_STEPS if len(pieces) == 1 else _FEW_STEPS
         means, risk = np.empty(len(z)), variance * (len(y) - len(z))
@@ -232,8 +232,8 @@ def fit_prior(
     """
     bins = _bins(values, grid, parts)
     state, steps = _run_em(bins, np.zeros((0, *bins.counts.shape)), gain, most_steps)
-    known = state.weights > 0
-    return Prior(bins.place[known] * grid.step, state.weights[known], steps)
+    positive = state.weights > 0
+    return Prior(bins.place[positive] * grid.step, state.weights[positive], steps)
 
 
 def posterior(values: np.ndarray, prior: Prior, law: Law) -> np.ndarray:
@@ -312,10 +312,10 @@ def _run_em(
     state = _State(flat, np.zeros((len(directions), len(flat))))
     last = -math.inf
     for step in range(1, most_steps + 1):
-        state, found = _em_step(bins, state, directions)
-        if found - last < gain:
+        state, likelihood = _em_step(bins, state, directions)
+        if likelihood - last < gain:
             return state, step
-        last = found
+        last = likelihood
     return state, most_steps
 
 
@@ -379,9 +379,9 @@ def _risk(values: np.ndarray, grid: PriorGrid, most_steps: int, variance: float)
 def _directions(bins: _Bins) -> np.ndarray:
     """Directions in which values move, summed in bins: every value, or random signs."""
     n = len(bins.flat)
-    wanted = max(_PROBED // n, 1)
+    rows = max(_PROBED // n, 1)
     # pseudorandom and always the same: the risk is a function of the values
-    pool = np.frombuffer(hashlib.shake_128(b"").digest(wanted * n), np.uint8)
-    signs: np.ndarray = np.eye(n) if n <= _EXACT else 1.0 - 2.0 * (pool.reshape(wanted, n) & 1)
+    pool = np.frombuffer(hashlib.shake_128(b"").digest(rows * n), np.uint8)
+    signs: np.ndarray = np.eye(n) if n <= _EXACT else 1.0 - 2.0 * (pool.reshape(rows, n) & 1)
     binned = [np.bincount(bins.flat, row, minlength=bins.counts.size) for row in signs]
     return np.stack(binned).reshape(-1, *bins.counts.shape)

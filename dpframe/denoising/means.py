@@ -210,14 +210,16 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         raise QueryError("means need a centered sum and a number of rows each.")
     if not noisy.usable:
         return ShrunkenMeans(Denoised(released.copy(), math.nan, {}), math.nan)
-    own = noisy.in_half_widths()
-    rows = likely_rows(own.rows, own.rows_variance, own.laplace)
-    prior = fit_prior(own, rows)
-    known = posterior(own, rows, prior)
-    risks = raw_risks(own, rows.rows, known)
-    means = _within_reach(own, rows.rows, prior.center, known.means)
-    shrunk = _shrunk_risks(own, rows.rows, prior.center, known) + (known.means - means) ** 2
-    moved = _to_move(own, rows.rows, prior.center, known, (risks, shrunk))
+    in_widths = noisy.in_half_widths()
+    rows = likely_rows(in_widths.rows, in_widths.rows_variance, in_widths.laplace)
+    prior = fit_prior(in_widths, rows)
+    beliefs = posterior(in_widths, rows, prior)
+    risks = raw_risks(in_widths, rows.rows, beliefs)
+    means = _within_reach(in_widths, rows.rows, prior.center, beliefs.means)
+    shrunk = (
+        _shrunk_risks(in_widths, rows.rows, prior.center, beliefs) + (beliefs.means - means) ** 2
+    )
+    moved = _to_move(in_widths, rows.rows, prior.center, beliefs, (risks, shrunk))
     moved &= len(released) >= _FEWEST
     left = np.where(moved, shrunk, risks)
     if left.sum() > (1 - _WORTH) * risks.sum():
@@ -230,8 +232,8 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         "moved": float(np.count_nonzero(moved)),
     }
     estimates = np.clip(middle + h * means, *noisy.bounds)
-    made = Denoised(np.where(moved, estimates, released), _mean(left) * h * h, chosen)
-    return ShrunkenMeans(made, _mean(risks) * h * h)
+    denoised = Denoised(np.where(moved, estimates, released), _mean(left) * h * h, chosen)
+    return ShrunkenMeans(denoised, _mean(risks) * h * h)
 
 
 def _mean(risks: np.ndarray) -> float:
@@ -273,14 +275,14 @@ def likely_rows(rows: np.ndarray, variance: float, laplace: int = 0) -> LikelyRo
     for _ in range(_STEPS):
         shares = weights * (fitted @ (1 / (weights @ fitted)))
         weights = (shares + flat) / (fitted.shape[1] + 1)
-    found = np.empty((2, len(rows)))
+    means = np.empty((2, len(rows)))
     for begin in range(0, len(rows), _FITTED):  # blocks, for memory
         some = slice(begin, begin + _FITTED)
         likely = likelihoods(rows[some])
         shares = weights[:, None] * likely / (weights @ likely)
         inside = np.maximum(centers + spreads / variances * (rows[some] - centers), 1.0)
-        found[:, some] = (shares * inside).sum(0), (shares / inside).sum(0)
-    return LikelyRows(*found)
+        means[:, some] = (shares * inside).sum(0), (shares / inside).sum(0)
+    return LikelyRows(*means)
 
 
 def _some(groups: int) -> slice:
@@ -306,23 +308,23 @@ def fit_prior(noisy: NoisyRatio, rows: LikelyRows) -> ScalePrior:
     prior, best = ScalePrior(center, _LIKELY, 0.0), (-math.inf, ScalePrior(center, _LIKELY, 0.0))
     for within in WITHIN:
         prior = _fit_weights(noisy, rows, prior._replace(within=within))
-        found = _log_likelihood(noisy, rows, prior)
-        best = max(best, (found, prior), key=lambda one: one[0])
+        likelihood = _log_likelihood(noisy, rows, prior)
+        best = max(best, (likelihood, prior), key=lambda fit: fit[0])
     return best[1]
 
 
 def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> ScalePrior:
     """Fit center and weights for one spread of single values."""
     spreads = rows.rows**2 * _spreads(rows, prior.within)
-    made = _Densities(*np.empty((3, *spreads.shape)))
+    densities = _Densities(*np.empty((3, *spreads.shape)))
     for _ in range(_STEPS):
         last = prior
-        made.fill(noisy, spreads, prior)
-        over = 1 / (prior.weights @ made.densities)
-        shares = prior.weights * (made.densities @ over)
+        densities.fill(noisy, spreads, prior)
+        over = 1 / (prior.weights @ densities.densities)
+        shares = prior.weights * (densities.densities @ over)
         weights = (shares + _LIKELY) / (len(rows.rows) + 1)
-        np.multiply(made.densities, made.precisions, out=made.densities)
-        center = _center(noisy, rows.rows, over * (prior.weights @ made.densities))
+        np.multiply(densities.densities, densities.precisions, out=densities.densities)
+        center = _center(noisy, rows.rows, over * (prior.weights @ densities.densities))
         prior = prior._replace(center=center, weights=weights)
         moved = max(np.abs(weights - last.weights).max(), abs(center - last.center))
         if moved < _STILL:
@@ -333,8 +335,8 @@ def _fit_weights(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Scal
 def _center(noisy: NoisyRatio, rows: np.ndarray, precisions: np.ndarray) -> float:
     """Return the offset M that fits `T = M n` best, by weighted least squares."""
     weights = precisions * rows
-    found = float(weights @ noisy.centered) / max(float(weights @ rows), _LEAST)
-    return min(max(found, -1.0), 1.0)
+    center = float(weights @ noisy.centered) / max(float(weights @ rows), _LEAST)
+    return min(max(center, -1.0), 1.0)
 
 
 def _spreads(rows: LikelyRows, within: float) -> np.ndarray:
@@ -377,20 +379,20 @@ class _Densities(NamedTuple):
 def _log_likelihood(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> float:
     """Return the logarithm of the likelihood, with that of one more group."""
     spreads = rows.rows**2 * _spreads(rows, prior.within)
-    made = _Densities(*np.empty((3, *spreads.shape)))
-    logs = made.fill(noisy, spreads, prior) + np.log(prior.weights @ made.densities)
+    densities = _Densities(*np.empty((3, *spreads.shape)))
+    logs = densities.fill(noisy, spreads, prior) + np.log(prior.weights @ densities.densities)
     return float(logs.sum() + _LIKELY @ np.log(prior.weights))
 
 
 def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posterior:
     """Return the posterior of the offsets from the middle; means are within the bounds."""
     spreads = _spreads(rows, prior.within)
-    made = _Densities(*np.empty((3, *spreads.shape)))
-    made.fill(noisy, rows.rows**2 * spreads, prior)
+    densities = _Densities(*np.empty((3, *spreads.shape)))
+    densities.fill(noisy, rows.rows**2 * spreads, prior)
     spreads *= _widest(prior.center)
-    shares = prior.weights[:, None] * made.densities / (prior.weights @ made.densities)
+    shares = prior.weights[:, None] * densities.densities / (prior.weights @ densities.densities)
     residual = noisy.centered - prior.center * noisy.rows
-    parts = spreads * made.precisions
+    parts = spreads * densities.precisions
     means = parts * (rows.rows * residual)
     mean = (shares * means).sum(0)
     part = (shares * parts).sum(0)
@@ -401,17 +403,17 @@ def posterior(noisy: NoisyRatio, rows: LikelyRows, prior: ScalePrior) -> Posteri
 
 
 def _shrunk_risks(
-    noisy: NoisyRatio, rows: np.ndarray, center: float, known: Posterior
+    noisy: NoisyRatio, rows: np.ndarray, center: float, beliefs: Posterior
 ) -> np.ndarray:
     """Return the expected squared error of each estimate, with the noise where the mean is."""
-    more = noisy.noise_at(known.means) - noisy.noise_at(center)
-    return np.asarray(known.variances + (1 - known.pulls) / rows**2 * more)
+    more = noisy.noise_at(beliefs.means) - noisy.noise_at(center)
+    return np.asarray(beliefs.variances + (1 - beliefs.pulls) / rows**2 * more)
 
 
 _THREE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # normal, by quadrature
 
 
-def raw_risks(noisy: NoisyRatio, rows: np.ndarray, known: Posterior) -> np.ndarray:
+def raw_risks(noisy: NoisyRatio, rows: np.ndarray, beliefs: Posterior) -> np.ndarray:
     """Return the expected squared error of each released mean, where posteriors put the true one.
 
     Examples
@@ -424,9 +426,9 @@ def raw_risks(noisy: NoisyRatio, rows: np.ndarray, known: Posterior) -> np.ndarr
     risks = np.zeros(len(rows))
     for begin in range(0, len(rows), _BLOCK):
         some = slice(begin, begin + _BLOCK)
-        deviations = np.sqrt(known.variances[some])
+        deviations = np.sqrt(beliefs.variances[some])
         for step, weight in _THREE:
-            truth = np.clip(known.means[some] + step * deviations, -1, 1)
+            truth = np.clip(beliefs.means[some] + step * deviations, -1, 1)
             risks[some] += weight * _risk_at(noisy, rows[some], truth)
     return risks
 
@@ -437,11 +439,11 @@ def _risk_at(noisy: NoisyRatio, rows: np.ndarray, truth: np.ndarray) -> np.ndarr
 
     deviation = math.sqrt(noisy.rows_variance)
     slope = noisy.covariance / deviation if deviation else 0.0
-    rest = math.sqrt(noisy.centered_variance - slope**2)
+    spread = math.sqrt(noisy.centered_variance - slope**2)
     places, weights = _normal_nodes()
     low, high = -1 - truth, 1 - truth
     divisor = np.maximum(rows + deviation * places, 1.0)
-    bias, scale = (rows * truth + slope * places) / divisor - truth, rest / divisor
+    bias, scale = (rows * truth + slope * places) / divisor - truth, spread / divisor
     begin, end = (low - bias) / scale, (high - bias) / scale
     below, above = special.ndtr(begin), special.ndtr(-end)
     first, last = (np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) for z in (begin, end))
@@ -470,21 +472,21 @@ def _to_move(
     noisy: NoisyRatio,
     rows: np.ndarray,
     center: float,
-    known: Posterior,
+    beliefs: Posterior,
     expected: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
     """Say which groups move: none of a tier where it is not clear that this gains.
 
     Expected are the squared errors of released and of shrunken means.
     """
-    noise, noise_there = float(noisy.noise_at(center)), noisy.noise_at(known.means)
+    noise, noise_there = float(noisy.noise_at(center)), noisy.noise_at(beliefs.means)
     risks, shrunk = expected
     squares = (noisy.centered - center * noisy.rows) ** 2
     moved = np.asarray(risks <= _MOST * risks.sum())
     for tier in _tiers(risks):
-        far = _largest_distance(squares[tier], rows[tier], noise, known.spreads[tier])
-        pull, own = known.pulls[tier], noise_there[tier] / rows[tier] ** 2
-        worst = pull**2 * min(far, _widest(center)) + (1 - pull) ** 2 * own
+        far = _largest_distance(squares[tier], rows[tier], noise, beliefs.spreads[tier])
+        pull, variance = beliefs.pulls[tier], noise_there[tier] / rows[tier] ** 2
+        worst = pull**2 * min(far, _widest(center)) + (1 - pull) ** 2 * variance
         least = max(float(worst.sum()), float(shrunk[tier].sum()))
         moved[tier] &= least < _CLEAR * risks[tier].sum()
     return moved
@@ -501,9 +503,9 @@ def _largest_distance(
     signal = rows**2 * spreads
     weights = rows**2 / (noise + signal) ** 2
     total = float((weights * rows**2).sum())
-    found = float((weights * (squares - noise)).sum()) / total
+    square = float((weights * (squares - noise)).sum()) / total
     variances = _PEAKED * noise**2 + 4 * noise * signal + 2 * signal**2
-    return max(found, 0.0) + _DOUBT * math.sqrt(float((weights**2 * variances).sum())) / total
+    return max(square, 0.0) + _DOUBT * math.sqrt(float((weights**2 * variances).sum())) / total
 
 
 def _tiers(risks: np.ndarray) -> Iterator[np.ndarray]:

@@ -108,10 +108,10 @@ class Method:
         """Whether it needs to know which values are neighbors."""
         return "edges" in self.facts
 
-    def run(self, values: np.ndarray, sigma: float, facts: Facts, given: Options) -> Denoised:
+    def run(self, values: np.ndarray, sigma: float, facts: Facts, options: Options) -> Denoised:
         """Denoise values with some options."""
-        known = {name: getattr(facts, name) for name in self.facts}
-        return self.denoise(values, sigma, **known, **given)
+        arguments = {name: getattr(facts, name) for name in self.facts}
+        return self.denoise(values, sigma, **arguments, **options)
 
 
 def _empirical_bayes(
@@ -153,20 +153,20 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
     QueryError
         If the values are not finite, or an option is not usable.
     """
-    known = METHODS[method]
+    entry = METHODS[method]
     array = check_values(values)
-    if known.needs_graph and facts.edges is None:
+    if entry.needs_graph and facts.edges is None:
         need = "this method needs to know which values are neighbors"
         way_out = 'give graph=, for instance "ordered" where the keys follow each other'
         raise QueryError(f"{need}: {way_out}.", parameter="graph")
     placed = options.get("toward") == "zero" or options.get("mean") is not None
-    drifts = known.drifts and not placed
-    found = known.run(array, facts.own if drifts else facts.sigma, facts, options)
-    risk = found.risk + facts.common * facts.common if drifts else found.risk
-    estimates: np.ndarray = found.values
-    if facts.lower is not None and not known.projects:
+    drifts = entry.drifts and not placed
+    denoised = entry.run(array, facts.own if drifts else facts.sigma, facts, options)
+    risk = denoised.risk + facts.common * facts.common if drifts else denoised.risk
+    estimates: np.ndarray = denoised.values
+    if facts.lower is not None and not entry.projects:
         estimates = np.maximum(estimates, facts.lower)
-    return Denoised(estimates, risk, found.chosen)
+    return Denoised(estimates, risk, denoised.chosen)
 
 
 _TUNED = {"soft_threshold": 2.0, "simplex": 2.0, "tree_wavelets": 2.0, "trend_filter": 0.5}
@@ -275,10 +275,10 @@ def choose(values: object, facts: Facts) -> Choice:
 
 def _with_tuning_risk(values: np.ndarray, method: str, facts: Facts, options: Options) -> Denoised:
     """Denoise, and raise the risk if the method was tuned on the values that it is judged by."""
-    found = denoise_array(values, method, facts, options)
-    d = max(len(found.values), 2)
+    denoised = denoise_array(values, method, facts, options)
+    d = max(len(denoised.values), 2)
     largest = facts.variance * facts.law.distance(math.log(d)) ** 2
-    return found._replace(risk=found.risk + _TUNED.get(method, 0.0) * largest / d)
+    return denoised._replace(risk=denoised.risk + _TUNED.get(method, 0.0) * largest / d)
 
 
 def _in_words(method: str, options: Options) -> str:

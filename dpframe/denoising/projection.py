@@ -119,18 +119,18 @@ def simplex(
     [1.0, 0.0, 0.0]
     """
     noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
-    given = None if total is None else _amount("total", total)
-    if given and not noisy.size:
-        raise QueryError.about("total", "must be 0 where there are no values", given)
-    total = max(float(noisy.sum()), 0.0) if given is None else given
+    amount = None if total is None else _amount("total", total)
+    if amount and not noisy.size:
+        raise QueryError.about("total", "must be 0 where there are no values", amount)
+    total = max(float(noisy.sum()), 0.0) if amount is None else amount
     shared = _share(noisy, total)
     k = int(np.count_nonzero(shared))
     df = float(k)
     if law.companion and k:
         df = passing(noisy, float(noisy.max() - shared.max()), sigma, law, integer=integer)
-    if given is not None:
+    if amount is not None:
         df *= 1 - 1 / max(k, 1)
-    chosen = {"total": total} if given is None else {}
+    chosen = {"total": total} if amount is None else {}
     return Denoised(shared, _risk(noisy, shared, sigma, df), chosen)
 
 
@@ -373,9 +373,9 @@ def _levels(parents: np.ndarray) -> list[np.ndarray]:
         ancestor = ancestor[ancestor]
     circular = np.flatnonzero(ancestor >= 0)
     if circular.size:
-        why = f"and from {circular[:5].tolist()} they lead around in a circle"
+        reason = f"and from {circular[:5].tolist()} they lead around in a circle"
         way_out = "Give the root of every tree the parent -1."
-        text = f"parents must lead from every node to a root, {why}. {way_out}"
+        text = f"parents must lead from every node to a root, {reason}. {way_out}"
         raise QueryError(text, parameter="parents")
     order = np.argsort(depths[:n], kind="stable")
     return np.split(order, np.cumsum(np.bincount(depths[:n]))[:-1])

@@ -223,12 +223,12 @@ def _filter(likelihood: np.ndarray, levels: _Levels) -> np.ndarray:
     of_states = np.concatenate(
         [likelihood[:, :1], likelihood[:, :1], np.tile(likelihood[:, 1:], slopes)], axis=1
     )
-    each = np.full(slopes * count, 1 / (slopes * count))
-    prior = np.concatenate([[0.0, _EMPTY], (1 - _EMPTY) * each])
-    found: np.ndarray = np.empty_like(of_states)
+    share = np.full(slopes * count, 1 / (slopes * count))
+    prior = np.concatenate([[0.0, _EMPTY], (1 - _EMPTY) * share])
+    filtered: np.ndarray = np.empty_like(of_states)
     for n, seen in enumerate(of_states):
         if n:
-            ended, empty, full = found[n - 1, 0], found[n - 1, 1], found[n - 1, 2:]
+            ended, empty, full = filtered[n - 1, 0], filtered[n - 1, 1], filtered[n - 1, 2:]
             by_slope = full.reshape(slopes, count)
             moved = (by_slope[:, None] @ levels.moves[n - 1])[:, 0]
             gone = _LIVE * float((by_slope * levels.lost[n - 1]).sum()) / 2
@@ -236,10 +236,10 @@ def _filter(likelihood: np.ndarray, levels: _Levels) -> np.ndarray:
             prior[0] = ended + _END_OF_GAP * empty + _END * filled + gone
             prior[1] = (1 - _END_OF_GAP - _JUMP_OF_GAP) * empty + _GAP * filled + gone
             prior[2:] = _LIVE * (levels.turns.T @ moved).ravel()
-            prior[2:] += (_JUMP_OF_GAP * empty + _JUMP * filled) * each
-        found[n] = prior * seen
-        found[n] /= found[n].sum()
-    return found
+            prior[2:] += (_JUMP_OF_GAP * empty + _JUMP * filled) * share
+        filtered[n] = prior * seen
+        filtered[n] /= filtered[n].sum()
+    return filtered
 
 
 def _draw_back(filtered: np.ndarray, levels: _Levels, draws: int) -> np.ndarray:
@@ -260,14 +260,14 @@ def _into(states: np.ndarray, n: int, levels: _Levels) -> np.ndarray:
     """Return by draw how likely each state in bin n is to lead to a given state behind it."""
     slopes, count = len(_TURNS), len(levels.low)
     slope, level = np.divmod(np.maximum(states - 2, 0), count)
-    each = 1 / (slopes * count)
+    share = 1 / (slopes * count)
     ended, empty = states == 0, states == 1
     moves = levels.moves[n][:, :, level].transpose(2, 0, 1)  # by draw, slope and level
     turned = levels.turns[:, slope].T[:, :, None] * moves
     gone = _LIVE * levels.lost[n] / 2
     cases = [ended[:, None, None], empty[:, None, None]]
-    full = np.select(cases, [_END + gone, _GAP + gone], _LIVE * turned + _JUMP * each)
+    full = np.select(cases, [_END + gone, _GAP + gone], _LIVE * turned + _JUMP * share)
     to_empty = 1 - _END_OF_GAP - _JUMP_OF_GAP
-    from_empty = np.select([ended, empty], [_END_OF_GAP, to_empty], _JUMP_OF_GAP * each)
+    from_empty = np.select([ended, empty], [_END_OF_GAP, to_empty], _JUMP_OF_GAP * share)
     first = np.stack([np.where(ended, 1.0, 0.0), from_empty], axis=1)
     return np.asarray(np.concatenate([first, full.reshape(len(states), -1)], axis=1))

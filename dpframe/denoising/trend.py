@@ -106,22 +106,28 @@ def trend_filter(
     pairs = check_edges(edges, y.size)
     if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (0, 1):
         raise QueryError.about("order", "must be 0 or 1", order)
-    given = _penalty(penalty)
+    chosen_penalty = _penalty(penalty)
     nothing = {"penalty": 0.0, "degrees_of_freedom": float(y.size)}
-    smallest = s if given is None else given
-    if pairs.size == 0 or given == 0 or np.abs(y).max() > _FINEST * smallest:
+    smallest = s if chosen_penalty is None else chosen_penalty
+    if pairs.size == 0 or chosen_penalty == 0 or np.abs(y).max() > _FINEST * smallest:
         return Denoised(y.copy(), s * s, nothing)
     graph = _graph(y.size, pairs, order)
     center = _means(y, graph.labels)  # penalties do not see the mean of a component
     offsets = y - center
-    unit = s if given is None else min(given, float(np.abs(offsets).max()) or given)
+    unit = (
+        s
+        if chosen_penalty is None
+        else min(chosen_penalty, float(np.abs(offsets).max()) or chosen_penalty)
+    )
     z = offsets / unit
-    strength = _best_penalty(z, graph, shown=progress) if given is None else given / unit
+    strength = (
+        _best_penalty(z, graph, shown=progress) if chosen_penalty is None else chosen_penalty / unit
+    )
     if strength == 0:
         return Denoised(y.copy(), s * s, nothing)
     fit = _fit(z, graph, strength, _TIGHT)
     x = center + unit * fit.x
-    used = s * strength if given is None else given
+    used = s * strength if chosen_penalty is None else chosen_penalty
     chosen = {"penalty": used, "degrees_of_freedom": float(fit.freedom)}
     return Denoised(x, stein_risk(x - y, s, fit.freedom / y.size), chosen)
 
@@ -287,9 +293,9 @@ def _directions(
     def direction(changes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         right = np.zeros(n + m)
         right[n:] = (_SIGNS * (prices + changes / slacks)).sum(axis=0) - differences
-        found = factor.solve(right)
-        found += factor.solve(right - system @ found)  # what rounding left
-        u = found[n:]
+        step = factor.solve(right)
+        step += factor.solve(right - system @ step)  # what rounding left
+        u = step[n:]
         return -_SIGNS * u, (changes + _SIGNS * prices * u) / slacks
 
     return direction

@@ -91,10 +91,10 @@ def tree_wavelets(
     if pairs.size == 0 or np.abs(y).max() > _FINEST * s:
         return Denoised(y.copy(), s * s, {"threshold": 0.0})
     rng = np.random.default_rng(start)
-    found = [_denoise(y / s, pairs, threshold, rng) for _ in range(count)]
-    changes = s * np.mean([one.changes for one in found], axis=0)
-    slope = 1 - float(np.mean([one.lost for one in found])) / y.size
-    chosen = {"threshold": s * float(np.mean([one.threshold for one in found]))}
+    draws = [_denoise(y / s, pairs, threshold, rng) for _ in range(count)]
+    changes = s * np.mean([draw.changes for draw in draws], axis=0)
+    slope = 1 - float(np.mean([draw.lost for draw in draws])) / y.size
+    chosen = {"threshold": s * float(np.mean([draw.threshold for draw in draws]))}
     return Denoised(y - changes, stein_risk(changes, s, slope), chosen)
 
 
@@ -240,15 +240,18 @@ def _cut(order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarr
     """
     lengths = stop - start
     first = np.cumsum(lengths) - lengths
-    own = np.repeat(np.arange(len(start)), lengths)  # the range that a place is in
-    offset = np.arange(lengths.sum()) - first[own]
-    place = start[own] + offset
+    range_of_place = np.repeat(np.arange(len(start)), lengths)  # the range that a place is in
+    offset = np.arange(lengths.sum()) - first[range_of_place]
+    place = start[range_of_place] + offset
     size, node = sizes[place], order[place]
     # of the edges above all nodes but the first, the one whose halves differ least; then the first
     base = len(order)
-    best = np.minimum.reduceat(np.abs(lengths[own] - 2 * size) * base + offset, first) % base
+    best = (
+        np.minimum.reduceat(np.abs(lengths[range_of_place] - 2 * size) * base + offset, first)
+        % base
+    )
     taken = size[first + best]
-    best_own, taken_own = best[own], taken[own]
+    best_own, taken_own = best[range_of_place], taken[range_of_place]
     above = (offset < best_own) & (offset + size > best_own)
     inside = (offset >= best_own) & (offset < best_own + taken_own)
     target = place + np.where(inside, -best_own, np.where(offset < best_own, taken_own, 0))

@@ -6,21 +6,16 @@ worker to worker; elsewhere they pass through this process. All graphs have a fe
 partition, and are computed by the scheduler of the user's choice.
 """
 
-import ctypes
-import math
 import os
 import pickle
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from operator import add
-from threading import Lock
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 import cloudpickle
 import dask.dataframe
@@ -31,8 +26,7 @@ import pandas as pd
 from dask.base import get_scheduler
 from dask.dataframe.dask_expr._concat import Concat
 from dask.dataframe.utils import has_known_categories
-from dask.delayed import Delayed, delayed
-from dask.highlevelgraph import HighLevelGraph
+from dask.delayed import delayed
 from dask.system import CPU_COUNT
 
 from dpframe.columns import filters, values
@@ -49,76 +43,11 @@ from dpframe.provenance import is_marked
 from dpframe.queries.tasks import LabelTask, Task
 from dpframe.sources.manifest import Manifest, check_read_once, identify_file
 
-_TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt
-_KEPT = 1 << 30
-_MOST_MMAP = 1 << 25  # glibc takes no more
-_DEFAULT = 1 << 17
-
-_lock = Lock()
-_calls = 0
-
-
-@contextmanager
-def kept_memory() -> Iterator[None]:
-    """Keep memory that is freed until no call needs it; then hand it back and set what was set.
-
-    Nothing changes where the environment does not ask for memory to be handed back, or where the
-    system's library is not glibc.
-    """
-    kept = _bytes_of_environment("MALLOC_TRIM_THRESHOLD_", _KEPT) >= _KEPT
-    library = None if kept else _library()
-    if library is None:
-        yield
-        return
-    _count(library, 1)
-    try:
-        yield
-    finally:
-        _count(library, -1)
-
-
-def _count(library: Any, change: int) -> None:
-    """Count the calls that run now; the first and the last set what is kept."""
-    global _calls  # the allocator is one for the process
-    with _lock:
-        before, _calls = _calls, _calls + change
-        if not before:
-            library.mallopt(_TRIM, _KEPT)
-            library.mallopt(_MMAP, _MOST_MMAP)
-        elif not _calls:
-            library.mallopt(_TRIM, _bytes_of_environment("MALLOC_TRIM_THRESHOLD_", _DEFAULT))
-            library.mallopt(_MMAP, _bytes_of_environment("MALLOC_MMAP_THRESHOLD_", _DEFAULT))
-            library.malloc_trim(0)
-
-
-def _start_anew() -> None:
-    """Forget, in a forked process, the calls of threads that it does not have."""
-    global _lock, _calls  # a lock that was held would stay so
-    _lock, _calls = Lock(), 0
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
-
-
-def _bytes_of_environment(name: str, otherwise: int) -> int:
-    """Read a number of bytes that the environment asks for."""
-    text = os.environ.get(name, "")
-    return int(text) if text.isdecimal() else otherwise
-
-
-def _library() -> Any:
-    """Load the system's library, if it is glibc."""
-    with suppress(OSError, TypeError, AttributeError):
-        library = ctypes.CDLL(None)
-        return library if library.mallopt and library.malloc_trim else None
-    return None
-
-
 _Adder: TypeAlias = Callable[[Iterable[pd.DataFrame], Any, Context, int | None], list[Any]]
 
 _ADDED_AT_ONCE = 8  # totals of partitions
-_MOST_PIECES = 4096  # pairs of a partition and a bucket; rows of more are split in two rounds
+_MOST_PIECES = 1 << 13  # pairs of a partition and a bucket, where rows pass through this process
+_LEAST_BUCKETS = 8  # of many partitions
 _MOST_BUCKETS = 512  # that workers of a cluster split a partition into
 _DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
 
@@ -241,9 +170,8 @@ class _Job:
         Adds them up over frames; what it returns can be added up in turn.
     context
         Where random words come from, by which caps choose rows.
-    ranges, buckets_per_range
-        The buckets that rows are split into: their ranges in the first round, and the buckets of
-        a range in the second.
+    buckets
+        How many buckets rows are split into.
     packed
         Whether pieces of frames are bytes on their way, as between processes: they are pickled
         where they are made, and unpickled where they are needed.
@@ -252,8 +180,7 @@ class _Job:
     tasks: tuple[Any, ...]
     add: _Adder
     context: Context
-    ranges: int
-    buckets_per_range: int
+    buckets: int
     packed: bool
 
     @property
@@ -265,24 +192,10 @@ class _Job:
         """Take the columns of the privacy unit from a frame."""
         return [frame[label] for label in self.unit]
 
-    def buckets(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
+    def buckets_of(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
         """Bucket of the unit of some rows."""
         columns = [column.iloc[rows] for column in self.unit_columns(frame)]
-        return unit_buckets(columns, self.ranges * self.buckets_per_range)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pieces:
-    """Pieces of frames, or their bytes, that a task is given; Dask looks for no keys among them."""
-
-    pieces: list[Any]
-
-    def frames(self) -> list[pd.DataFrame]:
-        """Return the pieces as frames."""
-        return [
-            pickle.loads(piece) if isinstance(piece, bytes) else piece  # noqa: S301, made here
-            for piece in self.pieces
-        ]
+        return unit_buckets(columns, self.buckets)
 
 
 def _added_up(
@@ -292,16 +205,14 @@ def _added_up(
     get = get_scheduler(collections=[frame])
     packed = get not in (dask.threaded.get, dask.local.get_sync)
     clustered = _is_of_cluster(get)
-    ranges, buckets = _rounds(frame.npartitions)
-    if clustered:
-        ranges, buckets = min(frame.npartitions, _MOST_BUCKETS), 1
-    jobs = [_Job(tuple(tasks), add, context, ranges, buckets, packed) for tasks in groups]
+    most = _MOST_BUCKETS if clustered else max(_MOST_PIECES // frame.npartitions, _LEAST_BUCKETS)
+    buckets = min(frame.npartitions, most)
+    jobs = [_Job(tuple(tasks), add, context, buckets, packed) for tasks in groups]
     graphs = [_delay_first(frame, job, clustered) for job in jobs]
     found = list(_compute_graphs(graphs))
-    at = [place for place, graph in enumerate(graphs) if isinstance(graph, list)]
-    for place, totals in zip(
-        at, _total_pieces([(jobs[place], found[place]) for place in at]), strict=True
-    ):
+    split = [place for place, graph in enumerate(graphs) if isinstance(graph, list)]
+    pieces = [_delay_pieces(jobs[place], found[place]) for place in split]
+    for place, totals in zip(split, _compute_graphs(pieces) if pieces else (), strict=True):
         found[place] = totals
     return found
 
@@ -326,65 +237,35 @@ def _delay_first(frame: Frame, job: _Job, clustered: bool) -> Any:
     asked = delayed(job, pure=False, traverse=False)
     needed = _project(frame, labels_of(job.tasks))
     split = bool(job.unit) and frame.npartitions > 1
-    first: Callable[..., object] = _split_by_range if split else _total_part
+    first: Callable[..., object] = _split_part if split else _total_part
     if split and clustered:
         parts = needed.map_partitions(_pack_part, asked, meta=_pack([]), enforce_metadata=False)
         # whoever reads the plan of the shuffle sees two columns: values stay as they are in bytes
-        needed = parts.shuffle("bucket", npartitions=job.ranges, shuffle_method="p2p")
+        needed = parts.shuffle("bucket", npartitions=job.buckets, shuffle_method="p2p")
         first = _total_packed
     parts = needed.map_partitions(first, asked, meta=(None, object), enforce_metadata=False)
     parts = parts.to_delayed()
-    if split and not clustered:
-        return list(parts)
-    layer = _Layer("totals")
-    layer.total([part.key for part in parts])
-    return layer.delay(asked, *parts)
+    return list(parts) if split and not clustered else _add_up(list(parts))
 
 
-def _total_pieces(split: Sequence[tuple[_Job, list[Any]]]) -> list[Any]:
-    """Total the pieces of split partitions, in one round of tasks or two."""
-    again = iter(_split_again([one for one in split if one[0].buckets_per_range > 1]))
-    graphs = []
-    for job, splits in split:
-        asked = delayed(job, pure=False, traverse=False)
-        pieces = next(again) if job.buckets_per_range > 1 else _regrouped(splits, job.ranges)
-        layer = _Layer("totals")
-        layer.total([layer.add(_total_together, _Pieces(own), asked.key) for own in pieces])
-        graphs.append(layer.delay(asked))
-    return list(_compute_graphs(graphs)) if graphs else []
+def _delay_pieces(job: _Job, splits: Sequence[list[Any]]) -> Any:
+    """Build the graph that totals the pieces of split partitions, bucket by bucket."""
+    asked = delayed(job, pure=False, traverse=False)
+    buckets = (
+        [piece for piece in pieces if piece is not None] for pieces in zip(*splits, strict=True)
+    )
+    # Dask looks for keys in arguments, and in no partial function
+    totals = [partial(_total_together, pieces) for pieces in buckets]
+    return _add_up([delayed(total, pure=False, traverse=False)(asked) for total in totals])
 
 
-def _split_again(split: Sequence[tuple[_Job, list[Any]]]) -> list[list[list[Any]]]:
-    """Split the pieces of each range into its buckets, those of some partitions at once."""
-    graphs = []
-    for job, splits in split:
-        size = math.isqrt(len(splits) - 1) + 1
-        asked = delayed(job, pure=False, traverse=False)
-        layer = _Layer("split")
-        for start in range(0, len(splits), size):
-            for own in _regrouped(splits[start : start + size], job.ranges):
-                layer.add(_split_by_bucket, _Pieces(own), asked.key)
-        layer.graph[layer.name] = (list, list(layer.graph))
-        graphs.append(layer.delay(asked))
-    found = []
-    computed = _compute_graphs(graphs) if graphs else []
-    for (job, _), pieces in zip(split, computed, strict=True):
-        ranges = [pieces[at :: job.ranges] for at in range(job.ranges)]
-        found.append([own for some in ranges for own in _regrouped(some, job.buckets_per_range)])
-    return found
-
-
-def _regrouped(splits: Sequence[list[Any]], places: int) -> list[list[Any]]:
-    """Put together the pieces, where there are any, of each place of some splits."""
-    return [[split[at] for split in splits if split[at] is not None] for at in range(places)]
-
-
-def _rounds(partitions: int) -> tuple[int, int]:
-    """Choose the numbers of ranges and of buckets per range: in all, about one per partition."""
-    if partitions**2 <= _MOST_PIECES:
-        return partitions, 1
-    ranges = math.isqrt(partitions - 1) + 1
-    return ranges, -(-partitions // ranges)
+def _add_up(parts: list[Any]) -> Any:
+    """Add up totals, few at once."""
+    add_parts = delayed(_add_parts, pure=False)
+    while len(parts) > _ADDED_AT_ONCE:
+        starts = range(0, len(parts), _ADDED_AT_ONCE)
+        parts = [add_parts(parts[at : at + _ADDED_AT_ONCE]) for at in starts]
+    return add_parts(parts)
 
 
 def _project(frame: Frame, labels: Sequence[Hashable]) -> Frame:
@@ -394,77 +275,38 @@ def _project(frame: Frame, labels: Sequence[Hashable]) -> Frame:
     return frame[list(labels)] if all(isinstance(label, str) for label in labels) else frame
 
 
-class _Layer:
-    """What is done once partitions are totaled or split, under keys of its own."""
-
-    def __init__(self, what: str) -> None:
-        self.name = f"dpframe-{what}-{uuid4().hex}"
-        self.graph: dict[Hashable, Any] = {}
-
-    def add(self, function: Callable[..., object], *arguments: object) -> Hashable:
-        """Add a task, return its key."""
-        key = f"{self.name}-{function.__name__.strip('_')}", len(self.graph)
-        self.graph[key] = (function, *arguments)
-        return key
-
-    def total(self, keys: list[Hashable]) -> None:
-        """Add up totals, few at once."""
-        while len(keys) > _ADDED_AT_ONCE:
-            starts = range(0, len(keys), _ADDED_AT_ONCE)
-            keys = [self.add(_add_parts, keys[at : at + _ADDED_AT_ONCE]) for at in starts]
-        self.graph[self.name] = (_add_parts, keys)
-
-    def delay(self, *dependencies: Any) -> Any:
-        """Return what stands under the name of the layer."""
-        graph = HighLevelGraph.from_collections(self.name, self.graph, dependencies=dependencies)
-        return Delayed(self.name, graph, layer=self.name)
-
-
 def _add_parts(parts: Iterable[Sequence[Any]]) -> list[Any]:
     """Add up the totals of parts, modulo 2**64, or their counts of units by label."""
     return [reduce(add, found) for found in zip(*parts, strict=True)]
 
 
 @silent
-@kept_memory()
 def _total_part(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Total a partition in which every row is a unit, in one thread: Dask has its own."""
     return job.add([part], job.tasks, job.context, 1)
 
 
 @silent
-@kept_memory()
-def _total_together(pieces: _Pieces, job: _Job) -> list[Any]:
-    """Total pieces that together hold all rows of their units."""
-    frames = pieces.frames()
+def _total_together(pieces: Sequence[Any], job: _Job) -> list[Any]:
+    """Total pieces, or their bytes, that together hold all rows of their units."""
+    frames = [
+        pickle.loads(piece) if isinstance(piece, bytes) else piece  # noqa: S301, made here
+        for piece in pieces
+    ]
     return job.add([_stack_frames(frames)] if frames else [], job.tasks, job.context, 1)
 
 
 @silent
-@kept_memory()
-def _split_by_range(part: pd.DataFrame, job: _Job) -> list[Any]:
-    """Split the rows of a partition that can matter, in their needed columns, into ranges."""
+def _split_part(part: pd.DataFrame, job: _Job) -> list[Any]:
+    """Split the rows of a partition that can matter, in their needed columns, into buckets."""
     needed = _dense(part, labels_of(job.tasks))
     rows = np.flatnonzero(_usable(needed, job))
-    return _split(needed, rows, job.buckets(needed, rows) % job.ranges, job.ranges, job.packed)
-
-
-@silent
-@kept_memory()
-def _split_by_bucket(pieces: _Pieces, job: _Job) -> list[Any]:
-    """Split the rows of one range into its buckets."""
-    frames = pieces.frames()
-    if not frames:
-        return [None] * job.buckets_per_range
-    frame = _stack_frames(frames)
-    rows = np.arange(len(frame))
-    places = job.buckets(frame, rows) // job.ranges
-    return _split(frame, rows, places, job.buckets_per_range, job.packed)
+    return _split(needed, rows, job.buckets_of(needed, rows), job.buckets, job.packed)
 
 
 def _pack_part(part: pd.DataFrame, job: _Job) -> pd.DataFrame:
     """Split a partition for a shuffle: a row holds the bytes of all that is in one bucket."""
-    return _pack(_split_by_range(part, job))
+    return _pack(_split_part(part, job))
 
 
 def _pack(pieces: Sequence[Any]) -> pd.DataFrame:
@@ -479,8 +321,8 @@ def _pack(pieces: Sequence[Any]) -> pd.DataFrame:
 def _total_packed(packed: pd.DataFrame, job: _Job) -> list[Any]:
     """Total a partition of a shuffle, one bucket after the other."""
     together = packed["rows"].groupby(packed["bucket"].to_numpy())
-    totals = [_total_together(_Pieces(rows.tolist()), job) for _, rows in together]
-    return _add_parts(totals) if totals else _total_together(_Pieces([]), job)
+    totals = [_total_together(rows.tolist(), job) for _, rows in together]
+    return _add_parts(totals) if totals else _total_together([], job)
 
 
 def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:

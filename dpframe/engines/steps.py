@@ -4,7 +4,7 @@ It is what `totals` does before it adds up, on all rows at once, and with a note
 is left out. A release does not look at it.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -22,7 +22,7 @@ from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid
 from dpframe.queries.missing import surely
-from dpframe.queries.tasks import Axis, BinAxis, Cells, LabelTask, RowWeights, Task
+from dpframe.queries.tasks import Axis, BinAxis, Cells, LabelAxis, LabelTask, RowWeights, Task
 from dpframe.queries.where import Condition
 
 StepKind: TypeAlias = Literal[
@@ -59,17 +59,15 @@ class Step:
         The grouping column, for keys.
     column
         The column that is looked at, for keys and for values.
+    grid
+        What its values are to be, for values.
     """
 
     kind: StepKind
     rows: np.ndarray
-    axis: Axis | None = None
+    axis: Axis | LabelAxis | None = None
     column: Hashable = None
-
-    @property
-    def left_out(self) -> np.ndarray:
-        """Mask of the rows that are left out."""
-        return np.zeros_like(self.rows) if self.kind == "moved key" else self.rows
+    grid: Grid | None = None
 
 
 class Trace:
@@ -135,21 +133,15 @@ class Trace:
         """Leave out the rows that are not in the part, or do not meet a condition."""
         part, rest = (None, None) if where is None else where.split_part()
         if part is not None:
-            yield self._leave_out("part", ~self._block.rows_where(part))
+            yield self._without(Step("part", ~self._block.rows_where(part)))
         if rest is not None:
-            yield from self._without(self.failing(rest, self._left))
+            yield from map(self._without, self.failing(rest, self._left))
 
-    def _without(self, steps: Iterable[Step]) -> Iterator[Step]:
-        """Leave out the rows of some steps."""
-        for step in steps:
-            yield self._leave_out(step.kind, step.rows, column=step.column)
-
-    def _leave_out(
-        self, kind: StepKind, rows: np.ndarray, axis: Axis | None = None, column: Hashable = None
-    ) -> Step:
-        left_out = self._left & rows
-        self._left = self._left & ~rows
-        return Step(kind, left_out, axis, column)
+    def _without(self, step: Step) -> Step:
+        """Leave out the rows of a step that none before has left out."""
+        left_out = self._left & step.rows
+        self._left = self._left & ~step.rows
+        return replace(step, rows=left_out)
 
 
 class RowTrace(Trace):
@@ -199,17 +191,17 @@ class RowTrace(Trace):
         """Mask of the rows, among those of another, that satisfy a condition."""
         return among if where is None else among & self._block.rows_where(where)
 
-    def beyond(self, label: Hashable, grid: Grid, rows: np.ndarray) -> tuple[int, int]:
-        """Count the values below and above the bounds of a column in the rows of a mask."""
-        numbers = self._block.round_column(label, grid)[rows]
-        return int((numbers < grid.lower).sum()), int((numbers > grid.upper).sum())
+    def beyond(self, label: Hashable, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+        """Tell which values are below and above the bounds of a column."""
+        numbers = self._block.round_column(label, grid)
+        return numbers < grid.lower, numbers > grid.upper
 
     def lacking(self, label: Hashable, grid: Grid, rows: np.ndarray) -> Iterator[Step]:
         """Tell which rows of a mask have no value, and which have one that is of another kind."""
         missing = values.missing(self.column(label))
         unusable = np.isnan(self._block.round_column(label, grid)) & ~missing
-        yield Step("missing value", rows & missing, column=label)
-        yield Step("unusable value", rows & unusable, column=label)
+        yield Step("missing value", rows & missing, column=label, grid=grid)
+        yield Step("unusable value", rows & unusable, column=label, grid=grid)
 
     def clipped_weight(self, weights: RowWeights, rows: np.ndarray) -> tuple[float, float]:
         """Return what clipping adds to the total of weights, and what it takes off, in parts of it.
@@ -239,18 +231,18 @@ class RowTrace(Trace):
         task = self._task
         yield from self._where(task.where)
         for column, grid in task.valued:
-            yield from self._without(self.lacking(column, grid, self._left))
+            yield from map(self._without, self.lacking(column, grid, self._left))
         if task.unit:
-            yield self._leave_out("unit", self._units == self._none)
+            yield self._without(Step("unit", self._units == self._none))
         for axis in task.groups.axes:
             yield from self._look_on(axis)
         if task.groups.chosen is not None:
-            yield self._leave_out("combination", self.cells == self._prepared.ungrouped)
+            yield self._without(Step("combination", self.cells == self._prepared.ungrouped))
         self.grouped = self._left
         if task.sizes is not None:
             own = np.where(self._left, self.cells, self._prepared.ungrouped)
             sized = Units(self._unit_columns).cells_of_sizes(own, task.sizes)
-            yield self._leave_out("further rows", sized == self._prepared.outside)
+            yield self._without(Step("further rows", sized == self._prepared.outside))
         elif task.unit:
             yield from self._apply_caps(Units(self._unit_columns))
 
@@ -259,8 +251,8 @@ class RowTrace(Trace):
         outside, beyond = (self._block.position(one) == len(axis) for one in (axis, _strict(axis)))
         if isinstance(axis, BinAxis) or not axis.rest:
             missing = values.missing(self.column(axis.column))
-            yield self._leave_out("missing key", outside & missing, axis, axis.column)
-            yield self._leave_out("undeclared key", outside, axis, axis.column)
+            yield self._without(Step("missing key", outside & missing, axis, axis.column))
+            yield self._without(Step("undeclared key", outside, axis, axis.column))
         if _strict(axis) is not axis:
             yield Step("moved key", self._left & beyond, axis, axis.column)
 
@@ -280,7 +272,7 @@ class RowTrace(Trace):
             if declared[name] is not None:
                 cells = np.where(self._left, self.cells, size)
                 kept = units.choose(cells, size, stage, self._prepared.context, inner)
-                yield self._leave_out(name, ~kept)
+                yield self._without(Step(name, ~kept))
 
 
 def _strict(axis: Axis) -> Axis:
@@ -314,11 +306,11 @@ class LabelTrace(Trace):
         """Leave rows out; which of them caps keep does not depend on the order of the steps."""
         yield from self._where(task.where)
         if task.unit:
-            yield self._leave_out("unit", self._units == self._none)
+            yield self._without(Step("unit", self._units == self._none))
         for axis, coded in zip(task.axes, self._coded, strict=True):
-            missing = values.missing(self.column(axis.column))
-            yield self._leave_out("missing key", missing & (coded.codes < 0), column=axis.column)
-            yield self._leave_out("undeclared key", coded.codes < 0, column=axis.column)
+            missing = values.missing(self.column(axis.column)) & (coded.codes < 0)
+            yield self._without(Step("missing key", missing, axis, axis.column))
+            yield self._without(Step("undeclared key", coded.codes < 0, axis, axis.column))
         if task.unit:
             units = Units(self._unit_columns)
             stages: dict[StepKind, Caps] = {
@@ -328,6 +320,6 @@ class LabelTrace(Trace):
             for kind, caps in stages.items():
                 cells, first = combine_codes(self._coded, self._left)
                 kept = units.choose(cells, len(first), caps, context)
-                yield self._leave_out(kind, ~kept)
+                yield self._without(Step(kind, ~kept))
         _, first = combine_codes(self._coded, self._left)
         self.labels = len(first)

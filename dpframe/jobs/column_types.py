@@ -6,14 +6,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpframe.declaration import kinds
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.parts import is_text
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
+from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
+from dpframe.queries.timescale import moment_of
 from dpframe.sources.cells import STRING
 
+_TIMES = ("datetime", "datetime-utc")
 # a column, and the type of what it is compared with
 _Typed: TypeAlias = tuple[Hashable, str | None]
 
@@ -47,12 +49,15 @@ def kinds_of_columns(
     return kinds
 
 
-def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Query]) -> str | None:
+def kind_from_plan(
+    label: Hashable, declared: Declaration, queries: Iterable[Query], *, guess: bool = False
+) -> str | None:
     """Say which type of cells a column has; `None` if nothing says so, or in several ways.
 
     The privacy unit is a text. Else declared keys say it, then a schema, bounds, what queries name:
     keys, bins and bounds of their own, and constants that a condition compares the column with. Of
-    a unit of several columns, those of which nothing says it are texts.
+    a unit of several columns, those of which nothing says it are texts. A text that is a time in
+    ISO form may stand for either: a guess takes it for a time.
     """
     if declared.unit_columns == (label,):
         return "string"
@@ -67,7 +72,9 @@ def kind_from_plan(label: Hashable, declared: Declaration, queries: Iterable[Que
     for said in (_named_by, _compared_by):
         found = {kind for query in queries for column, kind in said(query) if column == label}
         if found:
-            return _one_of(found)
+            kind = _one_of(found)
+            is_open = said is _compared_by and kind in _TIMES
+            return None if is_open and not guess else kind
     return "string" if label in declared.unit_columns else None
 
 
@@ -99,26 +106,27 @@ def _kind_of_value(value: object, numbers: str) -> str | None:
 
 def _named_by(query: Query) -> Iterator[_Typed]:
     """Give the types of keys, bins and bounds that a query has itself."""
-    for label, keys in keys_of_query(query):
-        yield label, _kind_of(keys)
+    for fact, label, values in facts_of_query(query):
+        yield label, _kind_of(values, "int64" if fact == "keys" else "float64")
+
+
+def facts_of_query(query: Query) -> Iterator[tuple[str, Hashable, Any]]:
+    """Give the keys and the bounds that a query has itself, by column."""
+    if isinstance(query.keys, Mapping):
+        for label, keys in query.keys.items():
+            yield "keys", label, keys
+    elif query.keys is not None and len(query.by) == 1:
+        yield "keys", query.by[0], query.keys
     for axis in query.bin_axes:
-        yield axis.column, _kind_of(axis.keys.left[:1], "float64")
+        yield "bounds", axis.column, tuple(edges_of(axis.keys)[[0, -1]])
     for given in (bounds_of_bins(query), *(asked.bounds for asked in query.outputs)):
         for label, bounds in given.items():
-            yield label, _kind_of(bounds, "float64")  # type: ignore[arg-type]  # two ends
-
-
-def keys_of_query(query: Query) -> Iterator[tuple[Hashable, Any]]:
-    """Give the keys that a query has itself, by column."""
-    if isinstance(query.keys, Mapping):
-        yield from query.keys.items()
-    elif query.keys is not None and len(query.by) == 1:
-        yield query.by[0], query.keys
+            yield "bounds", label, bounds
 
 
 def _compared_by(query: Query) -> Iterator[_Typed]:
     """Give the types of constants that columns are compared with in conditions."""
-    for condition in _conditions_of(query):
+    for condition in conditions_of(query):
         for found in where.comparisons(condition):
             if isinstance(found, where.Compare):
                 yield from _of_values([found.left, found.right])
@@ -137,13 +145,14 @@ def _of_values(values: Sequence[where.Value]) -> Iterator[_Typed]:
 
 
 def _kind_of_side(value: where.Value) -> str | None:
-    """Say what equals a value; a text that is a time as well may stand for either."""
-    if isinstance(value, where.Constant) and isinstance(value.value, str):
-        return "string" if kinds.moment_of(value.value) is None else None
-    return "float64"
+    """Say what equals a value."""
+    if not isinstance(value, where.Constant) or not isinstance(value.value, str):
+        return "float64"
+    moment = moment_of(value.value)
+    return "string" if moment is None else _kind_of_value(moment, "")
 
 
-def _conditions_of(query: Query) -> Iterator[where.Condition]:
+def conditions_of(query: Query) -> Iterator[where.Condition]:
     """Give the conditions of a query."""
     conditions = [query.condition]
     for output in query.outputs:

@@ -27,7 +27,6 @@ from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE,
 from dpframe.jobs.diagnosed import PRIVATE, diagnose_job, in_lines
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
-from dpframe.jobs.plan_schema import plan_schema
 from dpframe.jobs.released_files import LedgerPlace, ledger_place, without_certificates
 from dpframe.jobs.run_job import (
     PATIENCE,
@@ -572,6 +571,8 @@ def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:
 
 def print_schema(_: argparse.Namespace, __: object) -> Answer:
     """Print the JSON Schema of plans, for editors."""
+    from dpframe.jobs.plan_models import plan_schema  # pydantic is slow to import
+
     schema = plan_schema()
     return Answer("schema", json.dumps(schema, indent=1), {"schema": schema})
 

@@ -28,9 +28,6 @@ from dpframe.sources.text import TYPES
 DIALECT = tuple(option.name for option in fields(Dialect))
 """Keys of the table `data` that say how text files are written."""
 
-DATA = ("path", "filesystem", "spill_folder", "types", *DIALECT)
-"""Keys of the table `data`."""
-
 _CSV = (".csv", ".csv.gz", ".csv.zip")
 _FORMATS = "Parquet (a file, a folder or files), .feather, or .csv (also .csv.gz and .csv.zip)"
 _Read = TypeVar("_Read")
@@ -173,28 +170,22 @@ class Data:
 
 def read_data(section: Section, given: tuple[str, ...]) -> Data:
     """Read the table `data`; paths that are given go before those of the plan."""
-    section.only(DATA, "data")
-    types = section.section("types")
-    named = {column: types.get(column, str) for column in types.table}
-    for column, kind in named.items():
-        if kind not in TYPES:
-            raise types.error(f"must be one of {', '.join(TYPES)}, got {kind!r}.", column)
     written: Any = {key: section.table[key] for key in DIALECT if key in section.table}
     try:
         dialect = Dialect.of(**written)
     except DPFrameError as error:
         raise section.about(error) from None
     filesystem = None if "filesystem" not in section.table else read_store(section)
-    texts = list(given) or _texts(section)
+    texts = list(given) or section.paths("path")
     local = filesystem is None
     places = tuple(_as_place(section, text, local=local, given=bool(given)) for text in texts)
     if len({isinstance(place, Path) for place in places}) > 1:
         raise section.error("must be all in a store, or none.", "path")
-    spill = section.get("spill_folder", str)
+    spill = section.table.get("spill_folder")
     return Data(
         section,
         places,
-        named,
+        section.table.get("types", {}),
         dialect,
         bool(given),
         filesystem,
@@ -218,14 +209,6 @@ def _matches(place: Path | str, store: Any) -> list[Any]:
     if place.exists():
         return [place]
     return [Path(name) for name in sorted(glob(str(place), recursive=True))]
-
-
-def _texts(section: Section) -> list[str]:
-    found = section.need("path", str, list, such_as='path = "trips.parquet"')
-    texts = [found] if isinstance(found, str) else found
-    if not texts or not all(isinstance(text, str) and text for text in texts):
-        raise section.error(f"must be a path or a list of paths, got {found!r:.200}.", "path")
-    return texts
 
 
 def _feather_files(paths: Iterable[Path]) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,15 +32,10 @@ from dpframe.queries.discovery import Discovery, discover
 from dpframe.queries.margins import margins
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.query import Query, Request
-from dpframe.sources.cells import KINDS, read_cell
+from dpframe.sources.cells import read_cell
 from dpframe.steps.quantiles import quantile
 
-TABLES = ("data", "declare", "queries", "release", "ledger", "values")
 CAPS = ("max_rows", "max_groups", "max_rows_per_group")
-_FACTS = ("keys", "bounds", "missing")
-DECLARE = ("schema", "each_row", "privacy_unit", "unit", *CAPS, "neighboring", *_FACTS, "name")
-_AMOUNT = (int, float, str)  # a text such as "1/12" is read by whoever spends it
-RELEASE = (*AMOUNTS, "mechanism", "denoise", "name", "note", "part", "files")
 BUDGET = ("epsilon", "delta", "discovery")
 QUERIES: dict[str, Callable[..., Query]] = {
     "count": counts.count,
@@ -61,14 +55,10 @@ QUERIES: dict[str, Callable[..., Query]] = {
     "margins": margins,
 }
 SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
-_NUMBERED_BINS = ("ranges", "quantile")  # between the bounds of their column
-_SEVERAL = ("aggregate", "margins")
-_OUTPUTS = "outputs"
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
 _YAML = (".yaml", ".yml")
 _ENDS = 2
 _FAR = 1e300  # edges stay finite
-_SUCH_GROUPS = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
 _Made = TypeVar("_Made")
 
 
@@ -166,14 +156,12 @@ def _canonical(value: object) -> str:
 def read_plan(path: Path, given: Overrides) -> Job:
     """Read a plan file and check all that can be checked without data and ledger."""
     plan = read_text(path, given.values)
-    plan.only(TABLES, "a plan")
+    from dpframe.jobs.plan_models import check_plan  # pydantic is slow to import
+
+    check_plan(plan)
     if given.name is None:
         _check_name(plan)
     asked = plan.section("queries")
-    if not asked.table:
-        raise plan.error(
-            'there is no query; for instance [queries.by_zone] with kind = "count" and by = "zone".'
-        )
     search = _search(asked)
     if search is None:
         queries = {name: _query(asked.section(name)) for name in asked.table}
@@ -195,7 +183,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         files=output_paths.read_paths(plan, queries, options["name"]),
         ledger=_ledger(plan.section("ledger")),
         budget=_budget(plan.section("ledger")),
-        part=plan.section("ledger").get("part", str),
+        part=plan.table["ledger"].get("part"),
         runs_folder=_runs_folder(plan.section("ledger")),
         search=search,
     )
@@ -205,25 +193,20 @@ def _search(asked: Section) -> Discovery | None:
     """Read groups that are to be found, which no plan can do beside other queries."""
     for name in asked.table:
         section = asked.section(name)
-        make = SEARCHES.get(section.table.get("kind", ""))
+        make = SEARCHES.get(section.table["kind"])
         if make is None:
             continue
         if len(asked.table) > 1:
             way = "give it a plan of its own, and the groups that it finds as keys to the others"
             raise section.error(f"is charged and released on its own: {way}.", "kind")
-        kind = section.table["kind"]
-        known = arguments_of(kind, make)
-        section.only(("kind", *known, "files"), f'a query of kind "{kind}"', RELEASE)
-        keywords = {key: _read(section, key) for key in section.table if key in known}
-        _check_required(section, make)
-        return _check_section(section, partial(make, **keywords))
+        return _check_section(section, partial(make, **_keywords(section)))
     return None
 
 
 def _check_name(plan: Section) -> None:
     """Check that runs on other data have other names, or all but the first would be refused."""
     release = plan.section("release")
-    name = release.get("name", str)
+    name = release.table.get("name")
     read = {"data.path": plan.section("data").table.get("path")}
     read["release.part"] = release.table.get("part")
     data = {one: key for key, text in reversed(read.items()) for one in placeholders(text)}
@@ -241,42 +224,41 @@ def _check_name(plan: Section) -> None:
 
 def _options(section: Section, given: Overrides) -> dict[str, Any]:
     """Read how much to spend, how, and what to record."""
-    section.only(RELEASE, "release")
-    options: dict[str, Any] = {name: section.get(name, *_AMOUNT) for name in AMOUNTS}
+    table = section.table
+    options: dict[str, Any] = {name: table.get(name) for name in AMOUNTS}
     _check_section(section, lambda: Spend.of(**options))
-    for name in ("mechanism", "denoise"):
-        if name in section.table:
-            options[name] = section.get(name, str)
+    options |= {name: table[name] for name in ("mechanism", "denoise") if name in table}
     named = section.text("name") if given.name is None else given.name
     if named is None:
-        section.need("name", str, such_as='name = "trips {month}", so that no run counts twice.')
-    part = section.get("part", str, int, float)
+        way = 'for instance name = "trips {month}", so that no run counts twice'
+        raise section.error(f"name is missing; {way}.")
+    part = table.get("part")
     options["part"] = section.text("part") if isinstance(part, str) else part
     return {**options, "name": named, "note": given.note or section.text("note")}
 
 
 def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
     """Read keywords of `declare`; whom a row belongs to must be said."""
-    section.only(DECLARE, "declare")
-    unit = section.get("privacy_unit", str, list)
+    table = section.table
+    unit = table.get("privacy_unit")
     if isinstance(unit, list) and not all(isinstance(name, str) for name in unit):
         why = 'must be a column or a list of columns, ["aircraft", "week"]'
         raise section.error(f"{why}, got {unit!r:.200}.", "privacy_unit")
-    if (unit is None) != bool(section.get("each_row", bool)):
+    if (unit is None) != bool(table.get("each_row")):
         raise section.error(
             "say whom a row belongs to, in one way: privacy_unit = the name of a column, with "
             "max_rows, or each_row = true, where every row is a person of its own."
         )
-    keys, _, missing = (section.section(name) for name in _FACTS)
+    keys = section.section("keys")
     return {
         "schema": _schema(section, allow_imports=allow_imports),
         "privacy_unit": EACH_ROW if unit is None else unit,
-        "unit": section.get("unit", str),
-        **{cap: section.get(cap, int) for cap in CAPS},
-        "neighboring": section.get("neighboring", str) or "add_remove",
+        "unit": table.get("unit"),
+        **{cap: table.get(cap) for cap in CAPS},
+        "neighboring": table.get("neighboring", "add_remove"),
         "keys": {name: _groups(keys, name) for name in keys.table},
-        "bounds": _pairs(section, "bounds") or {},
-        "missing": dict(missing.table),
+        "bounds": _READERS["bounds"](section, "bounds") if "bounds" in table else {},
+        "missing": dict(table.get("missing", {})),
         "name": section.text("name"),
     }
 
@@ -287,7 +269,7 @@ def _schema(section: Section, *, allow_imports: bool) -> Any:
     A YAML file is data. A module is code that runs when it is imported, which whoever starts the
     job must have allowed.
     """
-    named = section.get("schema", str)
+    named = section.table.get("schema")
     if named is None:
         return None
     if named.lower().endswith(_YAML):
@@ -338,21 +320,18 @@ def _text_of(section: Section, path: Path, key: str) -> str:
 
 def _groups(section: Section, key: str) -> Any:
     """Read the groups of a column: a list, whole numbers in a range, or the lines of a file."""
-    given = section.get(key, list, dict)
+    given = section.table[key]
     if isinstance(given, list):
         return given
-    table = section.section(key)
-    table.only(("range", "file", "type"), "groups")
-    if "range" in given and len(given) == 1:
-        return _range(table)
-    if "file" in given and "range" not in given:
-        return _lines(table)
-    raise section.error(f"must be groups, {_SUCH_GROUPS}, got {given!r:.200}.", key)
+    if ("range" in given) == ("file" in given):
+        such = '["A", "B"], {range = [0, 24]} or {file = "zones.txt"}'
+        raise section.error(f"must be groups, {such}, got {given!r:.200}.", key)
+    return (_range if "range" in given else _lines)(section.section(key))
 
 
 def _range(section: Section) -> range:
     """Read {range = [start, stop]} or [start, stop, step], without the stop, as in Python."""
-    ends = section.get("range", list)
+    ends = section.table["range"]
     try:
         found = range(*ends)
         if 0 < len(found) <= MOST_GROUPS:
@@ -366,10 +345,8 @@ def _range(section: Section) -> range:
 
 def _lines(section: Section) -> list[Any]:
     """Read the lines of a text file that are not empty, as texts or as another type."""
-    place = section.source.path.parent / section.get("file", str)
-    kind = section.get("type", str) or "string"
-    if kind not in KINDS:
-        raise section.error(f"must be one of {', '.join(KINDS)}, got {kind!r:.200}.", "type")
+    place = section.source.path.parent / section.table["file"]
+    kind = section.table.get("type", "string")
     if not place.is_file():
         raise section.error(f"there is no file {place}.", "file")
     lines = [line.strip() for line in _text_of(section, place, "file").splitlines()]
@@ -383,14 +360,10 @@ def _lines(section: Section) -> list[Any]:
 
 def _edges(section: Section, key: str) -> Any:
     """Read the edges of bins: a list, or {from = 0, to = 100, bins = 20} of equal widths."""
-    given = section.get(key, list, dict)
+    given = section.table[key]
     if not isinstance(given, dict):
         return given
-    table = section.section(key)
-    table.only(("from", "to", "bins"), "bins of equal widths")
-    such = "bins = {from = 0, to = 100, bins = 20}"
-    low, high = (table.need(end, int, float, such_as=such) for end in ("from", "to"))
-    number = table.need("bins", int, such_as=such)
+    low, high, number = given["from"], given["to"], given["bins"]
     if not 0 < number <= MOST_GROUPS or not -_FAR <= low < high <= _FAR:
         rule = f"must have 1 to {MOST_GROUPS:,} bins and from < to, both finite"
         raise section.error(f"{rule}, got {given!r:.200}.", key)
@@ -399,17 +372,9 @@ def _edges(section: Section, key: str) -> Any:
     return edges.astype(np.int64) if whole else edges  # whole numbers are shown as such
 
 
-def _pairs(section: Section, key: str) -> Any:
-    """Read bounds: [lower, upper] for all columns, or a table of them by column."""
-    given = section.get(key, list, dict)
-    if isinstance(given, dict):
-        table = section.section(key)
-        return {column: _pair(table, column) for column in given}
-    return None if given is None else _pair(section, key)
-
-
 def _pair(section: Section, key: str) -> tuple[Any, Any]:
-    given = section.get(key, list)
+    """Read bounds: [lower, upper]."""
+    given = section.table[key]
     if len(given) != _ENDS:
         raise section.error(f"must be [lower, upper], got {given!r:.200}.", key)
     return given[0], given[1]
@@ -417,120 +382,83 @@ def _pair(section: Section, key: str) -> tuple[Any, Any]:
 
 def _query(section: Section) -> Query:
     """Read one query: a kind, and the keywords of the function of that name."""
-    wanted = section.need("kind", str, such_as='kind = "count"')
-    make = QUERIES.get(wanted)
-    if make is None:
-        kinds = ", ".join((*QUERIES, *SEARCHES))
-        raise section.error(f"must be one of {kinds}, got {wanted!r:.200}.", "kind")
-    known = arguments_of(wanted, make)
-    extra = ("files",) if section.keys[:1] == ("queries",) and section.keys[2:] == () else ()
-    section.only(("kind", *known, *extra), f'a query of kind "{wanted}"', RELEASE)
-    keywords = {name: _read(section, name) for name in section.table if name in known}
-    parts = keywords.pop(_OUTPUTS, {})
-    _check_required(section, make)
-    return _check_section(section, lambda: make(**keywords, **parts))
+    keywords = _keywords(section)
+    parts = section.section("outputs")
+    keywords |= {name: _query(parts.section(name)) for name in parts.table}
+    return _check_section(section, partial(QUERIES[section.table["kind"]], **keywords))
 
 
-def arguments_of(kind: str, make: Callable[..., object]) -> list[str]:
-    """List the keys that a query of a kind may have, beside `kind` and `files`."""
-    known = [name for name in signature(make).parameters if name not in ("caps", "queries")]
-    if kind in SEARCHES:
-        return known
-    known += [cap for cap in CAPS if cap not in known]
-    return [*known, _OUTPUTS] if kind in _SEVERAL else known
+def _keywords(section: Section) -> dict[str, Any]:
+    """Read the keywords of a query."""
+    keys = [key for key in section.table if key not in ("kind", "files", "outputs")]
+    return {key: _READERS.get(key, _as_it_is)(section, key) for key in keys}
 
 
-def needed_by(make: Callable[..., object]) -> list[str]:
-    """List the keys that a query must have."""
-    given = signature(make).parameters.values()
-    named = [one for one in given if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
-    return [one.name for one in named if one.default is one.empty]
-
-
-def _check_required(section: Section, make: Callable[..., object]) -> None:
-    for name in needed_by(make):
-        if name not in section.table:
-            raise section.error(f"{name} is missing{section.such(name)}.")
-
-
-def _read(section: Section, key: str) -> Any:
-    """Read one keyword of a query."""
-    if key == _OUTPUTS:
-        parts = section.section(key)
-        return {name: _query(parts.section(name)) for name in parts.table}
-    reader = _READERS.get(key)
-    return section.get(key, str, list) if reader is None else reader(section, key)
-
-
-def _keys(section: Section, key: str) -> Any:
-    """Read keys: groups, or a table of them by column."""
-    given = section.get(key, list, dict)
-    if isinstance(given, list) or set(given) <= {"range", "file", "type"}:
-        return _groups(section, key)
-    table = section.section(key)
-    return {column: _groups(table, column) for column in given}
+def _as_it_is(section: Section, key: str) -> Any:
+    return section.table[key]
 
 
 def _rows(section: Section, key: str) -> Any:
     """Read a public number of rows, or a pair of an estimate and its variance."""
-    given = section.get(key, int, float, list)
+    given = section.table[key]
     return tuple(given) if isinstance(given, list) else given
 
 
-def _bins(section: Section, key: str) -> Any:
-    """Read bins: how many, edges, or a table of edges by column."""
-    if section.table.get("kind") in _NUMBERED_BINS and type(section.table[key]) is int:
-        return section.get(key, int)
-    given = section.get(key, list, dict)
-    if not isinstance(given, dict) or not all(isinstance(v, list | dict) for v in given.values()):
-        return _edges(section, key)
-    table = section.section(key)
-    return {column: _edges(table, column) for column in given}
+def form_of(given: object) -> str:
+    """Tell which form of bounds or bins is given."""
+    if not isinstance(given, dict):
+        return type(given).__name__
+    by_column = all(isinstance(value, list | dict) for value in given.values())
+    return "columns" if given and by_column else "table"
+
+
+def form_of_groups(given: object) -> str:
+    """Tell which form of groups is given."""
+    one_level = isinstance(given, dict) and given.keys() & {"range", "file"}
+    return "table" if one_level else form_of(given)
+
+
+def _by_column(
+    read: Callable[[Section, str], Any], tell: Callable[[object], str] = form_of
+) -> Callable[[Section, str], Any]:
+    """Read a value, or a table of such values by column."""
+
+    def read_all(section: Section, key: str) -> Any:
+        if tell(section.table[key]) != "columns":
+            return read(section, key)
+        table = section.section(key)
+        return {column: read(table, column) for column in table.table}
+
+    return read_all
 
 
 def _weights(section: Section, key: str) -> Any:
     """Read a column of weights; or those of tables, {table = ["sex", "age"], weight = 4} each."""
-    if section.table.get("kind") != "margins":
-        return section.get(key, str)
-    found = {}
-    for given in section.get(key, list):
-        table = given.get("table") if isinstance(given, dict) else None
-        if not isinstance(table, list) or set(given) != {"table", "weight"}:
-            such = '[{table = ["sex", "age"], weight = 4}]'
-            raise section.error(f"must be a list such as {such}, got {given!r:.200}.", key)
-        if tuple(table) in found:
-            raise section.error(f"must not name a table twice, got {table!r:.200} again.", key)
-        found[tuple(table)] = given["weight"]
-    return found
+    weights = section.table[key]
+    if isinstance(weights, str):
+        return weights
+    by_table = {}
+    for given in weights:
+        columns = tuple(given["table"])
+        if columns in by_table:
+            rule = "must not name a table twice"
+            raise section.error(f"{rule}, got {given['table']!r:.200} again.", key)
+        by_table[columns] = given["weight"]
+    return by_table
 
 
 _READERS: dict[str, Callable[[Section, str], Any]] = {
     **dict.fromkeys(("where", "condition"), Section.text),
-    "keys": _keys,
-    "bounds": _pairs,
-    "bins": _bins,
+    "keys": _by_column(_groups, form_of_groups),
+    "bounds": _by_column(_pair),
+    "bins": _by_column(_edges),
     "weights": _weights,
-    "other": lambda section, key: section.get(key, str, int, dict),
-    **dict.fromkeys(("column", "objective"), lambda section, key: section.get(key, str)),
     "n": _rows,
-    "q": lambda section, key: section.get(key, int, float, list),
-    **dict.fromkeys(("level", "n_weight"), lambda section, key: section.get(key, int, float)),
-    **dict.fromkeys(
-        ("simultaneous", "sampling", "counts", "missing"),
-        lambda section, key: section.get(key, bool),
-    ),
-    "dtype": lambda section, key: section.get(key, str, dict),
-    "discovery": lambda section, key: section.get(key, *_AMOUNT),
-    **{
-        whole: lambda section, key: section.get(key, int)
-        for whole in (*CAPS, "max_true", "ways", "max_length")
-    },
 }
 
 
 def _ledger(section: Section) -> LedgerPlace:
-    section.only(("path", "budget", "part", "runs_folder"), "ledger")
-    path: str = section.need("path", str, such_as='path = "trips.ledger"')
+    path: str = section.table["path"]
     if not path or "\0" in path:
         raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
     url = section.fill_text("path", path, environment=True)
@@ -543,7 +471,7 @@ def _ledger(section: Section) -> LedgerPlace:
 
 def _runs_folder(section: Section) -> Path | None:
     """Read where runs keep what they drew."""
-    folder: str | None = section.get("runs_folder", str)
+    folder: str | None = section.table.get("runs_folder")
     if folder is None:
         return None
     if not folder or "\0" in folder:
@@ -556,10 +484,7 @@ def _budget(section: Section) -> Budget | None:
     if "budget" not in section.table:
         return None
     table = section.section("budget")
-    table.only(BUDGET, "a budget")
-    amounts: dict[str, Any] = {name: table.get(name, *_AMOUNT) for name in table.table}
-    table.need("epsilon", *_AMOUNT, such_as="epsilon = 1")
-    return _check_section(table, lambda: Budget(**amounts))
+    return _check_section(table, lambda: Budget(**table.table))
 
 
 def _check_section(section: Section, make: Callable[[], _Made]) -> _Made:

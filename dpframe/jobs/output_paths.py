@@ -29,10 +29,7 @@ def read_paths(
         section = plan.section("queries").section(name)
         if "files" not in section.table:
             section = plan.section("release")
-        given = section.need("files", str, list, such_as='files = "published/{query}-{month}.csv"')
-        texts = [given] if isinstance(given, str) else given
-        if not texts or not all(isinstance(text, str) and text for text in texts):
-            raise section.error(f"must be a path or a list of paths, got {given!r:.200}.", "files")
+        texts = section.paths("files")
         for table, columns in table_names(name, query).items():
             more = {"query": name, "name": release, **({"table": columns} if columns else {})}
             paths = [place_of(section, text, more) for text in texts]

@@ -3,9 +3,8 @@
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -41,10 +40,10 @@ def keys_of(table: Mapping[str, Any], error: BaseException) -> _Keys:
     label: Any = getattr(error, "label", None)
     parameter = getattr(error, "parameter", None)
     parameter = _OTHERWISE.get(str(parameter), parameter)
-    for keys, value in _within(table):
+    for keys, value in values_within(table):
         if keys[-1] == parameter:
             return (*keys, label) if isinstance(value, dict) and label in value else keys
-    for keys, value in () if label is None else _within(table):
+    for keys, value in () if label is None else values_within(table):
         by_column = len(keys) > 1 and keys[-2] in _BY_COLUMN and keys[-1] == label
         named = keys[-1] in _NAMING and label in (value if isinstance(value, list) else [value])
         text = str(value) if keys[-1] in _TEXTS else ""
@@ -53,13 +52,13 @@ def keys_of(table: Mapping[str, Any], error: BaseException) -> _Keys:
     return ()
 
 
-def _within(table: Mapping[str, Any], before: _Keys = ()) -> Iterator[tuple[_Keys, Any]]:
+def values_within(table: Mapping[str, Any], before: _Keys = ()) -> Iterator[tuple[_Keys, Any]]:
     """Yield all that a table holds, with what leads there; tables before what is in them."""
     for key, value in table.items():
         yield (*before, key), value
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _within(value, (*before, key))
+            yield from values_within(value, (*before, key))
 
 
 def why_no_toml(text: str, why: str) -> str:
@@ -215,6 +214,10 @@ _SUCH = {
     "privacy_unit": '"driver"',
     "by": '"zone"',
     **dict.fromkeys(("column", "columns"), '"fare"'),
+    "kind": '"count"',
+    "filesystem.type": '"s3"',
+    "data.path": '"trips.parquet"',
+    "ledger.path": '"trips.ledger"',
     "where": "\"zone == 'A'\"",
     "condition": '"fare > 10"',
     "bins": _BINS,
@@ -230,15 +233,6 @@ _SUCH = {
     "share": '"1/12"',
 }
 _SUCH_COLUMNS = {"keys": '["A", "B"]', "bounds": "[0, 100]"}
-
-_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (bool, "true or false"),
-    (str, "a text"),
-    ((int, float), "a number"),
-    ((date, time), "a time"),
-    (list, "a list"),
-    (dict, "a table"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,41 +265,25 @@ class Section:
         """Say what is wrong with this table, at the key that the error is about."""
         return self.error(error, *keys_of(self.table, error))
 
-    def only(self, allowed: Iterable[str], what: str, elsewhere: Collection[str] = ()) -> None:
-        """Refuse keys that mean nothing here, and name the nearest that does, or [release]."""
-        known = list(allowed)
-        for key in self.table:
-            if key not in known:
-                close = get_close_matches(key, known, n=1)
-                hint = f"Did you mean {close[0]!r}? " if close else ""
-                hint = "Put it into [release]. " if key in elsewhere else hint
-                raise self.error(f"no key of {what}. {hint}It has: {', '.join(known)}.", key)
-
-    def get(self, key: str, *kinds: type) -> Any:
-        """Return the value of a key, of one of some types; `None` where it is not given."""
-        value = self.table.get(key)
-        right = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
-        if key not in self.table or right:
-            return value
-        words = dict.fromkeys(kind_words(kind) for kind in kinds)
-        if int in kinds and float not in kinds:
-            words = {word.replace("a number", "a whole number"): None for word in words}
-        raise self.error(f"must be {' or '.join(words)}, got {value!r:.200}{self.such(key)}.", key)
-
     def such(self, key: str) -> str:
         """Give an example of a key, as the end of a sentence; empty where there is none."""
-        value = _SUCH.get(key) or _SUCH_COLUMNS.get("".join(self.keys[-1:]))
+        above = "".join(self.keys[-1:])
+        value = _SUCH.get(f"{above}.{key}") or _SUCH.get(key) or _SUCH_COLUMNS.get(above)
         return f"; for instance {_shown_key(key)} = {value}" if value else ""
-
-    def need(self, key: str, *kinds: type, such_as: str) -> Any:
-        """Return the value of a key that must be given."""
-        if key not in self.table:
-            raise self.error(f"{key} is missing; for instance {such_as}")
-        return self.get(key, *kinds)
 
     def section(self, key: str) -> "Section":
         """Return a table within this one, an empty one where it is not given."""
-        return Section(self.source, (*self.keys, key), self.get(key, dict) or {})
+        return Section(self.source, (*self.keys, key), self.table.get(key, {}))
+
+    def paths(self, key: str) -> list[str]:
+        """Return the paths that a key names, one or several."""
+        if key not in self.table:
+            raise self.error(f"{key} is missing{self.such(key)}.")
+        given = self.table[key]
+        texts = [given] if isinstance(given, str) else given
+        if not texts or not all(texts):
+            raise self.error(f"must be a path or a list of paths, got {given!r:.200}.", key)
+        return texts
 
     def given_keys(self, *keys: str) -> tuple[str, ...]:
         """Return so many of some keys, one within the other, as there are in the plan."""
@@ -354,7 +332,7 @@ class Section:
 
     def text(self, key: str) -> str | None:
         """Return a text with its placeholders filled in; `None` where it is not given."""
-        given = self.get(key, str)
+        given = self.table.get(key)
         return None if given is None else self.fill_text(key, given)
 
 
@@ -378,11 +356,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def _shown_key(key: str) -> str:
     """Show a key as TOML has it, if it is not too long."""
     return key if _BARE.fullmatch(key) else f"{key!r:.60}"
-
-
-def kind_words(kind: type) -> str:
-    """Name a type as it is called in a plan."""
-    return next(words for kinds, words in _NAMES if issubclass(kind, kinds))
 
 
 def read_text(path: Path, given: Mapping[str, str]) -> Section:
@@ -411,7 +384,6 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
         if leads_elsewhere(value):
             rule = "a value must have no '/', '\\' or '..', which would lead a path elsewhere"
             raise PlanFileError(f"--set {name}={value!r}: {rule}. Put folders in the plan.")
-    values = Section(PlanText(path, text, {}), (), table).section("values")
-    named = {name: values.get(name, str, int) for name in values.table}
-    source = PlanText(path, text, {name: str(one) for name, one in named.items()} | dict(given))
+    values = table.get("values", {}) if isinstance(table.get("values"), dict) else {}
+    source = PlanText(path, text, {name: str(one) for name, one in values.items()} | dict(given))
     return Section(source, (), table)

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
-from dpframe.jobs.column_types import keys_of_query, kind_from_plan
+from dpframe.jobs.column_types import conditions_of, facts_of_query, kind_from_plan
 from dpframe.jobs.data import Data
 from dpframe.jobs.job import Job
 from dpframe.jobs.released_files import LedgerPlace
@@ -24,17 +24,17 @@ from dpframe.jobs.stopping import unspent
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.privacy.amounts import Budget
-from dpframe.queries import where
-from dpframe.queries.binned import bounds_of_bins
-from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
+from dpframe.queries.timescale import moment_of
 from dpframe.reporting.report import report
 from dpframe.sources.dialect import Dialect
+from dpframe.steps.matching import constants_compared
 from dpframe.testing import seeded_noise
 from dpframe.testing.rehearsal import CellFacts, cells_of_schema, make_rows
 
 PAGE = "TEST-report.html"
 _ANOTHER = "another text"
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +168,21 @@ def _rows(job: Job, made: MadeUp, column: str | None) -> pd.DataFrame:
     cells = cells_of_schema(job.declared["schema"])
     labels = dict.fromkeys(label for query in queries for label in query.labels)
     part = job.options["part"]
+
+    def kind_of(label: Hashable) -> str | None:
+        given = job.data.types.get(str(label))
+        return given or kind_from_plan(label, known, queries, guess=True)
+
     if column is not None:
         labels[column] = None
         if part is not None and known.column(column).keys is None:
-            kind = job.data.types.get(column) or kind_from_plan(column, known, queries)
-            known = _with_fact(known, "keys", column, _parts(part, kind))
+            known = _with_fact(known, "keys", column, _parts(part, kind_of(column)))
     for label in dict.fromkeys([*labels, *known.columns, *known.unit_columns]):
         if label not in cells:
-            kind = job.data.types.get(str(label)) or kind_from_plan(label, known, queries)
             nullable = known.column(label).missing is not None
-            cells[label] = CellFacts(kind or "string", nullable=nullable)
+            cells[label] = CellFacts(kind_of(label) or "string", nullable=nullable)
     for query in queries:
-        for name, label, value in _named_values(query):
+        for name, label, value in _named_values(query, cells):
             facts = known.column(label)
             if facts.keys is None and facts.bounds is None:
                 known = _with_fact(known, name, label, value)
@@ -205,33 +208,33 @@ def _parts(given: object, kind: str | None) -> list[object]:
     return [number, number + 1] if kind == "float64" else [int(number), int(not number)]
 
 
-def _named_values(query: Query) -> Iterator[tuple[str, Hashable, object]]:
+def _named_values(
+    query: Query, cells: Mapping[Hashable, CellFacts]
+) -> Iterator[tuple[str, Hashable, object]]:
     """Say which keys and bounds a query has itself, and what its conditions compare with."""
-    for label, keys in keys_of_query(query):
-        yield "keys", label, keys
-    for axis in query.bin_axes:
-        yield "bounds", axis.column, tuple(edges_of(axis.keys)[[0, -1]])
-    for given in (bounds_of_bins(query), *(asked.bounds for asked in query.outputs)):
-        for label, bounds in given.items():
-            yield "bounds", label, bounds
-    conditions = [query.condition, *(asked.where for asked in query.outputs)]
-    for condition in (*conditions, *(asked.condition for asked in query.outputs)):
-        for found in () if condition is None else where.comparisons(condition):
-            match found:
-                case where.Membership(where.Name(label), items) if items:
-                    yield _around(label, items)
-                case where.Compare(_, where.Name(label), where.Constant(value)):
-                    yield _around(label, [value])
-                case where.Compare(_, where.Constant(value), where.Name(label)):
-                    yield _around(label, [value])
+    yield from facts_of_query(query)
+    compared: dict[str, list[float | str]] = {}
+    for condition in conditions_of(query):
+        for label, constant in constants_compared(condition):
+            compared.setdefault(label, []).append(constant)
+    for label, values in compared.items():
+        texts = [value for value in values if isinstance(value, str)]
+        kind = cells[label].kind
+        times = [moment for moment in map(moment_of, texts) if moment and _is_of(moment, kind)]
+        if times:
+            yield "bounds", label, (min(times) - _DAY, max(times) + _DAY)
+        elif texts:
+            yield "keys", label, [*dict.fromkeys(texts), _ANOTHER]
+        else:
+            numbers: Any = values
+            yield "bounds", label, (math.floor(min(numbers)) - 1, math.ceil(max(numbers)) + 1)
 
 
-def _around(label: str, values: Any) -> tuple[str, Hashable, object]:
-    """Say which values satisfy a comparison, and fail to: these texts or others, numbers near."""
-    texts = [value for value in values if isinstance(value, str)]
-    if texts:
-        return "keys", label, [*dict.fromkeys(texts), _ANOTHER]
-    return "bounds", label, (math.floor(min(values)) - 1, math.ceil(max(values)) + 1)
+def _is_of(moment: datetime, kind: str) -> bool:
+    """Whether a point in time, which is not among the first or the last, is of a kind."""
+    if not datetime.min.year < moment.year < datetime.max.year:
+        return False
+    return kind == ("datetime" if moment.tzinfo is None else "datetime-utc")
 
 
 def _stored(data: Data, frame: pd.DataFrame, folder: Path) -> Data:

@@ -6,8 +6,6 @@ row of the next epoch, and a run of an earlier one draws no noise. So clocks may
 
 import json
 import os
-import platform
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,9 +13,11 @@ from dataclasses import asdict, dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from pathlib import Path
+from platform import node
 from typing import NamedTuple, Protocol, Self
 
 from dpframe.errors import LedgerError
+from dpframe.ledger import platform
 from dpframe.ledger.deadline import patience
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry
@@ -246,14 +246,7 @@ def _system() -> tuple[str, str, str, str]:
     """Name the computer, its identifier, the system's start, and the space that it is in."""
     machine = _text_of("/etc/machine-id")
     boot = _text_of("/proc/sys/kernel/random/boot_id")
-    if sys.platform == "linux":
-        try:
-            space = " ".join(os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt"))
-        except OSError:
-            space = ""
-    else:
-        space = sys.platform if os.name == "posix" else ""
-    return platform.node(), machine, boot, space
+    return node(), machine, boot, platform.HERE.process_space
 
 
 def _text_of(path: str) -> str:

@@ -50,6 +50,18 @@ class Platform:
         # where both locks are of one kind, those of SQLite would wait for our own
         return "" if self.name in ("linux", "win32") else "&vfs=unix-none"
 
+    @property
+    def process_space(self) -> str:
+        """The space that numbers of processes are of; empty where nobody knows."""
+        if self.name == "win32":
+            return ""
+        if self.name != "linux":
+            return self.name
+        try:
+            return " ".join(os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt"))
+        except OSError:
+            return ""
+
     def try_to_lock(self, handle: int) -> bool:
         """Lock an open file as long as it is open, unless another opening of it has the lock.
 

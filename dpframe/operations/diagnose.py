@@ -30,7 +30,6 @@ from dpframe.operations.lines import (
     lines_of_table,
     rows_there,
     share_of,
-    texts_of,
 )
 from dpframe.operations.release import in_part
 from dpframe.operations.suggest import query_of_search
@@ -172,13 +171,11 @@ def _labels(wanted: Discovery, declaration: Declaration) -> _Look:
         "max_groups": f"beyond max_groups={task.most}",
         "further rows": "further rows of a unit with its label",
     }
-    unlike = {axis.column: f"no label of kind {axis.kind}" for axis in task.axes}
-    where, part = texts_of(task.where, declaration)
-    words = Words(task.unit, where, beyond, unlike, part)
+    words = Words(task.unit, task.where, beyond)
 
     def make(rows: pd.DataFrame, context: Context) -> Diagnosis:
         found = LabelTrace(rows, task, context)
-        return _as_frame(lines_of_rows(found, words, task.where, f"labels: {found.labels:,}"))
+        return _as_frame(lines_of_rows(found, words, f"labels: {found.labels:,}"))
 
     return _Look(tuple(dict.fromkeys(task.columns)), make, [(wanted, ())])
 

@@ -1,48 +1,29 @@
 """What may be the cause of a line of a diagnosis: private, for the eyes of the curator alone."""
 
-from collections.abc import Hashable, Sequence
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.columns import values
-from dpframe.columns.values import COMPLEX, contain_errors
+from dpframe.columns.values import contain_errors
+from dpframe.declaration.kinds import OTHER, kind_of_value
 from dpframe.engines.steps import RowTrace, Step, Trace
-from dpframe.queries.tasks import Axis, BinAxis
+from dpframe.queries.tasks import Axis, BinAxis, LabelAxis
 from dpframe.queries.where import Condition
 from dpframe.steps.matching import constants_compared, may_match
 
 _MOST_TEXT = 40
 
-_KINDS: tuple[tuple[tuple[type, ...], str, str], ...] = (  # types, in words, what they can equal
-    ((bool, np.bool_), "booleans", "number"),
-    ((int, np.integer), "integers", "number"),
-    ((float, np.floating, Decimal, Fraction, *COMPLEX), "numbers", "number"),
-    ((str,), "texts", "text"),
-    ((datetime, np.datetime64), "points in time", "time"),
-    ((date,), "dates", "date"),
-    ((timedelta, np.timedelta64), "durations", "duration"),
-    ((pd.Period,), "periods", "period"),
-)
+
+def _kinds_of(items: Iterable[object]) -> set[str]:
+    """Say of what kinds some objects are; one may lie about its class."""
+    return {contain_errors(kind_of_value, item, otherwise=OTHER) for item in items}
 
 
-def kinds_of(items: Sequence[object]) -> tuple[str, set[str]]:
-    """Say of what kinds some objects are, and return the classes that can be equal."""
-    kinds = dict.fromkeys(map(_kind, items))
-    return " and ".join(words for words, _ in kinds), {found for _, found in kinds}
-
-
-def _kind(item: object) -> tuple[str, str]:
-    kind = type(item)  # an object may lie about its class
-    for types, words, found in _KINDS:
-        if issubclass(kind, types):
-            zoned = found == "time" and getattr(item, "tzinfo", None) is not None
-            return (f"{words} with a time zone", "zoned time") if zoned else (words, found)
-    return f"objects of type {kind.__name__}", kind.__name__
+def _listed(kinds: Iterable[str]) -> str:
+    return " and ".join(sorted(kinds))
 
 
 def in_short(value: object) -> str:
@@ -72,10 +53,9 @@ def where_hint(condition: Condition, step: Step, left: np.ndarray, found: Trace)
         if len(held) and not may_match(held, constant):
             kind = "a text" if isinstance(constant, str) else "a number"
             written = f"{constant:.6g}" if kind == "a number" else in_short(constant)
-            return (
-                f"no row satisfies it: {written} is {kind}, the column {label} holds "
-                f"{kinds_of(values.objects(held).tolist())[0]}, and these are not compared"
-            )
+            kinds = _listed(_kinds_of(values.objects(held)))
+            holds = f"the column {label} holds {kinds}, and these are not compared"
+            return f"no row satisfies it: {written} is {kind}, {holds}"
     return "no row satisfies it"
 
 
@@ -83,20 +63,11 @@ _MOST_OFTEN = 3
 _SAMPLE = 1000  # values of a column that say of what kind they are
 
 
-def not_found(kind: str, axis: Axis | None) -> str:
-    """Say what keys are that are not declared, or values that are not there."""
-    binned = isinstance(axis, BinAxis)
-    match kind:
-        case "missing key" | "missing value":
-            return "missing"
-        case "moved key":
-            return "below or above all bins" if binned else "missing, or not a declared key"
-    return "in no bin" if binned else "not a declared key"
-
-
 def key_hint(found: Trace, step: Step) -> str:
     """Say which keys are not declared, and as what they count if they do."""
     if step.kind == "missing key" or step.axis is None or not isinstance(found, RowTrace):
+        return ""
+    if isinstance(step.axis, LabelAxis):
         return ""
     seen = _seen_instead(found, step, step.axis) if step.rows.any() else ""
     if step.kind != "moved key":
@@ -116,11 +87,12 @@ def _instead(axis: Axis) -> str:
 def _seen_instead(found: RowTrace, step: Step, axis: Axis) -> str:
     """Say which keys are not declared, or why no row can have one that is."""
     if not found.has_rows_on(axis):
-        held, classes = _kinds_in(found.column(axis.column), step.rows)
-        wanted, known = kinds_of(_keys(axis))
-        if classes and not classes & known:
-            what = "bins are of" if isinstance(axis, BinAxis) else "keys are"
-            return f"{what} {wanted}, the column holds {held}: no row can match"
+        keys = axis.keys.left if isinstance(axis, BinAxis) else axis.keys
+        what = "bins" if isinstance(axis, BinAxis) else "keys"
+        wanted = keys[:_SAMPLE].astype(object)
+        unlike = _unlike(what, wanted, "row", found.column(axis.column), step.rows)
+        if unlike:
+            return unlike
     often = found.most_often(axis.column, step.rows, _MOST_OFTEN)
     listed = ", ".join(f"{in_short(value)} ({rows:,})" for value, rows in often)
     return f"most often {listed}" if listed else ""
@@ -132,26 +104,23 @@ def _sample(column: pd.Series, rows: np.ndarray) -> pd.Series:
     return some[~values.missing(some)]
 
 
-def _kinds_in(column: pd.Series, rows: np.ndarray) -> tuple[str, set[str]]:
-    """Say of what kinds the values of a column are, and which classes these are."""
-    return kinds_of(values.objects(_sample(column, rows)).tolist())
-
-
-def _keys(axis: Axis) -> list[object]:
-    keys = axis.keys.left if isinstance(axis, BinAxis) else axis.keys
-    listed: list[object] = keys[:_SAMPLE].astype(object).tolist()
-    return listed
+def _unlike(
+    what: str, wanted: Iterable[object], none: str, column: pd.Series, rows: np.ndarray
+) -> str:
+    """Say so where none of the values of a column in some rows is of a kind that is wanted."""
+    held = _kinds_of(values.objects(_sample(column, rows)))
+    known = _kinds_of(wanted)
+    if not held or held & known:
+        return ""
+    said = f"{what} are {_listed(known)}, the column holds {_listed(held)}"
+    return f"{said}: no {none} can match"
 
 
 def bounds_hint(
-    found: RowTrace, label: Hashable, bounds: Sequence[object], rows: np.ndarray
+    found: RowTrace, label: Hashable, bounds: Iterable[object], rows: np.ndarray
 ) -> str:
     """Say so where a column holds nothing that its bounds are of."""
-    held, classes = _kinds_in(found.column(label), rows)
-    wanted, known = kinds_of(bounds)
-    if not classes or classes & known:
-        return ""
-    return f"bounds are of {wanted}, the column holds {held}: no value can match"
+    return _unlike("bounds", bounds, "value", found.column(label), rows)
 
 
 def ids_hint(found: Trace, unit: Sequence[Hashable]) -> str:

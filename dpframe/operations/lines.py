@@ -1,29 +1,22 @@
 """The lines of a diagnosis: each row stands at the line that drops it, or is counted."""
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
 
 import numpy as np
-import pandas as pd
 
 from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.steps import RowTrace, Step, Trace
-from dpframe.operations.hints import (
-    bounds_hint,
-    ids_hint,
-    in_short,
-    key_hint,
-    not_found,
-    where_hint,
-)
+from dpframe.operations.hints import bounds_hint, ids_hint, in_short, key_hint, where_hint
 from dpframe.plan.columns import OutputColumn
+from dpframe.plan.rules import UNWANTED, outside_of, unlike
 from dpframe.plan.tables import Table
 from dpframe.queries.grid import Grid
 from dpframe.queries.missing import met, present, surely
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Cells, RowWeights
+from dpframe.queries.tasks import BinAxis, Cells, RowWeights
 from dpframe.queries.where import Condition
 
 
@@ -42,47 +35,46 @@ class Line:
 
 @dataclass(frozen=True)
 class Words:
-    """How the lines of a diagnosis are called.
+    """What the lines of a diagnosis are called by.
 
     Parameters
     ----------
     unit
         The columns of the unit.
-    where, part
-        The condition on all rows, and that on the part, in words.
+    where
+        The condition on all rows, or on those of an output.
     caps
         What is beyond each cap.
-    unlike
-        What values of a column are not, if they are of another kind.
     """
 
-    unit: tuple[Hashable, ...]
-    where: str
-    caps: Mapping[str, str]
-    unlike: Mapping[Hashable, str]
-    part: str = ""
+    unit: tuple[Hashable, ...] = ()
+    where: Condition | None = None
+    caps: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, step: Step) -> str:
         """Say what leaves rows out."""
+        part, rest = (None, None) if self.where is None else self.where.split_part()
         match step.kind:
             case "part":
-                words = f"not in the part {self.part}"
+                words = f"not in the part {_known(part).text}"
             case "unknown":
-                words = f"where {self.where}: a value is missing"
+                words = f"where {_known(rest).text}: a value is missing"
             case "where":
-                words = f"where {self.where}: not met"
-            case "missing value":
+                words = f"where {_known(rest).text}: not met"
+            case "missing value" | "missing key":
                 words = f"{step.column} is missing"
             case "unusable value":
-                words = f"{step.column} is {self.unlike[step.column]}"
+                words = f"{step.column} is {unlike(_known(step.grid))}"
             case "unit":
                 words = f"no unit ({', '.join(map(str, self.unit))})"
-            case "undeclared key" if step.axis is None:
-                words = f"{step.column} is {self.unlike[step.column]}"
-            case "missing key" | "undeclared key" | "moved key":
-                words = f"{step.column} is {not_found(step.kind, step.axis)}"
+            case "undeclared key":
+                words = f"{step.column} is {outside_of(_known(step.axis))}"
+            case "moved key" if isinstance(step.axis, BinAxis):
+                words = f"{step.column} is below or above all bins"
+            case "moved key":
+                words = f"{step.column} is missing, or not a declared key"
             case "combination":
-                words = "combination of keys is not wanted"
+                words = UNWANTED
             case "max_rows_per_group" | "max_groups" | "max_rows" | "further rows":
                 words = self.caps[step.kind]
             case _:
@@ -90,10 +82,10 @@ class Words:
         return words
 
 
-def texts_of(where: Condition | None, declaration: Declaration) -> tuple[str, str]:
-    """Show a condition without what it says of the part, and that."""
-    text, part = "" if where is None else where.text, declaration.part_condition
-    return (text, "") if part is None else (text.removeprefix(f"{part.text} and "), part.text)
+def _known(fact: Any) -> Any:
+    """Return what a step of such a kind has."""
+    assert fact is not None  # noqa: S101
+    return fact
 
 
 def _words_of(table: Table, declaration: Declaration) -> Words:
@@ -106,18 +98,11 @@ def _words_of(table: Table, declaration: Declaration) -> Words:
         "further rows": "further rows of a unit, which counts once",
     }
     if table.query.counts_units:
-        by_rows = caps.groups != declared.groups and caps.groups == declared.rows
         once = "further rows of a unit in its group, where it counts once"
         beyond["max_rows_per_group"] = once
-        if by_rows:
+        if caps.groups != declared.groups and caps.groups == declared.rows:
             beyond["max_groups"] = f"beyond max_rows={caps.groups}"
-    sides = [side for out in table.outputs for side in _sides(out)]
-    weights = table.outputs[0].weights
-    unlike = {column: _unlike(bounds[0]) for column, _, bounds in sides}
-    if weights is not None:
-        unlike[weights.column] = _unlike(weights.bounds[0])
-    where, part = texts_of(table.where, declaration)
-    return Words(table.unit, where, beyond, unlike, part)
+    return Words(table.unit, table.where, beyond)
 
 
 def _sides(out: OutputColumn) -> list[tuple[Hashable, Grid, Bounds]]:
@@ -155,9 +140,9 @@ class _Chain:
         """Say how many rows are counted."""
         return self._line("counted", self.counted, hint)
 
-    def beside(self, words: str, number: int, hint: str = "") -> Line:
+    def beside(self, words: str, rows: np.ndarray, hint: str = "") -> Line:
         """Say what some of the rows that are counted are."""
-        counted = self.counted
+        counted, number = self.counted, _number(rows & self.left)
         return Line(self._part, f"of these, {words}", number, counted, counted, hint=hint)
 
     @property
@@ -188,20 +173,19 @@ def lines_of_table(found: RowTrace, table: Table, declaration: Declaration) -> I
 
 def lines_of_chain(found: RowTrace, table: Table, declaration: Declaration) -> Iterator[Line]:
     """Say what becomes of the rows of a table."""
-    words, hint = _words_of(table, declaration), _group_hint(found, table)
-    return lines_of_rows(found, words, table.where, hint)
+    return lines_of_rows(found, _words_of(table, declaration), _group_hint(found, table))
 
 
 def _number(rows: np.ndarray) -> int:
     return int(np.count_nonzero(rows))
 
 
-def lines_of_rows(found: Trace, words: Words, where: Condition | None, hint: str) -> Iterator[Line]:
+def lines_of_rows(found: Trace, words: Words, hint: str) -> Iterator[Line]:
     """Say what becomes of the rows: each is at the line that drops it, or counted."""
     chain = _Chain("rows", found, np.ones(found.rows, bool))
     whole = found.rows
     yield Line("rows", "in all", whole, whole, whole, found.units(chain.left))
-    condition = None if where is None else where.split_part()[1]
+    condition = None if words.where is None else words.where.split_part()[1]
     for step in found.steps:
         cause = ids_hint(found, words.unit) if step.kind == "unit" else key_hint(found, step)
         if step.kind == "where" and condition is not None:
@@ -212,7 +196,7 @@ def lines_of_rows(found: Trace, words: Words, where: Condition | None, hint: str
     for step in found.steps:
         if step.kind == "moved key":
             seen = replace(step, rows=step.rows & chain.left)
-            yield chain.beside(words.of(step), _number(seen.rows), key_hint(found, seen))
+            yield chain.beside(words.of(step), seen.rows, key_hint(found, seen))
 
 
 def _group_hint(found: RowTrace, table: Table) -> str:
@@ -247,8 +231,7 @@ def lines_of_output(
     sides = _sides(out)
     if out.where is None and out.condition is None and not sides:
         return
-    own = "" if out.where is None else out.where.text
-    words = Words((), own, {}, {column: _unlike(bounds[0]) for column, _, bounds in sides})
+    words = Words(where=out.where)
     chain = _Chain(_part_of(out), found, among)
     yield chain.all("dropped above")
     if out.where is not None:
@@ -271,9 +254,9 @@ def lines_of_output(
                 replaced.append((step, hint or counts_as))
     yield chain.end()
     for step, hint in replaced:
-        yield chain.beside(words.of(step), _number(step.rows & chain.left), hint)
+        yield chain.beside(words.of(step), step.rows, hint)
     for column, grid, (lower, upper) in sides:
-        below, above = found.beyond(column, grid, chain.left)
+        below, above = found.beyond(column, grid)
         yield chain.beside(f"{column} below {lower}", below, "clipped")
         yield chain.beside(f"{column} above {upper}", above, "clipped")
 
@@ -307,29 +290,18 @@ def _lines_of_weights(
     chain = _Chain(f"weights {column}", found, found.kept)
     yield chain.all("dropped above")
     yield chain.end()
-    words = Words((), "", {}, {column: _unlike(lower)})
     replaced = declaration.column(column).missing
-    hint = f"counted as {replaced if isinstance(replaced, int | float) else 0}"
-    unlike = bounds_hint(found, column, weights.bounds, found.kept) or hint
-    missing, unusable = found.lacking(column, grid, found.kept)
-    yield chain.beside(words.of(missing), _number(missing.rows), hint)
-    yield chain.beside(words.of(unusable), _number(unusable.rows), unlike)
+    counts_as = f"counted as {replaced if isinstance(replaced, int | float) else 0}"
+    for step in list(found.lacking(column, grid, found.kept)):
+        hint = bounds_hint(found, column, weights.bounds, found.kept)
+        hint = hint if step.kind == "unusable value" else ""
+        yield chain.beside(Words().of(step), step.rows, hint or counts_as)
     added, taken = found.clipped_weight(weights, found.kept)
-    below, above = found.beyond(column, grid, found.kept)
+    below, above = found.beyond(column, grid)
     up = f"clipped: {added:.2%} more of the weighted total"
     down = f"clipped: {taken:.2%} less of the weighted total"
     yield chain.beside(f"{column} below {lower}", below, up)
     yield chain.beside(f"{column} above {upper}", above, down)
-
-
-def _unlike(lower: object) -> str:
-    """Say what the values of a column with such bounds are not, if they are of another kind."""
-    if isinstance(lower, pd.Timedelta):
-        return "not a duration"
-    if not isinstance(lower, pd.Timestamp):
-        return "not a number"
-    zone = "out" if lower.tzinfo is None else ""
-    return f"not a point in time with{zone} a time zone"
 
 
 def rows_there(found: RowTrace, query: Query, cells: Cells) -> np.ndarray:

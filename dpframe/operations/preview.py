@@ -18,7 +18,8 @@ from dpframe.engines.declared import check_matches, check_queries, declaration_o
 from dpframe.errors import CalibrationError, QueryError, quote
 from dpframe.operations.release import has_noise, in_part, plan_operation
 from dpframe.operations.tables import PER_ROWS, PlannedTables, expected_outputs, in_tables
-from dpframe.plan.plan import Plan, Resolved, candidates, plan_release, resolve
+from dpframe.plan.allowances import candidates
+from dpframe.plan.plan import NamedTables, Plan, plan_release, resolve
 from dpframe.privacy.amounts import Amount, Spend, check_delta
 from dpframe.privacy.neighbors import EachRow
 from dpframe.public import public_call
@@ -64,8 +65,8 @@ def least_plans(
         If no mechanism can reach them.
     """
     names = candidates(mechanism)
-    resolved = resolve(declaration, queries)
-    found = [_least(name, declaration, resolved, excess, delta) for name in names]
+    ways = resolve(declaration, queries)
+    found = [_least(name, declaration, ways, excess, delta) for name in names]
     plans = [one for one in found if isinstance(one, Plan)]
     if not plans:
         raise next(one for one in found if isinstance(one, CalibrationError))
@@ -75,7 +76,7 @@ def least_plans(
 def _least(
     name: str,
     declaration: Declaration,
-    resolved: Resolved,
+    ways: Sequence[NamedTables],
     excess: Callable[[Plan], float],
     delta: float | None,
 ) -> Plan | CalibrationError:
@@ -89,7 +90,7 @@ def _least(
     def planned(amount: float) -> Plan | CalibrationError:
         spend = _amount(amount, MECHANISMS[name], declaration, delta)
         try:
-            return plan_release(declaration, {}, spend, name, resolved)
+            return plan_release(declaration, {}, spend, name, ways)
         except CalibrationError as error:  # another amount may do
             return error
 

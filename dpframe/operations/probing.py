@@ -18,17 +18,16 @@ from dpframe.checker.measured import (
     Recognized,
     RowPlaces,
 )
-from dpframe.checker.noise import BlockNoise
 from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
-from dpframe.declaration.kinds import moment_of
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import PlanCheckError
-from dpframe.plan.measurement import Measurement
+from dpframe.plan.noisy import NoisyDesign
 from dpframe.privacy.neighbors import ROW_CAPS, Caps, Neighboring
 from dpframe.queries import where
 from dpframe.queries.grid import Grid
 from dpframe.queries.tasks import Axis, Cells, KeyAxis, LabelTask, Task, Term
+from dpframe.queries.timescale import moment_of
 
 _PROBE = "\0probe"
 _INNER = range(1, 8)
@@ -57,19 +56,18 @@ class ReadFacts(NamedTuple):
     everywhere: bool
 
 
-def recognized(measurement: Measurement, noise: BlockNoise, neighboring: Neighboring) -> Recognized:
+def recognized(task: Task, noisy: NoisyDesign, neighboring: Neighboring) -> Recognized:
     """Hand a measurement to the check, with all that it reads.
 
     Parameters
     ----------
-    measurement
-        What is measured.
-    noise
-        The noise that will be drawn.
+    task
+        The pass over a frame that totals it: what is checked is totaled.
+    noisy
+        What is measured, and the noise that will be drawn.
     neighboring
         The relation of neighbors.
     """
-    task, design = measurement.task, measurement.design
     cells = task.cells
     facts = ReadFacts(
         task.terms,
@@ -85,9 +83,7 @@ def recognized(measurement: Measurement, noise: BlockNoise, neighboring: Neighbo
         task.inner,
         cells.chosen is None and all(map(_takes_all, task.groups.axes)),
     )
-    law, profile = noise.law, id(noise.profile)
-    key = facts, id(design), law, noise.scales, noise.groups, noise.over_cells, profile
-    return Recognized(key, partial(measured_of, facts, measurement, noise))
+    return Recognized((facts, noisy), partial(measured_of, facts, noisy))
 
 
 def _takes_all(axis: Axis) -> bool:
@@ -95,9 +91,8 @@ def _takes_all(axis: Axis) -> bool:
     return axis.hidden or (isinstance(axis, KeyAxis) and axis.rest)
 
 
-def measured_of(facts: ReadFacts, measurement: Measurement, noise: BlockNoise) -> Measured:
+def measured_of(facts: ReadFacts, noisy: NoisyDesign) -> Measured:
     """Make a measurement ready to be checked, by what was read of it, its design and its noise."""
-    design = measurement.design
     compared = [
         [] if term.where is None else [*_comparisons(term.where.root)] for term in facts.terms
     ]
@@ -108,17 +103,17 @@ def measured_of(facts: ReadFacts, measurement: Measurement, noise: BlockNoise) -
         _total(term, own, timed, few=few) for term, own in zip(facts.terms, compared, strict=True)
     ]
     return Measured(
-        noise,
+        noisy.noise,
         tuple(totals),
         _columns(grids, [comparison for own in compared for comparison in own]),
         partial(_probe, facts),
-        measurement.encode,
+        noisy.encode,
         facts.most,
         facts.caps,
         facts.has_unit,
         facts.neighboring,
         RowPlaces(facts.sizes, facts.tables, facts.cells, facts.inner, facts.everywhere),
-        design.layers is not None or bool(design.common),
+        noisy.design.layers is not None or bool(noisy.design.common),
         facts.filtered,
         (facts.terms, facts.valued, facts.most),
     )

@@ -1,6 +1,6 @@
 """The certificate of a planned release, before its values are known."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias, assert_never, cast
 
 import pandas as pd
@@ -15,16 +15,17 @@ from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CertificateError
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.measurement import TablePlan
+from dpframe.plan.noisy import NoisyDesign
 from dpframe.plan.plan import Plan
 from dpframe.plan.rules import rules_of
-from dpframe.plan.tables import name_of
+from dpframe.plan.tables import Table, name_of
 from dpframe.provenance import is_found
 from dpframe.queries.grid import Ticks
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
+from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
 
 _COVARIANCE = (
@@ -46,27 +47,26 @@ Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
 
 
 def record_of(
-    name: Hashable, planned: TablePlan, plan: Plan, declaration: Declaration, facts: dict[str, Any]
+    name: Hashable, table: Table, plan: Plan, declaration: Declaration, facts: dict[str, Any]
 ) -> tuple[Release, tuple[Describe, ...]]:
     """Write what is promised about one table, all but ledger and columns, and how to say these.
 
     The facts are those of all tables that are released together.
     """
-    structured = planned.measurement.is_over_cells
+    noisy = plan.of(table)
     release = Release(
         **facts,
-        query=_query(name, planned, declaration),
+        query=_query(name, table, declaration),
         columns=(),
-        mechanism=mechanism_of(plan, planned),
-        covariance=_STRUCTURED if structured else _COVARIANCE,
+        mechanism=mechanism_of(plan, table),
+        covariance=_STRUCTURED if noisy.is_over_cells else _COVARIANCE,
     )
-    pairs = zip(planned.outputs, planned.predictions(), strict=True)
-    return release, tuple(_column(column, prediction, planned) for column, prediction in pairs)
+    pairs = zip(table.outputs, plan.predictions(table), strict=True)
+    return release, tuple(_column(column, prediction, noisy) for column, prediction in pairs)
 
 
-def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> parts.QueryPart:
+def _query(name: Hashable, table: Table, declaration: Declaration) -> parts.QueryPart:
     """Say what was asked."""
-    table = planned.table
     asked = name_of(name)
     return parts.QueryPart(
         name=None if asked is None else str(asked),
@@ -77,7 +77,7 @@ def _query(name: Hashable, planned: TablePlan, declaration: Declaration) -> part
             for axis in table.cells.axes
         ),
         cells=table.cells.size,
-        outputs=len(planned.outputs),
+        outputs=len(table.outputs),
         where=text_of(table.rows_counted),
         left_out=rules_of(table),
         options=_options(table.workload),
@@ -91,13 +91,13 @@ def _options(work: Workload) -> parts.OptionsPart:
     return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
-def mechanism_of(plan: Plan, planned: TablePlan) -> mechanism_parts.NoiseRecord:
+def mechanism_of(plan: Plan, table: Table) -> mechanism_parts.NoiseRecord:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
-    measured = planned.measurement
-    named = plan.mechanism, plan.how.title, plan.how.law.name
+    measured = plan.of(table)
+    named = plan.mechanism, MECHANISMS[plan.mechanism].title, measured.law.name
     if measured.design.layers is not None:
-        return _layers(named, planned, measured.design.layers)
-    read = {block for output in planned.predictions() for block in output.loadings if block >= 0}
+        return _layers(named, table.place, measured.scales, measured.design.layers)
+    read = {block for output in plan.predictions(table) for block in output.loadings if block >= 0}
     together = [group for group in measured.shared if not read.isdisjoint(group)]
     if len(measured.design.common) == len(measured.scales):
         return mechanism_parts.SignsPart(
@@ -119,14 +119,10 @@ def mechanism_of(plan: Plan, planned: TablePlan) -> mechanism_parts.NoiseRecord:
 
 
 def _layers(
-    named: tuple[str, str, str], planned: TablePlan, layers: Layers
+    named: tuple[str, str, str], place: int, scales: Sequence[float], layers: Layers
 ) -> mechanism_parts.MarginsPart | mechanism_parts.TreePart:
     """Say how the cells of a table were measured together."""
-    measured = planned.measurement
-    blocks = {
-        str(block): layers.describe(planned.place, scale)
-        for block, scale in enumerate(measured.scales)
-    }
+    blocks = {str(block): layers.describe(place, scale) for block, scale in enumerate(scales)}
     one = blocks["0"]
     tau = {block: described.tau for block, described in blocks.items()}
     made: Mapping[str, Callable[..., mechanism_parts.MarginsPart | mechanism_parts.TreePart]]
@@ -135,14 +131,13 @@ def _layers(
 
 
 def noise_of_column(
-    column: OutputColumn, prediction: Prediction, planned: TablePlan
+    column: OutputColumn, prediction: Prediction, noisy: NoisyDesign
 ) -> column_parts.NoisePart | None:
     """Describe the noise of a column that is a measured block."""
     block = prediction.block
     if block is None:
         return None
-    members = planned.measurement.members(planned.table.cells.size)[block]
-    return column_parts.NoisePart(planned.measurement.scales[block], column.step, members)
+    return column_parts.NoisePart(noisy.scales[block], column.step, noisy.members[block])
 
 
 def grouping_of(
@@ -190,7 +185,7 @@ def text_of(where: Condition | None) -> str | None:
     return None if where is None else where.text
 
 
-def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) -> Describe:
+def _column(column: OutputColumn, prediction: Prediction, noisy: NoisyDesign) -> Describe:
     """Describe one released column and its noise."""
     shared: dict[str, Any] = {
         "kind": column.kind,
@@ -208,7 +203,7 @@ def _column(column: OutputColumn, prediction: Prediction, planned: TablePlan) ->
         shared["bounds"] = bounds_part(column.ticks, column.bounds)
     if column.kind in ("count", "sum"):
         shared["integer"] = column.integer
-        shared["noise"] = noise_of_column(column, prediction, planned)
+        shared["noise"] = noise_of_column(column, prediction, noisy)
         shared["std_error"] = None if prediction.per_row else prediction.std_error * column.step
     if column.kind == "mean":
         shared["moments"] = None

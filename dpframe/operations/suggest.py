@@ -25,8 +25,7 @@ from dpframe.operations.operation import Operation
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.measurement import TablePlan
-from dpframe.plan.plan import plan_release
+from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
 from dpframe.queries import sizes
@@ -60,14 +59,14 @@ class Suggestion(PlannedTables):
 
     def preview(self, rows: float | None = None) -> pd.DataFrame:
         """One row per bin: its error, and the noise of the later query."""
-        planned = self.plan.tables[SINGLE]
-        (prediction,) = planned.predictions()
+        table = self.plan.tables[SINGLE]
+        (prediction,) = self.plan.predictions(table)
         columns = {
             "std_error": prediction.std_error,
             **self.facts.columns_of_noise,
             **self.left_after(),
         }
-        return pd.DataFrame(columns, planned.table.cells.index)
+        return pd.DataFrame(columns, table.cells.index)
 
     def certifier(
         self, entry: Entry, witness: Witness, context: Context
@@ -222,22 +221,22 @@ def _nine_times(spend: Spend, declaration: Declaration) -> dict[str, float]:
 
 def _plan_later(
     query: Query, declaration: Declaration, amounts: dict[str, float], cap: str = "", hint: str = ""
-) -> TablePlan:
+) -> Plan:
     """Plan the later query; an error says with which cap, and what else would help."""
     try:
-        return plan_release(declaration, {None: query}, Spend.of(**amounts)).tables[None]
+        return plan_release(declaration, {SINGLE: query}, Spend.of(**amounts))
     except CalibrationError as error:
         why = f"with {cap}planned={quote(amounts)}, the query cannot be released:"
         way = f"{error} Say what it may spend with planned={hint}."
         raise CalibrationError(f"{why} {way}", parameter="planned", value=amounts) from None
 
 
-def _mean_error(planned: TablePlan) -> float:
+def _mean_error(plan: Plan) -> float:
     """Return the mean absolute error of a group; of several outputs, in rows."""
-    outputs = planned.table.outputs
+    table = plan.tables[SINGLE]
+    outputs = table.outputs[: len(table.workload.outputs)]  # the number of rows may come beside
     rows = [1.0] if len(outputs) == 1 else map(_mean_size, outputs)
-    # the number of rows may come beside
-    found = zip(outputs, planned.predictions(), rows, strict=False)
+    found = zip(outputs, plan.predictions(table), rows, strict=False)
     return float(np.mean([mean_error(one.std_error) * out.step / row for out, one, row in found]))
 
 
@@ -279,9 +278,9 @@ def plan_bounds(
 
     @cache  # with a ratio of powers of two, many pairs have one plan
     def error_within(low: float, high: float) -> float:
-        planned = _plan_later(replace(later, bounds=(low, high)), declaration, amounts)
-        (out, prediction), *_ = zip(planned.outputs, planned.predictions(), strict=True)
-        return mean_error(prediction.std_error) * out.step
+        plan = _plan_later(replace(later, bounds=(low, high)), declaration, amounts)
+        table = plan.tables[SINGLE]
+        return mean_error(plan.predictions(table)[0].std_error) * table.outputs[0].step
 
     def error(low: float, high: float) -> float:
         """Return the mean absolute error that the noise for some bounds makes in a group."""

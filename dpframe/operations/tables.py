@@ -28,9 +28,8 @@ from dpframe.operations.operation import Operation
 from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.measurement import TablePlan
 from dpframe.plan.plan import Plan, plan_release
-from dpframe.plan.tables import TableName, caps_of, name_of
+from dpframe.plan.tables import Table, TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.progress import show_progress
@@ -87,9 +86,11 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
                 "graph", "is for denoising", graph, 'Give denoise="auto" as well.'
             )
         return Denoisings()
-    together = {name: one for name, one in plan.tables.items() if one.measurement.is_over_cells}
-    margins = _margins(together) if method == _CONSISTENT else frozenset()
-    alone = {name: _describe(one) for name, one in plan.tables.items() if name not in together}
+    together = {name: table for name, table in plan.tables.items() if plan.of(table).is_over_cells}
+    margins = _margins(plan, together) if method == _CONSISTENT else frozenset()
+    alone = {
+        name: _describe(plan, table) for name, table in plan.tables.items() if name not in together
+    }
     if together and not alone and not margins:
         rule = "takes the errors of cells for independent, and these are measured together"
         way = 'Margins of at most two columns take denoise="consistent"; leave it out elsewhere.'
@@ -101,7 +102,7 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
     for name, facts in alone.items():
         # a table of means that the method is not for stays as it is beside others
         if len(alone) == 1 or method == "auto" or any(one.is_total for one in facts):
-            index = plan.tables[name].table.cells.index
+            index = plan.tables[name].cells.index
             with of_query(name):
                 tables[name] = check_denoising(method, index, facts, graph=graph, called="denoise")
     return Denoisings(tables)
@@ -122,20 +123,20 @@ def _check_margins_alone(
         raise QueryError(f"{why} {way}", parameter="graph")
 
 
-def _margins(tables: Mapping[Hashable, TablePlan]) -> frozenset[Hashable]:
+def _margins(plan: Plan, tables: Mapping[Hashable, Table]) -> frozenset[Hashable]:
     """Check the tables of every query for margins, and name these queries."""
     sets: dict[Hashable, list[tuple[Hashable, ...]]] = {}
     columns: dict[Hashable, list[Described]] = {}
-    for name, planned in tables.items():
+    for name, table in tables.items():
         if isinstance(name, TableName):
             sets.setdefault(name.query, []).append(name.columns)
-            columns[name.query] = _describe(planned)
+            columns[name.query] = _describe(plan, table)
     for query, own in sets.items():
         check_margins(own, columns[query])
     return frozenset(sets)
 
 
-def _describe(planned: TablePlan) -> list[Described]:
+def _describe(plan: Plan, table: Table) -> list[Described]:
     return [
         Described(
             column.name,
@@ -143,7 +144,7 @@ def _describe(planned: TablePlan) -> list[Described]:
             None if cell.per_row else cell.std_error * column.step,
             column.weights is not None,
         )
-        for column, cell in zip(planned.outputs, planned.predictions(), strict=True)
+        for column, cell in zip(table.outputs, plan.predictions(table), strict=True)
     ]
 
 
@@ -188,14 +189,19 @@ class PlannedTables(Operation):
 
     @cached_property
     def tasks(self) -> Sequence[Task]:
-        """What can be added up for every measurement."""
-        tables = (measured.table for measured in self.plan.measurements)
-        return [table.task(table.terms) for table in tables]
+        """What is totaled: the same is checked."""
+        return [table.task(noisy.needs) for table, noisy in self.plan.designs.items()]
+
+    @cached_property
+    def columns(self) -> tuple[Hashable, ...]:
+        """Private columns that are read, or could be with another mechanism."""
+        labels = (label for table in self.plan.designs for label in table.columns)
+        return tuple(dict.fromkeys(labels))
 
     @property
     def caps(self) -> tuple[Caps, ...]:
         """What is kept of a unit, by table."""
-        return tuple(planned.table.caps for planned in self.plan.tables.values())
+        return tuple(table.caps for table in self.plan.tables.values())
 
     @property
     def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
@@ -222,25 +228,24 @@ class PlannedTables(Operation):
 
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
-        measurements, relation = self.plan.measurements, self.declaration.neighboring
-        check_rows(self.declaration, [one.task for one in measurements])
-        pairs = zip(measurements, self.plan.noises, strict=True)
-        return witness_of([recognized(one, noise, relation) for one, noise in pairs])
+        check_rows(self.declaration, self.tasks)
+        pairs = zip(self.tasks, self.plan.designs.values(), strict=True)
+        relation = self.declaration.neighboring
+        return witness_of([recognized(task, noisy, relation) for task, noisy in pairs])
 
     def measure(self, frame: Frame, context: Context) -> list[list[np.ndarray]]:
         """Measure the integers of all tables in one pass over the frame."""
-        measured = self.plan.measurements
-        tasks = [one.task for one in measured]
-        answers = totals_by(self.engine, frame, tasks, context)
-        return [one.encode(totals) for one, totals in zip(measured, answers, strict=True)]
+        answers = totals_by(self.engine, frame, self.tasks, context)
+        pairs = zip(self.plan.designs.values(), answers, strict=True)
+        return [noisy.encode(totals) for noisy, totals in pairs]
 
     def draw(self, exact: list[list[np.ndarray]], context: Context) -> list[list[np.ndarray]]:
         """Draw noise, together for blocks of a group, and add it."""
         noisy = []
-        for blocks, noise in zip(exact, self.plan.noises, strict=True):
-            drawn = noise.draw([len(block) for block in blocks], context)
-            pairs = zip(blocks, drawn, strict=True)
-            noisy.append([np.add(block, own, out=own) for block, own in pairs])
+        for blocks, design in zip(exact, self.plan.designs.values(), strict=True):
+            noise = design.noise.draw([len(block) for block in blocks], context)
+            pairs = zip(blocks, noise, strict=True)
+            noisy.append([np.add(block, drawn, out=drawn) for block, drawn in pairs])
         return noisy
 
     def certifier(
@@ -250,23 +255,23 @@ class PlannedTables(Operation):
         plan, tables, how = self.plan, self.plan.tables, self.denoisings
         facts = self.promise(entry, witness, context, joint=len(tables) > 1)
         records = {}
-        for key, planned in tables.items():
-            own = facts | {"privacy_unit": self.unit_part(planned.table.caps)}
-            record = record_of(key, planned, plan, self.declaration, own)
-            records[key] = planned.table.cells.index, record
-        if any(planned.table.query.read for planned in tables.values()):
+        for key, table in tables.items():
+            own = facts | {"privacy_unit": self.unit_part(table.caps)}
+            record = record_of(key, table, plan, self.declaration, own)
+            records[key] = table.cells.index, record
+        if any(table.query.read for table in tables.values()):
             least_squares()
 
         def certify(noisy: list[list[np.ndarray]], ledger: LedgerPart | None) -> Any:
-            measured = {
-                one: one.design.decode(blocks, one.deviations)
-                for one, blocks in zip(self.plan.measurements, noisy, strict=True)
+            estimates = {
+                table: one.decode(blocks)
+                for (table, one), blocks in zip(plan.designs.items(), noisy, strict=True)
             }
             frames = {}
-            for key, planned in show_progress(tables.items(), "releasing", len(tables)):
-                own = measured[planned.measurement][planned.own]
+            for key, table in show_progress(tables.items(), "releasing", len(tables)):
+                own = estimates[table.measured][table.own]
                 frames[key] = _certify_table(
-                    own, planned, *records[key], ledger=ledger, how=how.tables.get(key)
+                    own, table, *records[key], ledger=ledger, how=how.tables.get(key)
                 )
             gathered = _by_query(frames, how)
             return gathered if self.several else gathered[SINGLE]
@@ -307,8 +312,8 @@ def _check_sampled(declaration: Declaration, query: Query) -> None:
 def axes_of(plan: Plan) -> Mapping[Hashable, Sequence[Axis]]:
     """Return the groups of each query by its name; tables of margins share them."""
     axes: dict[Hashable, dict[Axis, None]] = {}
-    for key, planned in plan.tables.items():
-        groups = planned.table.groups.axes
+    for key, table in plan.tables.items():
+        groups = table.groups.axes
         axes.setdefault(name_of(key), {}).update(dict.fromkeys(groups))
     return {name: list(shared) for name, shared in axes.items()}
 
@@ -326,7 +331,7 @@ def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[
 
 def _certify_table(
     estimates: Sequence[Estimate],
-    planned: TablePlan,
+    table: Table,
     index: pd.Index,
     record: tuple[Release, Sequence[Describe]],
     *,
@@ -334,7 +339,7 @@ def _certify_table(
     how: Denoising | None,
 ) -> pd.DataFrame:
     """Certify and denoise one table."""
-    outputs = planned.outputs
+    outputs = table.outputs
     columns = dict(enumerate(map(_in_units, estimates, outputs)))
     release, describe = record
     described = tuple(say(estimate) for say, estimate in zip(describe, estimates, strict=True))
@@ -342,7 +347,7 @@ def _certify_table(
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     release = replace(release, columns=described, ledger=ledger)
     attach(released, [release])
-    read = planned.table.query.read
+    read = table.query.read
     if read is not None:
         return quantiles_of(released, read.quantiles, read.level, simultaneous=read.simultaneous)
     return released if how is None else apply_denoising(look(released), how)
@@ -367,36 +372,36 @@ def expected_outputs(
     """Say what to expect of every output, by column, or by query and column."""
     tables = in_tables(plan)
     return {
-        _label(name, planned, column, several=several, tables=tables): _output(
-            plan, planned, column, prediction, cell
+        _label(name, table, column, several=several, tables=tables): _output(
+            plan, table, column, prediction, cell
         )
-        for name, planned in plan.tables.items()
-        for column, prediction in zip(planned.outputs, planned.predictions(), strict=True)
+        for name, table in plan.tables.items()
+        for column, prediction in zip(table.outputs, plan.predictions(table), strict=True)
     }
 
 
 def in_tables(plan: Plan) -> bool:
     """Whether a query asks for several tables, so that outputs are named by table, too."""
-    return any(planned.table.of is not None for planned in plan.tables.values())
+    return any(table.of is not None for table in plan.tables.values())
 
 
 def _label(
-    name: Hashable, planned: TablePlan, column: OutputColumn, *, several: bool, tables: bool
+    name: Hashable, table: Table, column: OutputColumn, *, several: bool, tables: bool
 ) -> Hashable:
     """Name an output: by its query, the columns of its table and its own, as far as needed."""
     query = (name_of(name),) if several else ()
-    table = (tuple(axis.column for axis in planned.table.cells.axes),) if tables else ()
-    return (*query, *table, column.name) if query or table else column.name
+    by = (tuple(axis.column for axis in table.cells.axes),) if tables else ()
+    return (*query, *by, column.name) if query or by else column.name
 
 
 def _output(
-    plan: Plan, planned: TablePlan, column: OutputColumn, prediction: Prediction, cell: float | None
+    plan: Plan, table: Table, column: OutputColumn, prediction: Prediction, cell: float | None
 ) -> dict[str, Any]:
     """Say what to expect of one output, in a cell of so many rows."""
-    step, mechanism = column.unit, mechanism_of(plan, planned)
-    noise = noise_of_column(column, prediction, planned)
+    step, mechanism = column.unit, mechanism_of(plan, table)
+    noise = noise_of_column(column, prediction, plan.of(table))
     loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
-    groups = mechanism.drawn_together(planned.table.cells.size)
+    groups = mechanism.drawn_together(table.cells.size)
     error = prediction.std_error * step
     width = width_of(noise, loadings, mechanism, groups, 0.95, integer=column.integer)
     per = "cell"

@@ -13,52 +13,39 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple, Protocol, TypeVar, assert_never
+from typing import Protocol, TypeAlias, TypeVar
 
-from dpframe.arguments import is_one_of
-from dpframe.checker.noise import BlockNoise
+import numpy as np
+
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import BudgetExceededError, CalibrationError, of_query
-from dpframe.forks import cached_property
-from dpframe.ledger.ledger import Ledger
-from dpframe.plan.calibrated import Calibrated, calibrate_designs
-from dpframe.plan.measurement import Measurement, TablePlan, join, join_across, noise_of
-from dpframe.plan.tables import Table, tables_of
-from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, below, exact, rho_of_laplace
-from dpframe.privacy.calibration import (
-    classical_mu,
-    gaussian_mu,
-    laplace_of_rho,
-    pure_of_mu,
-    pure_of_rho,
+from dpframe.errors import CalibrationError, of_query
+from dpframe.plan.allowances import (
+    allowance_of,
+    allowance_of_look,
+    candidates,
+    movement_allowed,
+    nothing_allowed,
+    used_up,
 )
-from dpframe.privacy.law import Allowance
+from dpframe.plan.designs import Designs, calibrate
+from dpframe.plan.noisy import NoisyDesign, narrowest
+from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
+from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace
+from dpframe.privacy.calibration import laplace_of_rho
 from dpframe.privacy.laws import LAPLACE
-from dpframe.privacy.selection import SELECT
-from dpframe.public import did_you_mean
+from dpframe.privacy.unit_reach import Reach
+from dpframe.queries.aggregate import Joint
 from dpframe.queries.query import Query
+from dpframe.queries.tasks import Axis, Cells
 from dpframe.strategies import MECHANISMS, Mechanism
-from dpframe.strategies.base import Workload
-from dpframe.strategies.noise import narrowest
+from dpframe.strategies.base import Prediction, Workload
+from dpframe.strategies.characters import worth_joining
+from dpframe.strategies.domain import Domain, largest_sets
 
 _LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
-_LARGEST_SPEND = 2**100  # beyond, squares and their inverses would leave the range of floats
 
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a mechanism cannot make a release.
-
-    Parameters
-    ----------
-    reason
-        The error.
-    allowed
-        Whether the spend allows some noise of this mechanism.
-    """
-
-    reason: CalibrationError
-    allowed: bool = True
+NamedTables: TypeAlias = Mapping[Hashable, Table]
+"""Tables by name, each with what is measured for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +55,9 @@ class Plan:
     Parameters
     ----------
     tables
-        Plans by the name of the query; a single query has the name `None`.
+        The tables by the name of the query; a single query has the name `None`.
+    designs
+        What is measured, with its noise: perhaps for several tables at once.
     mechanism
         Name of the mechanism chosen.
     spend
@@ -79,7 +68,8 @@ class Plan:
         Plans of the same release with the other mechanisms that were compared.
     """
 
-    tables: Mapping[Hashable, TablePlan]
+    tables: NamedTables
+    designs: Mapping[Table, NoisyDesign]
     mechanism: str
     spend: Spend
     loss: PrivacyLoss
@@ -88,77 +78,25 @@ class Plan:
     @property
     def words(self) -> str:
         """What is asked, in words."""
-        return "; ".join(dict.fromkeys(one.table.asked.words for one in self.tables.values()))
+        return "; ".join(dict.fromkeys(table.asked.words for table in self.tables.values()))
+
+    def of(self, table: Table) -> NoisyDesign:
+        """Return what is measured for a table."""
+        return self.designs[table.measured]
+
+    def predictions(self, table: Table) -> tuple[Prediction, ...]:
+        """Return the error of every column of a table."""
+        return self.of(table).predictions[table.own]
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
-        """What is measured, perhaps for several tables at once."""
-        return tuple(dict.fromkeys(planned.measurement for planned in self.tables.values()))
+    def variance(self) -> float:
+        """The predicted variance of all outputs, relative to the ranges of what a row adds."""
+        return sum(noisy.variance for noisy in self.designs.values())
 
     def error_relative_to(self, other: "Plan") -> float:
         """Return the root mean square of all relative errors, as a multiple of another plan's."""
-        mine, theirs = _score(self), _score(other)
+        mine, theirs = self.variance, other.variance
         return math.sqrt(mine / theirs) if theirs else (1.0 if mine == 0 else math.inf)
-
-    @property
-    def how(self) -> Mechanism:
-        """The mechanism chosen."""
-        return MECHANISMS[self.mechanism]
-
-    @cached_property
-    def noises(self) -> tuple[BlockNoise, ...]:
-        """The noise of every measurement: what is checked is drawn."""
-        return tuple(noise_of(self.how.law, one.design, one.scales) for one in self.measurements)
-
-
-class Resolved(NamedTuple):
-    """Queries that are resolved against what is declared.
-
-    Parameters
-    ----------
-    tables
-        The tables, by name.
-    joint
-        Those that are measured as one, by the names of all of them.
-    across
-        The same, where counts by different columns are measured as one, too, if that may be better
-        with noise that they share.
-    """
-
-    tables: Mapping[Hashable, Table]
-    joint: Mapping[tuple[Hashable, ...], Table]
-    across: Mapping[tuple[Hashable, ...], Table] | None = None
-
-    def ways(self, how: Mechanism) -> list[Mapping[tuple[Hashable, ...], Table]]:
-        """Return what a mechanism may measure as one."""
-        return [self.joint, *([self.across] if self.across and how.across else [])]
-
-
-def resolve(
-    declaration: Declaration, queries: Mapping[Hashable, Query], *, apart: bool = False
-) -> Resolved:
-    """Resolve queries, and find those that are measured as one.
-
-    Parameters
-    ----------
-    declaration
-        What is public about the frame.
-    queries
-        Queries by name.
-    apart
-        Whether errors of cells are to be independent, so that no noise is shared by tables.
-
-    Raises
-    ------
-    DeclarationError, QueryError
-        If the queries do not fit what is declared.
-    """
-    tables: dict[Hashable, Table] = {}
-    for name, query in queries.items():
-        with of_query(name):
-            tables |= tables_of(name, query, declaration)
-    joint = join(tables, declaration)
-    return Resolved(tables, joint, None if apart else join_across(joint))
 
 
 def plan_release(
@@ -166,7 +104,7 @@ def plan_release(
     queries: Mapping[Hashable, Query],
     spend: Spend,
     mechanism: str = "auto",
-    resolved: Resolved | None = None,
+    ways: Sequence[NamedTables] = (),
     *,
     look: bool = False,
     apart: bool = False,
@@ -184,8 +122,8 @@ def plan_release(
     mechanism
         A name in `MECHANISMS`, or "auto": the one with the smallest predicted error at that spend,
         among those that the budget allows.
-    resolved
-        The queries, if they are resolved already.
+    ways
+        What `resolve` makes of the queries, if that is known already.
     look
         Whether others are to follow. "auto" then makes a small share cost what `Pots.for_look`
         says, and takes pure noise unless that more than doubles the error.
@@ -200,19 +138,43 @@ def plan_release(
         If the queries do not fit what is declared.
     """
     names = candidates(mechanism)
-    resolved = resolved or resolve(declaration, queries, apart=apart)
+    ways = ways or resolve(declaration, queries, apart=apart)
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if look and mechanism == "auto" else None
     allowance = sparing or allowance
     if mechanism == "auto":
         names = [name for name in names if allowance.epsilon >= MECHANISMS[name].least_epsilon]
-    found = [_plan_with(name, resolved, spend, allowance) for name in names]
-    plans, refusals = _divide(found)
+    plans: dict[str, Plan] = {}
+    refusals, without = [], []
+    for name in names:
+        try:
+            allowed = movement_allowed(MECHANISMS[name], spend, allowance)
+        except CalibrationError as error:
+            refusals.append(error)
+            continue
+        if allowed == 0:
+            without.append(nothing_allowed(name, allowance))
+            continue
+        for tables in ways if MECHANISMS[name].across else ways[:1]:
+            try:
+                plan = _plan_with(name, tables, spend, allowed)
+            except CalibrationError as error:  # another mechanism may still do
+                refusals.append(error)
+                continue
+            if name not in plans or plan.variance < plans[name].variance:
+                plans[name] = plan
     if not plans:
-        raise _used_up(refusals, spend, declaration.ledger) or _reason(refusals)
-    fitting = that_fit(plans, declaration)
-    best = min(fitting, key=_score) if sparing is None else _best_look(plans)
-    return replace(best, others=tuple(plan for plan in plans if plan is not best))
+        raise next(iter(refusals), None) or used_up(spend, declaration.ledger) or without[0]
+    made = list(plans.values())
+    if sparing is None:
+        best = min(that_fit(made, declaration), key=_variance)
+    else:
+        best = _best_look(made)
+    return replace(best, others=tuple(plan for plan in made if plan is not best))
+
+
+def _variance(plan: Plan) -> float:
+    return plan.variance
 
 
 class _Charged(Protocol):
@@ -237,224 +199,218 @@ def that_fit(plans: Sequence[_Costly], declaration: Declaration) -> Sequence[_Co
 
 def _best_look(plans: list[Plan]) -> Plan:
     """Return the best plan with pure noise, unless another one has less than half its error."""
-    best = min(plans, key=_score)
-    pure = min((plan for plan in plans if not plan.how.law.needs_delta), key=_score, default=best)
+    best = min(plans, key=_variance)
+    pure = min(
+        (plan for plan in plans if not MECHANISMS[plan.mechanism].law.needs_delta),
+        key=_variance,
+        default=best,
+    )
     return pure if pure.error_relative_to(best) <= _LOOK_ERROR else best
 
 
-def _reason(refusals: list[Refusal]) -> CalibrationError:
-    """Say why nothing can be released: the first refusal of a mechanism that had an allowance."""
-    telling = [refusal for refusal in refusals if refusal.allowed] or refusals
-    return telling[0].reason
-
-
-def _used_up(
-    refusals: list[Refusal], spend: Spend, ledger: Ledger | None
-) -> BudgetExceededError | None:
-    """Say so where a share is nothing because other noise has used what the mechanism needs."""
-    if spend.kind != "share" or any(refusal.allowed for refusal in refusals):
-        return None
-    if ledger is None or not ledger.budget.noise_delta or ledger.status().pots.is_untouched:
-        return None
-    wrong = f"no Gaussian noise fits any more in what is left of {ledger.budget}:"
-    why = f"epsilon={ledger.status().remaining_epsilon:.6g} is left for Laplace noise."
-    way = 'Use mechanism="laplace".'
-    return BudgetExceededError(f"{wrong} {why} {way}", parameter="share", value=float(spend.amount))
-
-
-def candidates(mechanism: str) -> list[str]:
-    """Return the names of the mechanisms to compare.
+def _plan_with(name: str, tables: NamedTables, spend: Spend, allowed: Fraction) -> Plan:
+    """Plan with one mechanism what is measured as one.
 
     Raises
     ------
     CalibrationError
-        If the mechanism is not known.
+        If it cannot.
     """
-    if is_one_of(mechanism, (SELECT,)):
-        raise CalibrationError(
-            f'mechanism="{SELECT}" is for quantiles that are released on their own, in a call of '
-            ".dp.quantile(...), not in a dict or a plan; other numbers have noise added to them. "
-            'Use mechanism="auto", with which quantiles are read off numbers of rows.',
-            parameter="mechanism",
-            value=mechanism,
-        )
-    if not is_one_of(mechanism, ("auto", *MECHANISMS)):
-        known = ", ".join(f'"{name}"' for name in ("auto", *MECHANISMS, SELECT))
-        way = did_you_mean(mechanism, (*MECHANISMS, SELECT)).strip()
-        rule = f"must be one of {known} (of quantiles alone)"
-        raise CalibrationError.about("mechanism", rule, mechanism, way)
-    if mechanism != "auto":
-        return [mechanism]
-    return [name for name, how in MECHANISMS.items() if how.automatic]
-
-
-def allowance_of(spend: Spend, declaration: Declaration) -> Allowance:
-    """Translate a spend into exact allowances, never above what it says."""
-    ledger = declaration.ledger
-    budget = None if ledger is None else ledger.budget
-    amount = spend.amount
-    if max(amount, exact(budget.epsilon) if budget else 0) > _LARGEST_SPEND:
-        raise CalibrationError(
-            "epsilon, mu and rho must be at most 2**100, also in the budget: so much allows no "
-            f"noise at all; got {spend.kind}={float(amount):.3g}"
-            + (f" of {budget}." if budget else "."),
-            parameter=spend.kind,
-            value=float(amount),
-        )
-    if spend.kind == "share":
-        if ledger is None:
-            why = "share= is a part of a budget and none is declared."
-            way = "Declare budget=dpf.Budget(...), or spend epsilon=, mu= or rho=."
-            raise CalibrationError(f"{why} {way}", parameter="share", value=float(amount))
-        now = ledger.glance().share(amount)
-        return Allowance(now.mu_squared, now.epsilon)
-    least = min(amount, Fraction(float(amount)))
-    if spend.kind == "epsilon":
-        delta = _delta(spend, budget)
-        return Allowance(Fraction(gaussian_mu(amount, delta)) ** 2, least, delta)
-    if spend.kind == "rho":
-        return Allowance(2 * least, Fraction(pure_of_rho(least)))
-    return Allowance(least**2, Fraction(pure_of_mu(float(least) * (1 - 2.0**-52))))
-
-
-def allowance_of_look(spend: Spend, declaration: Declaration) -> Allowance | None:
-    """Say what a share allows that spares others; `None` where `allowance_of` does."""
-    if spend.kind != "share" or declaration.ledger is None:
-        return None
-    status = declaration.ledger.glance()
-    if status.shares == 1:  # spent by others meanwhile: the charge refuses it
-        return None
-    losses = status.pots.for_look(spend.amount / (1 - status.shares))
-    return None if losses is None else Allowance(losses.mu_squared, losses.epsilon)
-
-
-def _delta(spend: Spend, budget: Budget | None) -> float:
-    """Return the delta to spend; refuse one alone that was not given for this release."""
-    if spend.delta is not None:
-        return spend.delta
-    delta = 0.0 if budget is None else below(budget.noise_delta)
-    if spend.amount == 0 and delta:
-        rule = f"must be > 0 where delta is that of the budget, delta={delta:g}"
-        way = "Give epsilon > 0, or give delta= in the call to spend a delta alone."
-        raise CalibrationError.about("epsilon", rule, 0, way)
-    return delta
-
-
-def _plan_with(name: str, resolved: Resolved, spend: Spend, allowance: Allowance) -> Plan | Refusal:
-    """Plan with one mechanism, or say why it cannot."""
-    ways = resolved.ways(MECHANISMS[name])
-    found = [_plan_joint(name, resolved.tables, joint, spend, allowance) for joint in ways]
-    plans, refusals = _divide(found)
-    return min(plans, key=_score) if plans else refusals[0]
-
-
-def _divide(found: Sequence[Plan | Refusal]) -> tuple[list[Plan], list[Refusal]]:
-    """Divide plans and refusals."""
-    plans: list[Plan] = []
-    refusals: list[Refusal] = []
-    for one in found:
-        match one:
-            case Plan():
-                plans.append(one)
-            case Refusal():
-                refusals.append(one)
-            case _:
-                assert_never(one)
-    return plans, refusals
-
-
-def _plan_joint(
-    name: str,
-    tables: Mapping[Hashable, Table],
-    joint: Mapping[tuple[Hashable, ...], Table],
-    spend: Spend,
-    allowance: Allowance,
-) -> Plan | Refusal:
-    """Plan with one mechanism what is measured as one, or say why it cannot."""
-    how = MECHANISMS[name]
-    try:
-        allowed = _allowed_movement(how, spend, allowance)
-        if allowed == 0:
-            return _nothing_allowed(name, allowance)
-        works = [table.workload for table in joint.values()]
-        made = calibrate_designs(how, works, allowed)
-        if spend.kind == "rho" and how.law is LAPLACE and made is not None:
-            allowed, made = _by_its_law(how, works, spend.amount, allowed, made)
-    except CalibrationError as error:  # another mechanism may still do
-        return Refusal(error)
-    if made is None:
+    mechanism = MECHANISMS[name]
+    measured = dict.fromkeys(table.measured for table in tables.values())
+    works = [table.workload for table in measured]
+    designs = calibrate(mechanism, works, allowed)
+    if not designs:
         reason = f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
-        return Refusal(CalibrationError(reason, parameter="mechanism", value=name))
-    measured = {
-        names: Measurement(**vars(found), table=table)
-        for (names, table), found in zip(joint.items(), made, strict=True)
-    }
-    noisy = any(scale for one in measured.values() for scale in one.scales)
-    loss = how.law.charge(allowed if noisy else Fraction(0))
-    return Plan(_apart(tables, measured), name, spend, loss)
+        raise CalibrationError(reason, parameter="mechanism", value=name)
+    if spend.kind == "rho" and mechanism.law is LAPLACE:
+        allowed, designs = _by_its_law(mechanism, works, spend.amount, allowed, designs)
+    noisy = any(scale for made in designs.values() for scale in made.scales)
+    loss = mechanism.law.charge(allowed if noisy else Fraction(0))
+    released = {key: table.released(designs) for key, table in tables.items()}
+    made = {table.measured: designs[table.measured.workload] for table in released.values()}
+    return Plan(released, made, name, spend, loss)
 
 
 def _by_its_law(
-    how: Mechanism,
+    mechanism: Mechanism,
     works: Sequence[Workload],
     rho: Fraction,
     allowed: Fraction,
-    made: tuple[Calibrated, ...],
-) -> tuple[Fraction, tuple[Calibrated, ...]]:
+    designs: Designs,
+) -> tuple[Fraction, Designs]:
     """Allow Laplace noise the epsilon at which its own law costs a rho, which is a larger one."""
-
-    def least_scale(made: tuple[Calibrated, ...]) -> float:
-        return min(narrowest(one.design, one.scales) for one in made)
-
-    steps = float(allowed) * least_scale(made)
+    steps = float(allowed) * _least_scale(designs)
     if not 1 < steps < math.inf:
-        return allowed, made
+        return allowed, designs
     larger = Fraction(laplace_of_rho(rho, steps))
-    again = calibrate_designs(how, works, larger)
-    if again is None:
-        return allowed, made
-    step = math.nextafter(1 / least_scale(again), math.inf)
-    return (larger, again) if rho_of_laplace(larger, step) <= rho else (allowed, made)
+    again = calibrate(mechanism, works, larger)
+    if not again:
+        return allowed, designs
+    step = math.nextafter(1 / _least_scale(again), math.inf)
+    return (larger, again) if rho_of_laplace(larger, step) <= rho else (allowed, designs)
 
 
-def _apart(
-    tables: Mapping[Hashable, Table], measured: Mapping[tuple[Hashable, ...], Measurement]
-) -> dict[Hashable, TablePlan]:
-    """Say which outputs of the measurements belong to which table."""
-    plans = {}
-    for names, measurement in measured.items():
+def _least_scale(designs: Designs) -> float:
+    return min(narrowest(noisy.design, noisy.scales) for noisy in designs.values())
+
+
+def resolve(
+    declaration: Declaration, queries: Mapping[Hashable, Query], *, apart: bool = False
+) -> list[NamedTables]:
+    """Resolve queries, and find those that are measured as one.
+
+    Parameters
+    ----------
+    declaration
+        What is public about the frame.
+    queries
+        Queries by name.
+    apart
+        Whether errors of cells are to be independent, so that no noise is shared by tables.
+
+    Returns
+    -------
+    list
+        Tables by name, each with what is measured for it. A second dict is for noise that counts by
+        different columns share, if that may be better.
+
+    Raises
+    ------
+    DeclarationError, QueryError
+        If the queries do not fit what is declared.
+    """
+    tables: dict[Hashable, Table] = {}
+    for name, query in queries.items():
+        with of_query(name):
+            tables |= tables_of(name, query, declaration)
+    ways: list[NamedTables] = [_join(tables, declaration)]
+    across = {} if apart else _join_across(ways[0])
+    return [*ways, across] if across else ways
+
+
+def _join(tables: NamedTables, declaration: Declaration) -> dict[Hashable, Table]:
+    """Join tables that can be measured as one: those of the same groups of the same rows."""
+    groups: list[list[Hashable]] = []
+    for name, table in tables.items():
+        like = (group for group in groups if _can_join(tables[group[0]], table))
+        group = next(like, [])
+        if not group:
+            groups.append(group)
+        group.append(name)
+    linked: dict[Hashable, Table] = {}
+    for group in groups:
+        joint = _joint_of([tables[name] for name in group], declaration)
         first = 0
-        for name in names:
-            alone = len(names) == 1 and tables[name].of is None
-            plans[name] = TablePlan(tables[name], measurement, None if alone else first)
+        for name in group:
+            linked[name] = replace(tables[name], joint=joint, first=first)
             first += len(tables[name].outputs)
-    return {name: plans[name] for name in tables}
+    return {name: linked[name] for name in tables}
 
 
-def _allowed_movement(how: Mechanism, spend: Spend, allowance: Allowance) -> Fraction:
-    """Return the most that movement may add up to."""
-    if not how.classical:
-        return how.law.movement_allowed(allowance)
-    if spend.kind != "epsilon" or allowance.delta is None:
-        why = f'mechanism="classical" is calibrated by epsilon= and delta=, got {spend.kind}=.'
-        raise CalibrationError(why, parameter="mechanism", value="classical")
-    return Fraction(classical_mu(float(spend.amount), allowance.delta)) ** 2
+def _join_across(tables: NamedTables) -> dict[Hashable, Table]:
+    """Join counts of the same rows by different columns, to be measured by sums of signs.
+
+    These are the smallest ones, as far as that is likely to gain something; none where it is not.
+    """
+    if len({table.measured for table in tables.values()}) < 2:  # noqa: PLR2004
+        return {}
+    groups: dict[Hashable, list[Hashable]] = {}
+    for name, table in tables.items():
+        if table.joint is None and _is_count_of_rows(table):
+            about = None if table.where is None else table.where.text
+            groups.setdefault(about, []).append(name)
+    largest = max(groups.values(), key=len, default=[])
+    gain = worth_joining([tables[name].workload.domain for name in largest])
+    names = [largest[k] for k in gain]
+    if len(names) < 2:  # noqa: PLR2004
+        return {}
+    joint = _across([tables[name] for name in names])
+    places = {name: at for at, name in enumerate(names)}
+    return {
+        name: replace(table, joint=joint, first=places[name]) if name in places else table
+        for name, table in tables.items()
+    }
 
 
-def _nothing_allowed(name: str, allowance: Allowance) -> Refusal:
-    """Say why a spend allows no noise of a mechanism."""
-    law = MECHANISMS[name].law
-    if law.needs_delta and allowance.epsilon:
-        why = f'mechanism="{name}" needs delta > 0, and none is given or declared.'
-        way_out = 'Give delta= (1e-6 for instance), or use mechanism="laplace".'
-        reason = CalibrationError(f"{why} {way_out}", parameter="delta")
-    else:
-        when = "where delta is 0" if law.needs_delta else f"for {law.title} noise"
-        way_out = "Give epsilon > 0, or delta > 0 with Gaussian noise."
-        reason = CalibrationError.about("epsilon", f"must be > 0 {when}", 0, way_out)
-    return Refusal(reason, allowed=False)
+def _is_count_of_rows(table: Table) -> bool:
+    """Whether a table counts rows that are units of their own, by columns or in all."""
+    plain = table.of is None and table.sizes is None and not table.workload.is_layered
+    return (
+        plain
+        and not table.unit
+        and table.outputs[0].weights is None
+        and table.cells.chosen is None
+        and table.workload.outputs == (table.workload.everyone,)
+        and not table.query.options.names_given
+    )
 
 
-def _score(plan: Plan) -> float:
-    """Return the predicted variance of all outputs, relative to the ranges of what a row adds."""
-    return sum(measured.variance for measured in plan.measurements)
+def _across(tables: Sequence[Table]) -> Table:
+    """Resolve counts by several columns as tables of one measurement."""
+    first = tables[0]
+    axes: list[Axis] = []
+    margins = []
+    for table in tables:
+        places = [_place_axis(axes, axis) for axis in table.cells.axes]
+        margins.append(tuple(places))
+    hidden = tuple(replace(axis, hidden=True) for axis in axes)
+    dimensions = tuple(map(dimension_of, hidden))
+    workload = replace(
+        first.workload,
+        domain=Domain(dimensions, None, tuple(margins)),
+        # every row is in a cell of every table, released or not
+        reach=Reach(1, 1, 0, 1, always=first.where is None),
+    )
+    cells = Cells(hidden, margins=largest_sets(tuple(margins)))
+    return replace(first, cells=cells, workload=workload)
+
+
+def _place_axis(axes: list[Axis], axis: Axis) -> int:
+    """Return the position of a grouping column, added if it is new."""
+    for at, known in enumerate(axes):
+        if _same_axis(known, axis):
+            return at
+    axes.append(axis)
+    return len(axes) - 1
+
+
+def _joint_of(tables: Sequence[Table], declaration: Declaration) -> Table | None:
+    """Resolve the query that asks for several tables at once; `None` for one on its own."""
+    first = tables[0]
+    if first.of is not None:
+        return table_of(first.of, declaration)
+    if len(tables) == 1:
+        return None
+    parts = tuple(table.query for table in tables)
+    query = Joint(first.query.by, declaration.part_condition, first.query.keys, parts=parts)
+    return table_of(query, declaration, first.cells)
+
+
+def _can_join(one: Table, other: Table) -> bool:
+    """Whether two queries count the same rows in the same groups, or are asked for together."""
+    if one.of is not None or other.of is not None or one.query.ranges or other.query.ranges:
+        return one.of is not None and one.of is other.of
+    if one.query.options.names_given or other.query.options.names_given:
+        return False
+    apart = one.unit != () and one.where != other.where
+    alike = one.caps == other.caps and one.valued == other.valued
+    alike = alike and one.outputs[0].weights == other.outputs[0].weights
+    return not apart and alike and _same_cells(one.cells, other.cells)
+
+
+def _same_cells(one: Cells, other: Cells) -> bool:
+    """Whether groups are the same, in the same order."""
+    if len(one.axes) != len(other.axes) or not all(map(_same_axis, one.axes, other.axes)):
+        return False
+    if one.chosen is None or other.chosen is None:
+        return one.chosen is other.chosen
+    return np.array_equal(one.chosen, other.chosen)
+
+
+def _same_axis(one: Axis, other: Axis) -> bool:
+    """Whether two columns are grouped alike."""
+    if type(one) is not type(other) or one.column != other.column:
+        return False
+    mine, theirs = one.keys, other.keys
+    return bool(mine is theirs or (mine.dtype == theirs.dtype and mine.equals(theirs)))

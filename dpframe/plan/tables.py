@@ -11,6 +11,7 @@ from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, sample_together
 from dpframe.plan.known_rows import known_rows
+from dpframe.plan.noisy import NoisyDesign
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
@@ -49,6 +50,9 @@ class Table:
         By how much of which groups units fall in the cells, if they do.
     of
         The query that asks for this table together with others, if one does.
+    joint, first
+        The table that is measured for this one and others, and the position of its first output
+        there; `None`: it is measured on its own.
     """
 
     query: Query
@@ -61,6 +65,29 @@ class Table:
     caps: Caps
     sizes: Sizes | None = None
     of: Query | None = None
+    joint: "Table | None" = None
+    first: int = 0
+
+    @property
+    def measured(self) -> "Table":
+        """The table that is measured for it."""
+        return self.joint or self
+
+    @property
+    def own(self) -> slice:
+        """Its outputs among those that are measured."""
+        return slice(self.first, self.first + len(self.outputs))
+
+    @property
+    def place(self) -> int:
+        """Which of the tables that are measured it is."""
+        return self.first // len(self.outputs)
+
+    def released(self, designs: Mapping[Workload, NoisyDesign]) -> "Table":
+        """Add the number of rows, where its design gives that for free."""
+        if self.joint is not None or not designs[self.workload].design.extra:
+            return self
+        return replace(self, outputs=(*self.outputs, self.rows_column))
 
     @property
     def rows_column(self) -> OutputColumn:

@@ -65,22 +65,22 @@ class Aggregate(Query):
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
-        asked = [
-            replace(asked, name=name, where=None if shared is not None else part.where)
+        specs = [
+            replace(specs, name=name, where=None if shared is not None else part.where)
             for name, part in self.queries.items()
-            for asked in part.outputs
+            for specs in part.outputs
         ]
-        means = {(one.column, one.where) for one in asked if one.statistic == "mean"}
+        means = {(spec.column, spec.where) for spec in specs if spec.statistic == "mean"}
         # sums stay whole numbers; means alone are read off the integers of the variance
-        summed = {one.column for one in asked if one.statistic == "sum"}
-        fine = {one.column for one in asked if one.statistic in ("var", "std")} - summed
+        summed = {spec.column for spec in specs if spec.statistic == "sum"}
+        fine = {spec.column for spec in specs if spec.statistic in ("var", "std")} - summed
         return tuple(
             replace(
-                one,
-                averaged=one.statistic == "sum" and (one.column, one.where) in means,
-                fine=one.column in fine and not one.of_pair,
+                spec,
+                averaged=spec.statistic == "sum" and (spec.column, spec.where) in means,
+                fine=spec.column in fine and not spec.of_pair,
             )
-            for one in asked
+            for spec in specs
         )
 
     @property
@@ -111,9 +111,9 @@ class Joint(Query):
         """The columns of all queries, under the conditions of these unless all have the same."""
         shared = len(self._conditions) == 1
         return tuple(
-            asked if shared else replace(asked, where=Condition.all_of(part.condition, asked.where))
+            spec if shared else replace(spec, where=Condition.all_of(part.condition, spec.where))
             for part in self.parts
-            for asked in part.outputs
+            for spec in part.outputs
         )
 
     @property
@@ -226,31 +226,31 @@ def check_part(
         If it is not the query of a single column without groups, caps and options of its own.
     """
     if name in NOT_OUTPUTS:
-        why = f"{name}= cannot name an output of {called}: {_NOT_NAMES}."
-        way = "Choose another name; amounts and options go to release(...)."
-        raise QueryError(f"{why} {way}", parameter=name)
+        reason = f"{name}= cannot name an output of {called}: {_NOT_NAMES}."
+        remedy = "Choose another name; amounts and options go to release(...)."
+        raise QueryError(f"{reason} {remedy}", parameter=name)
     of_pandas = isinstance(query, tuple) or reading.is_aggregation(query)
     if not (isinstance(query, Query) or of_pandas) and nearest(name, NOT_OUTPUTS):
         raise no_such_keyword(called, name, NOT_OUTPUTS)
     if not is_unicode(name):
         raise QueryError.about("name", "of an output must be a valid Unicode text", name)
     if isinstance(query, UnitCount):
-        why = f"counts units, and the outputs of {called} add up rows that caps may drop."
+        reason = f"counts units, and the outputs of {called} add up rows that caps may drop."
         both = f"release({{{name!r}: dpf.units(by=...), 'rows': dpf.{called}(...)}})"
-        raise QueryError(f"{name}= {why} Ask for both at once: {both}.", parameter=name)
+        raise QueryError(f"{name}= {reason} Ask for both at once: {both}.", parameter=name)
     if name == "bounds" and not isinstance(query, Query):
-        why = f"bounds= goes to each output of {called}:"
-        way = "dpf.mean('column', bounds=(low, high)); or declare the bounds, for all queries."
-        raise QueryError(f"{why} {way}", parameter="bounds")
+        reason = f"bounds= goes to each output of {called}:"
+        remedy = "dpf.mean('column', bounds=(low, high)); or declare the bounds, for all queries."
+        raise QueryError(f"{reason} {remedy}", parameter="bounds")
     if not isinstance(query, AggregatePart):
         others = "Several queries by different groups go through release({...})."
         if isinstance(query, Quantile):
             both = f"{{{name!r}: dpf.quantile('column', 0.5, by=...), 'rows': dpf.{called}(...)}}"
             others = f"Ask for both at once: release({both})."
         raise QueryError.about(name, f"must be {_KINDS[called]}", query, others)
-    columns = [asked.column for asked in query.outputs]
-    if why := _why_not(query, by, called):
-        raise QueryError(f"{name}= {why}", parameter=name)
+    columns = [spec.column for spec in query.outputs]
+    if reason := _why_not(query, by, called):
+        raise QueryError(f"{name}= {reason}", parameter=name)
     if len(columns) != 1:
         raise QueryError.about(name, "must be of a single column", columns, "Name each by itself.")
 
@@ -267,8 +267,8 @@ def check_weights(queries: Mapping[str, Query], called: str) -> None:
     if len(used) > 1:
         (_, first), (weights, other), *_ = used.items()
         rule = f"must be the same for all outputs of {called}, and {first!r} and {other!r} differ"
-        way = f"Release several at once: release({{'a': dpf.{called}(...), 'b': ...}})."
-        raise QueryError.about("weights", rule, weights, way)
+        remedy = f"Release several at once: release({{'a': dpf.{called}(...), 'b': ...}})."
+        raise QueryError.about("weights", rule, weights, remedy)
 
 
 def _why_not(query: AggregatePart, by: tuple[Hashable, ...], called: str) -> str:

@@ -29,11 +29,11 @@ class _OfPair(Query):
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output, named after what it is."""
         labels, bounds = (self.x, self.y), self.bounds
-        given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(labels, bounds)
-        known = {} if bounds is None else given
-        asked = self._statistic
+        by_column = bounds if isinstance(bounds, Mapping) else dict.fromkeys(labels, bounds)
+        known = {} if bounds is None else by_column
+        statistic = self._statistic
         spec = {"bounds": known, "other": self.y, "sampled": self.sampling}
-        return (OutputSpec(asked, asked, self.x, **spec),)  # type: ignore[arg-type]
+        return (OutputSpec(statistic, statistic, self.x, **spec),)  # type: ignore[arg-type]
 
     @property
     def what(self) -> str:

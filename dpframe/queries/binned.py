@@ -45,9 +45,9 @@ def check_bins(column: Hashable, bins: object) -> pd.IntervalIndex:
         for edge in (*intervals.left, *intervals.right):
             _check_moment(column, edge)
     if not _follow(intervals):
-        way = "Sort them, and merge those that overlap."
+        remedy = "Sort them, and merge those that overlap."
         raise QueryError.about(
-            "bins", "must not overlap and must increase", bins, way, label=column
+            "bins", "must not overlap and must increase", bins, remedy, label=column
         )
     return intervals.rename(column)
 
@@ -63,18 +63,18 @@ def _follow(intervals: pd.IntervalIndex) -> bool:
 def _from_edges(column: Hashable, bins: object) -> pd.IntervalIndex:
     if isinstance(bins, int | float | str | bytes) or not isinstance(bins, Iterable):
         rule = "must be edges or a pandas.IntervalIndex: edges taken from the data would leak"
-        way = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
-        raise QueryError.about("bins", rule, bins, way, label=column)
+        remedy = "For equal widths, use numpy.linspace(lower, upper, n + 1)."
+        raise QueryError.about("bins", rule, bins, remedy, label=column)
     if isinstance(bins, set | frozenset):
         raise QueryError.about("bins", "must have an order", bins, "Sort the set.", label=column)
     check_size(f"bins of {column!r}", bins)
-    given = list(bins)
-    plain = {*map(type, given)} <= _PLAIN
-    moments = [] if plain else [as_moment(edge) for edge in given]
+    listed = list(bins)
+    plain = {*map(type, listed)} <= _PLAIN
+    moments = [] if plain else [as_moment(edge) for edge in listed]
     if any(moment is not None for moment in moments):
         return _from_moments(column, moments, bins)
     try:
-        edges = np.asarray(given if plain else [as_number(edge) for edge in given])
+        edges = np.asarray(listed if plain else [as_number(edge) for edge in listed])
         if edges.dtype.kind not in "iu":
             edges = edges.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -106,8 +106,8 @@ def _from_moments(column: Hashable, moments: list[Any], bins: object) -> pd.Inte
 
 def _check_moment(column: Hashable, edge: Moment) -> None:
     """Refuse an edge between microseconds, which is what engines count."""
-    rest = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
-    if rest or not in_use(edge):
+    nanoseconds = edge.nanosecond if isinstance(edge, pd.Timestamp) else edge.nanoseconds
+    if nanoseconds or not in_use(edge):
         rule = "must have edges of whole microseconds in the years 1 to 9999"
         raise QueryError.about("bins", rule, edge, label=column)
 
@@ -228,8 +228,8 @@ def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
     """Return bounds of a column in bins that were given in the call, by column."""
     if not isinstance(query, Ranges) or query.bounds is None:
         return {}
-    given = query.bounds
-    return given if isinstance(given, Mapping) else {query.column: given}
+    bounds = query.bounds
+    return bounds if isinstance(bounds, Mapping) else {query.column: bounds}
 
 
 def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
@@ -278,8 +278,8 @@ def check_range_bins(column: Hashable, bins: object) -> pd.IntervalIndex | int:
         raise QueryError.about("bins", rule, bins, label=column)
     ends = [intervals.left[0], intervals.right[-1]]
     if intervals.left.dtype.kind == "f" and not np.isfinite(ends).all():
-        way = "What lies beyond counts in the first and in the last bin."
-        raise QueryError.about("bins", "must have finite edges", bins, way, label=column)
+        remedy = "What lies beyond counts in the first and in the last bin."
+        raise QueryError.about("bins", "must have finite edges", bins, remedy, label=column)
     return intervals
 
 
@@ -305,13 +305,13 @@ def intervals_between(
         edges = _numbers_between(float(lower), float(cast(float, upper)), number, integer=integer)
     if len(edges) < 2:  # noqa: PLR2004 - the edges of one bin
         if lower == upper:
-            way = "Bins lie between them: give wider ones."
-            raise QueryError.about("bounds", "must differ", bounds, way, label=column)
+            remedy = "Bins lie between them: give wider ones."
+            raise QueryError.about("bounds", "must differ", bounds, remedy, label=column)
         rule = "must not be the same float, for bins to lie between them"
-        way = (
+        remedy = (
             "Before it is declared, subtract a number from the column, so that bounds are smaller."
         )
-        raise QueryError.about("bounds", rule, bounds, way, label=column)
+        raise QueryError.about("bounds", rule, bounds, remedy, label=column)
     one_each = isinstance(edges, np.ndarray) and edges.dtype.kind == "i"
     return pd.IntervalIndex.from_breaks(edges) if one_each else bins_between(edges)
 
@@ -333,9 +333,9 @@ def _numbers_between(lower: float, upper: float, number: int, *, integer: bool) 
 def _times_between(lower: Moment, upper: Moment, number: int) -> pd.Index:
     """Return edges of whole microseconds, as equal in width as can be."""
     first, last = microseconds(lower), microseconds(upper)
-    found = sorted({first + (last - first) * k // number for k in range(number + 1)})
-    step = pd.to_timedelta(np.array(found) - first, unit="us")
-    return index_of([lower + one for one in step])
+    ticks = sorted({first + (last - first) * k // number for k in range(number + 1)})
+    step = pd.to_timedelta(np.array(ticks) - first, unit="us")
+    return index_of([lower + offset for offset in step])
 
 
 def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | None) -> None:
@@ -350,8 +350,8 @@ def _check_covered(column: Hashable, bins: pd.IntervalIndex, bounds: _Bounds | N
         covered = False
     if not covered:
         rule = f"must hold all from bound to bound, {quote(bounds)}"
-        way = "Give edges, of which the first belongs to the first bin, or bounds= in the call."
-        raise QueryError.about("bins", rule, bins, way, label=column)
+        remedy = "Give edges, of which the first belongs to the first bin, or bounds= in the call."
+        raise QueryError.about("bins", rule, bins, remedy, label=column)
 
 
 def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:

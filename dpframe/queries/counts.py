@@ -137,9 +137,9 @@ def rate(
     alone = compared_with_itself(met)
     if missing is None and alone is not None:
         rule = f"compares {quote(alone)} with itself, and rows where it is missing are left out:"
-        why = f"condition {rule} the rate says nothing."
-        way = "For the share of rows that have a value, add missing=False."
-        raise QueryError(f"{why} {way}", parameter="condition", label=alone)
+        reason = f"condition {rule} the rate says nothing."
+        remedy = "For the share of rows that have a value, add missing=False."
+        raise QueryError(f"{reason} {remedy}", parameter="condition", label=alone)
     limits, blanks_fail = reading.limits_of(rows), missing is False
     return Rate(*groups, met=met, blanks_fail=blanks_fail, weights=weights, limits=limits)
 
@@ -198,6 +198,6 @@ def units(
     limits = reading.limits_of(rows)
     if limits.rows_per_group is not None:
         rule = "changes nothing for units, which count once in a group, whatever their rows"
-        way = "Leave it out; max_groups= says in how many groups a unit counts."
-        raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, way)
+        remedy = "Leave it out; max_groups= says in how many groups a unit counts."
+        raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, remedy)
     return UnitCount(*reading.groups_of(by, rows), limits=limits)

@@ -158,8 +158,8 @@ def discover(
     query = units(by, where=where)  # which has a column of that name, too
     labels = query.by
     if not labels:
-        way = "Its labels are to be found."
-        raise QueryError.about("by", "must name at least one column", by, way)
+        remedy = "Its labels are to be found."
+        raise QueryError.about("by", "must name at least one column", by, remedy)
     length = check_whole("max_length", max_length, _MOST_LENGTH, "Longer texts are no labels.")
     kinds = dtype if isinstance(dtype, Mapping) else dict.fromkeys(labels, dtype)
     if set(kinds) != set(labels):
@@ -171,24 +171,24 @@ def discover(
     return Discovery(axes, query.where, groups, _extra_delta(discovery), bool(counts))
 
 
-def _extra_delta(given: Amount | None) -> Fraction | None:
+def _extra_delta(delta: Amount | None) -> Fraction | None:
     """Read the largest extra delta."""
-    if given is None:
+    if delta is None:
         return None
-    number = read_amount("discovery", given)
+    number = read_amount("discovery", delta)
     if not 0 < number < 1:
-        why = "Labels that one unit alone has are published with a probability of at most that."
-        way = f"{why} Give a tenth of delta, for instance."
-        raise CalibrationError.about("discovery", "must be > 0 and below 1", given, way)
+        reason = "Labels that one unit alone has are published with a probability of at most that."
+        remedy = f"{reason} Give a tenth of delta, for instance."
+        raise CalibrationError.about("discovery", "must be > 0 and below 1", delta, remedy)
     return exact(below(exact(number)))
 
 
-def _kind(given: object) -> LabelKind:
-    if is_one_of(given, get_args(LabelKind)):
-        return cast(LabelKind, given)
-    why = "It is what labels are: values of other kinds are left out,"
-    way = f"{why} since the dtype of the frame may depend on private values."
-    raise QueryError.about("dtype", f"must be one of {_kinds()}", given, way)
+def _kind(kind: object) -> LabelKind:
+    if is_one_of(kind, get_args(LabelKind)):
+        return cast(LabelKind, kind)
+    reason = "It is what labels are: values of other kinds are left out,"
+    remedy = f"{reason} since the dtype of the frame may depend on private values."
+    raise QueryError.about("dtype", f"must be one of {_kinds()}", kind, remedy)
 
 
 def _kinds() -> str:

@@ -13,11 +13,11 @@ out: two of them can be the same one.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from operator import and_, or_
 from typing import TypeAlias
 
 from dpframe.queries import where
+from dpframe.queries.timescale import moment_of
 from dpframe.queries.where import Condition
 
 _MOST_OPEN = 16  # sets of conditions that another one is compared with
@@ -41,16 +41,16 @@ def exclusive_sets(conditions: Sequence[Condition | None]) -> tuple[tuple[int, .
     for at, condition in enumerate(conditions):
         for column in () if condition is None else condition.columns:
             by_column.setdefault(column, []).append(at)
-    found: list[tuple[int, ...]] = []
+    sets: list[tuple[int, ...]] = []
     taken: set[int] = set()
     for column, places in by_column.items():
         free = [at for at in places if at not in taken]
         if len(free) > 1:
             roots = {at: one.root for at in free if (one := conditions[at]) is not None}
             own = [one for one in _disjoint(_may_hold(column, roots)) if len(one) > 1]
-            found += own
+            sets += own
             taken.update(at for one in own for at in one)
-    return tuple(sorted(found))
+    return tuple(sorted(sets))
 
 
 def _disjoint(cells: Mapping[int, int]) -> list[tuple[int, ...]]:
@@ -78,18 +78,10 @@ def _may_hold(column: str, roots: Mapping[int, where.Node]) -> dict[int, int]:
                 texts.add(constant)
             else:
                 numbers.add(constant)
-    if any(map(_may_be_a_time, texts)):
+    if any(moment_of(text) is not None for text in texts):
         texts = set()
     cut = _Cut(column, sorted(numbers), {text: k for k, text in enumerate(sorted(texts))})
     return {at: cut.cells(root)[0] for at, root in roots.items()}
-
-
-def _may_be_a_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _constants(column: str, node: where.Node) -> Iterator[float | str]:

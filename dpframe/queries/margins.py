@@ -52,15 +52,19 @@ class _Margin(Aggregate):
         QueryError
             If other caps are given, or declared and not replaced by `max_rows` in the call.
         """
-        own = self.limits
-        caps = own if own.rows else declared
+        limits_of_query = self.limits
+        caps = limits_of_query if limits_of_query.rows else declared
         limits = replace(NO_CAPS, groups=caps.groups, rows_per_group=caps.rows_per_group)
-        if limits == NO_CAPS and own.groups is None and own.rows_per_group is None:
+        if (
+            limits == NO_CAPS
+            and limits_of_query.groups is None
+            and limits_of_query.rows_per_group is None
+        ):
             return Caps(rows=caps.rows)
-        given = (limits if limits != NO_CAPS else replace(own, rows=None)).words[2:]
-        why = f"{_IN_EVERY_TABLE} a cap on groups has no meaning for all of them together;"
-        way = "Give max_rows= in the query, which then holds alone, or declare max_rows= alone."
-        raise QueryError(f"{why} got {given}. {way}", parameter="max_rows")
+        words = (limits if limits != NO_CAPS else replace(limits_of_query, rows=None)).words[2:]
+        reason = f"{_IN_EVERY_TABLE} a cap on groups has no meaning for all of them together;"
+        remedy = "Give max_rows= in the query, which then holds alone, or declare max_rows= alone."
+        raise QueryError(f"{reason} got {words}. {remedy}", parameter="max_rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +117,19 @@ class Margins(_Margin):
         return KeyAxis(column, _with_rest(column, keys, self.other[column]), rest=True)
 
 
-def _with_rest(column: Hashable, keys: pd.Index, rest: Hashable) -> pd.Index:
+def _with_rest(column: Hashable, keys: pd.Index, other: Hashable) -> pd.Index:
     """Put a key behind all others, of which it must be none: it would not say what it counts."""
-    if is_one_of(rest, keys):
+    if is_one_of(other, keys):
         raise QueryError(
-            f"other={quote(rest)} equals a key of {column!r}, and rows with that key would be "
+            f"other={quote(other)} equals a key of {column!r}, and rows with that key would be "
             "counted together with all that have none: choose another one, "
-            f"other={{{column!r}: ...}}, or leave {quote(rest)} out of the keys, so that its rows "
+            f"other={{{column!r}: ...}}, or leave {quote(other)} out of the keys, so that its rows "
             "count as such, too.",
             parameter="other",
             label=column,
-            value=rest,
+            value=other,
         )
-    return pd.Index([*keys, rest], name=keys.name, tupleize_cols=False)
+    return pd.Index([*keys, other], name=keys.name, tupleize_cols=False)
 
 
 MarginPart: TypeAlias = Count | Rate | Sum | Mean
@@ -236,27 +240,27 @@ def margins(
 
 def _tables(columns: object, ways: object) -> tuple[ColumnSet, tuple[ColumnSet, ...]]:
     """Read all columns, and those of each table in their order."""
-    given = _list_sets(columns)
+    listed = _list_sets(columns)
     kinds = list | tuple if ways is None else list
-    sets = [one for one in given if isinstance(one, kinds)]
+    sets = [labels for labels in listed if isinstance(labels, kinds)]
     if not sets:
-        by = labels_of("columns", given)
+        by = labels_of("columns", listed)
         return by, _all_sets(by, ways)
     if ways is not None:
         rule = "has no place beside lists of columns, which name the tables one by one"
-        way = "With columns=[...], ways= makes all tables by so many columns at most."
-        raise QueryError.about("ways", rule, ways, way)
-    if len(sets) < len(given):
+        remedy = "With columns=[...], ways= makes all tables by so many columns at most."
+        raise QueryError.about("ways", rule, ways, remedy)
+    if len(sets) < len(listed):
         rule = "columns must be labels, or lists of labels, one for each table; got both."
-        way = "A table by one column is written ['region']."
+        remedy = "A table by one column is written ['region']."
         ways = "Labels that are tuples are told apart by ways=."
-        raise QueryError(f"{rule} {way} {ways}", parameter="columns")
-    chosen = [labels_of("columns", list(one)) for one in sets]
+        raise QueryError(f"{rule} {remedy} {ways}", parameter="columns")
+    chosen = [labels_of("columns", list(labels)) for labels in sets]
     by = tuple(dict.fromkeys(itertools.chain(*chosen)))
-    tables = tuple(_in_order(by, one) for one in chosen)
+    tables = tuple(_in_order(by, labels) for labels in chosen)
     if len(set(tables)) != len(tables):
         raise QueryError.about("columns", "must not name a table twice", list(tables))
-    _check_layers(sum(2 ** len(one) for one in tables))
+    _check_layers(sum(2 ** len(labels) for labels in tables))
     return by, tables
 
 
@@ -265,12 +269,12 @@ def _list_sets(columns: object) -> list[object]:
     wrong = isinstance(columns, str | bytes | set | frozenset | Mapping | pd.Series | pd.DataFrame)
     if wrong or not isinstance(columns, Iterable):
         rule = "columns must be a list of column labels, or a list of lists of them"
-        way = "For a single table, use dpf.count(by=...)."
-        raise QueryError(f"{rule}, got {a_type(columns)}. {way}", parameter="columns")
-    given = list(columns)
-    if not given:
-        raise QueryError.about("columns", "must name at least one column", given)
-    return given
+        remedy = "For a single table, use dpf.count(by=...)."
+        raise QueryError(f"{rule}, got {a_type(columns)}. {remedy}", parameter="columns")
+    listed = list(columns)
+    if not listed:
+        raise QueryError.about("columns", "must name at least one column", listed)
+    return listed
 
 
 def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
@@ -281,16 +285,16 @@ def _all_sets(by: ColumnSet, ways: object) -> tuple[ColumnSet, ...]:
         layers += sets * 2**size
         sets = sets * (len(by) - size) // (size + 1)
         _check_layers(layers)
-    return tuple(one for size in sizes for one in itertools.combinations(by, size))
+    return tuple(table for size in sizes for table in itertools.combinations(by, size))
 
 
 def _check_layers(layers: int) -> None:
     """Refuse so many tables that planning them would take very long."""
     if layers > _MOST_LAYERS:
         wrong = "these are too many tables, or tables by too many columns:"
-        why = f"the sum of 2**columns over all tables may be {_MOST_LAYERS:,} at most."
-        way = "Use fewer ways=, or list the tables that are wanted."
-        raise QueryError(f"{wrong} {why} {way}", parameter="ways")
+        reason = f"the sum of 2**columns over all tables may be {_MOST_LAYERS:,} at most."
+        remedy = "Use fewer ways=, or list the tables that are wanted."
+        raise QueryError(f"{wrong} {reason} {remedy}", parameter="ways")
 
 
 def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
@@ -299,39 +303,41 @@ def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
 
 def _check_part(name: str, query: object, by: ColumnSet) -> None:
     if name in _GROUP_CAPS:
-        why = f"{_IN_EVERY_TABLE} {name}= has no meaning for all of them together; give max_rows=."
-        raise QueryError(why, parameter=name)
+        reason = (
+            f"{_IN_EVERY_TABLE} {name}= has no meaning for all of them together; give max_rows=."
+        )
+        raise QueryError(reason, parameter=name)
     check_part(name, query, by, "margins")
     if not isinstance(query, MarginPart):
         wrong = f"{name}= is of a kind that margins do not have:"
-        why = "they are counts, sums, means and rates. Release it beside them:"
-        way = f"release({{'margins': dpf.margins(...), {name!r}: dpf.aggregate(by=..., ...)}})."
-        raise QueryError(f"{wrong} {why} {way}", parameter=name)
+        reason = "they are counts, sums, means and rates. Release it beside them:"
+        remedy = f"release({{'margins': dpf.margins(...), {name!r}: dpf.aggregate(by=..., ...)}})."
+        raise QueryError(f"{wrong} {reason} {remedy}", parameter=name)
 
 
-def _keys(by: ColumnSet, given: Keys, bins: Mapping[Hashable, object]) -> Keys:
+def _keys(by: ColumnSet, keys_by_column: Keys, bins: Mapping[Hashable, object]) -> Keys:
     """Check that keys are given by column."""
-    named = _by_column("keys", by, given)
+    named = _by_column("keys", by, keys_by_column)
     binned = [column for column in named if column in bins]
     if binned:
-        why = f"keys and bins both name {quote(binned)}; give one of them."
-        raise QueryError(why, parameter="keys", label=binned[0])
+        reason = f"keys and bins both name {quote(binned)}; give one of them."
+        raise QueryError(reason, parameter="keys", label=binned[0])
     return {column: materialized_keys(cast(Keys, keys)) for column, keys in named.items()} or None
 
 
 def _other(
-    by: ColumnSet, bins: Mapping[Hashable, object], given: MarginOther
+    by: ColumnSet, bins: Mapping[Hashable, object], other: MarginOther
 ) -> dict[Hashable, Hashable]:
     """Read the keys of rows that have none of the others."""
-    if given is None:
+    if other is None:
         return {}
     with_keys = [column for column in by if column not in bins]
-    named = given if isinstance(given, Mapping) else dict.fromkeys(with_keys, given)
+    named = other if isinstance(other, Mapping) else dict.fromkeys(with_keys, other)
     named = dict(_by_column("other", by, named))
     for column, key in named.items():
         if column not in with_keys:
-            way = "Let the first or the last bin reach to infinity."
-            raise QueryError.about("other", "is for columns with keys", key, way, label=column)
+            remedy = "Let the first or the last bin reach to infinity."
+            raise QueryError.about("other", "is for columns with keys", key, remedy, label=column)
         plain = is_label(key) and not isinstance(key, tuple) and is_unicode(key)
         if not plain or pd.isna(cast(str, key)):
             rule = "must be a key, such as 'other', or a dict of them by column"
@@ -339,49 +345,49 @@ def _other(
     return named
 
 
-def _weights(by: ColumnSet, tables: Sequence[ColumnSet], given: object) -> tuple[float, ...]:
+def _weights(by: ColumnSet, tables: Sequence[ColumnSet], weights: object) -> tuple[float, ...]:
     """Read how important tables are, in their order."""
-    if given is None:
+    if weights is None:
         return ()
-    if not isinstance(given, Mapping):
+    if not isinstance(weights, Mapping):
         rule = "must be a dict from the columns of a table to a number"
-        way = "Weights of rows go to each output: margins(..., count=dpf.count(weights=...))."
-        raise QueryError.about("weights", rule, given, way)
-    found: dict[ColumnSet, float] = {}
-    for columns, weight in given.items():
+        remedy = "Weights of rows go to each output: margins(..., count=dpf.count(weights=...))."
+        raise QueryError.about("weights", rule, weights, remedy)
+    by_table: dict[ColumnSet, float] = {}
+    for columns, weight in weights.items():
         table = _named_table(by, tables, columns)
-        if table in found:
+        if table in by_table:
             raise QueryError.about("weights", "must not name a table twice", columns)
-        found[table] = _weight(columns, weight)
-    return tuple(found.get(table, 1.0) for table in tables)
+        by_table[table] = _weight(columns, weight)
+    return tuple(by_table.get(table, 1.0) for table in tables)
 
 
 def _named_table(by: ColumnSet, tables: Sequence[ColumnSet], columns: Hashable) -> ColumnSet:
     """Find a table by its columns, in any order."""
     sets = [columns] if isinstance(columns, tuple | frozenset) else []
     for table in (*sets, (columns,)):  # a tuple names several columns, or is the label of one
-        if set(table) <= set(by) and (found := _in_order(by, set(table))) in tables:
-            return found
+        if set(table) <= set(by) and (table_in_order := _in_order(by, set(table))) in tables:
+            return table_in_order
     wrong = f"weights names {quote(columns)}, which is none of the {len(tables)} tables"
     raise QueryError(f"{wrong}, such as {tables[-1]!r}.", parameter="weights", value=columns)
 
 
-def _weight(columns: Hashable, given: object) -> float:
-    number = as_float(given)
+def _weight(columns: Hashable, weight: object) -> float:
+    number = as_float(weight)
     if 1 / _FAR_APART <= number <= _FAR_APART:
         return number
     rule = f"must be numbers from {1 / _FAR_APART:g} to {_FAR_APART:g}"
-    raise QueryError.about("weights", rule, given, label=columns)
+    raise QueryError.about("weights", rule, weight, label=columns)
 
 
-def _by_column(name: str, by: ColumnSet, given: object) -> Mapping[Hashable, object]:
+def _by_column(name: str, by: ColumnSet, facts: object) -> Mapping[Hashable, object]:
     """Check what is given by column."""
-    if given is None:
+    if facts is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(facts, Mapping):
         rule = (
             f"must be a dict by column, as in {name}={{{by[-1]!r}: ...}}" if by else "needs columns"
         )
-        raise QueryError.about(name, rule, given)
-    refuse_unknown(name, given, by)
-    return given
+        raise QueryError.about(name, rule, facts)
+    refuse_unknown(name, facts, by)
+    return facts

@@ -90,8 +90,8 @@ def _surely(node: Node, holds: bool) -> Node:  # it changes with each "not"
             return joint(tuple(_surely(part, holds) for part in parts))
         case _ if holds and _needed_columns(node) >= {*names_in(node)}:
             return node
-    there = (Compare("==", Name(label), Name(label)) for label in names_in(node))
-    return All((*there, node if holds else Not(node)))
+    present = (Compare("==", Name(label), Name(label)) for label in names_in(node))
+    return All((*present, node if holds else Not(node)))
 
 
 def compared_with_itself(condition: Condition) -> str | None:
@@ -104,9 +104,11 @@ def compared_with_itself(condition: Condition) -> str | None:
     >>> compared_with_itself(Condition.parse("x == x and x != 1"))
     """
     labels = [
-        found.left.label
-        for found in conditions.comparisons(condition)
-        if isinstance(found, Compare) and isinstance(found.left, Name) and found.left == found.right
+        comparison.left.label
+        for comparison in conditions.comparisons(condition)
+        if isinstance(comparison, Compare)
+        and isinstance(comparison.left, Name)
+        and comparison.left == comparison.right
     ]
     alone = len(labels) == len(list(_leaves(condition.root)))
     return labels[0] if labels and alone else None

@@ -49,8 +49,8 @@ class Quantile(Query):
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column, of all quantiles."""
-        own = self.bounds[self.column] if isinstance(self.bounds, Mapping) else self.bounds
-        bounds = {} if own is None else {self.column: own}
+        interval = self.bounds[self.column] if isinstance(self.bounds, Mapping) else self.bounds
+        bounds = {} if interval is None else {self.column: interval}
         return (OutputSpec(self.column, "quantile", self.column, bounds=bounds),)
 
     @property
@@ -61,7 +61,7 @@ class Quantile(Query):
         bins = "" if number is None else f" in {number:,} bins"
         if self.candidates is not None:
             bins = f" among {len(self.candidates):,} values"
-        levels = ", ".join(f"{float(one):.6g}" for one in self.quantiles)
+        levels = ", ".join(f"{float(quantile):.6g}" for quantile in self.quantiles)
         return f"{several} {levels} of {self.column}{bins}"
 
     @property
@@ -104,8 +104,8 @@ def check_selectable(query: Quantile) -> None:
     """
     if len(query.quantiles) > _MOST_QUANTILES:
         rule = f"must be at most {_MOST_QUANTILES} quantiles to be selected"
-        way = "leave mechanism out, or release dpf.ranges(...) and read them off that."
-        raise QueryError(f"q {rule}, got {len(query.quantiles):,}: {way}", parameter="q")
+        remedy = "leave mechanism out, or release dpf.ranges(...) and read them off that."
+        raise QueryError(f"q {rule}, got {len(query.quantiles):,}: {remedy}", parameter="q")
     if math.lcm(*(number.denominator for number in query.quantiles)) > _MOST_PARTS:
         rule = "must have at most six decimals to be selected, or be fractions of few parts"
         raise QueryError.about("q", rule, list(map(float, query.quantiles)))
@@ -130,8 +130,8 @@ def describe_quantiles(
             raise _taken_label(label, "the end of an interval")
     check_flag("simultaneous", simultaneous)
     if bins is not None and candidates is not None:
-        why = "candidates= are the values to select among, and bins= are ranges of values:"
-        raise QueryError(f"{why} give one of the two.", parameter="candidates")
+        reason = "candidates= are the values to select among, and bins= are ranges of values:"
+        raise QueryError(f"{reason} give one of the two.", parameter="candidates")
     return Quantile(
         *groups,
         column=column,
@@ -145,18 +145,20 @@ def describe_quantiles(
     )
 
 
-def _read_candidates(column: Hashable, given: object) -> tuple[float, ...]:
+def _read_candidates(column: Hashable, candidates: object) -> tuple[float, ...]:
     """Read the values that quantiles are selected among."""
     rule = "must be a list of two numbers or more, finite and increasing"
-    way = "Multiples of 1,000 are range(0, 500_001, 1000). Values taken from the data would leak."
-    wrong = QueryError.about("candidates", rule, given, way, label=column)
+    remedy = (
+        "Multiples of 1,000 are range(0, 500_001, 1000). Values taken from the data would leak."
+    )
+    wrong = QueryError.about("candidates", rule, candidates, remedy, label=column)
     # sets have no order
-    if isinstance(given, set | frozenset | str | bytes | Mapping) or not isinstance(
-        given, Iterable
+    if isinstance(candidates, set | frozenset | str | bytes | Mapping) or not isinstance(
+        candidates, Iterable
     ):
         raise wrong
-    check_size("candidates", given)
-    values = tuple(map(as_float, given))
+    check_size("candidates", candidates)
+    values = tuple(map(as_float, candidates))
     if len(values) < 2 or not all(map(math.isfinite, values)):  # noqa: PLR2004
         raise wrong
     if any(low >= high for low, high in pairwise(values)):
@@ -166,12 +168,12 @@ def _read_candidates(column: Hashable, given: object) -> tuple[float, ...]:
     return values
 
 
-def _taken_label(label: Hashable, what: str) -> QueryError:
-    why = f"by names a column {label!r}, which is what {what} is called. Rename it in the frame."
-    return QueryError(why, parameter="by", label=label)
+def _taken_label(label: Hashable, use: str) -> QueryError:
+    reason = f"by names a column {label!r}, which is what {use} is called. Rename it in the frame."
+    return QueryError(reason, parameter="by", label=label)
 
 
-def read_quantiles(given: object) -> tuple[Fraction, ...]:
+def read_quantiles(quantiles: object) -> tuple[Fraction, ...]:
     """Read one quantile or several.
 
     Raises
@@ -180,19 +182,19 @@ def read_quantiles(given: object) -> tuple[Fraction, ...]:
         If they are not between 0 and 1, or do not increase.
     """
     # sets have no order, and a column of the frame is private
-    if isinstance(given, pd.Series | pd.DataFrame | set | frozenset | str | bytes | Mapping):
-        raise _wrong(given)
-    listed = list(given) if isinstance(given, Iterable) else [given]
+    if isinstance(quantiles, pd.Series | pd.DataFrame | set | frozenset | str | bytes | Mapping):
+        raise _wrong(quantiles)
+    listed = list(quantiles) if isinstance(quantiles, Iterable) else [quantiles]
     try:
-        numbers = tuple(exact(as_number(one)) for one in listed)
+        numbers = tuple(exact(as_number(number)) for number in listed)
     except (TypeError, ValueError, OverflowError):
-        raise _wrong(given) from None
+        raise _wrong(quantiles) from None
     inside = bool(numbers) and all(0 < number < 1 for number in numbers)
     if not inside or any(low >= high for low, high in pairwise(numbers)):
-        raise _wrong(given)
+        raise _wrong(quantiles)
     return numbers
 
 
-def _wrong(given: object) -> QueryError:
+def _wrong(quantiles: object) -> QueryError:
     rule = "must be a number above 0 and below 1, or a list of such in increasing order"
-    return QueryError.about("q", rule, given, "0.5 is the median, [0.25, 0.75] are quartiles.")
+    return QueryError.about("q", rule, quantiles, "0.5 is the median, [0.25, 0.75] are quartiles.")

@@ -88,13 +88,13 @@ class QueryOptions:
     @property
     def names_given(self) -> list[str]:
         """The names of the options that are given."""
-        given = {
+        changed = {
             "max_true": self.max_true is not None,
             "n": self.n is not None,
             "n_weight": self.n_weight != 0,
             "objective": self.objective != "total",
         }
-        return [name for name, is_given in given.items() if is_given]
+        return [name for name, is_given in changed.items() if is_given]
 
     @property
     def words(self) -> str:
@@ -148,14 +148,14 @@ class Query(ABC):
     groups_named_by: ClassVar[str] = "by"
 
     def __post_init__(self) -> None:
-        taken = [asked.name for asked in self.outputs if asked.name in self.levels]
+        taken = [output.name for output in self.outputs if output.name in self.levels]
         if taken:
             fixed = self.binned or self.counts_units  # in no aggregate
             naming = "" if fixed else "name outputs with dpf.aggregate(by=..., name=...), or "
             wrong = f"the groups are in a level {taken[0]!r} of the index"
             rule = "and an output cannot have that name, too:"
-            way = f"{rule} {naming}rename the column in the frame before it is declared."
-            raise QueryError(f"{wrong}, {way}", parameter="by", label=taken[0])
+            remedy = f"{rule} {naming}rename the column in the frame before it is declared."
+            raise QueryError(f"{wrong}, {remedy}", parameter="by", label=taken[0])
 
     @property
     @abstractmethod
@@ -199,8 +199,8 @@ class Query(ABC):
     @property
     def bin_axes(self) -> tuple[BinAxis, ...]:
         """All columns that the query itself bins."""
-        own = (self.bin_axis, *(self.axis(column, None) for column in self.by))
-        return tuple(axis for axis in own if isinstance(axis, BinAxis))
+        axes = (self.bin_axis, *(self.axis(column, None) for column in self.by))
+        return tuple(axis for axis in axes if isinstance(axis, BinAxis))
 
     def sizes(self, groups: Cells) -> Sizes | None:  # most queries count in groups
         """Return by what units fall in cells of their own, in place of the groups, if they do."""
@@ -218,9 +218,9 @@ class Query(ABC):
 
     def caps(self, declared: Caps) -> Caps:
         """Return what is kept of a unit, under the caps that are declared."""
-        own = self.limits
-        rows, groups = own.rows or declared.rows, own.groups or declared.groups
-        return Caps(rows, groups, own.rows_per_group or declared.rows_per_group)
+        limits = self.limits
+        rows, groups = limits.rows or declared.rows, limits.groups or declared.groups
+        return Caps(rows, groups, limits.rows_per_group or declared.rows_per_group)
 
     @property
     def weighted_by(self) -> Hashable:
@@ -256,18 +256,18 @@ class Query(ABC):
         """The labels of the columns that the query names, with the parameter that names them."""
         named = [(label, self.groups_named_by) for label in self.by]
         conditions = [(self.condition, "where")]
-        for asked in self.outputs:
-            if asked.of_column:
+        for output in self.outputs:
+            if output.of_column:
                 named.append(
-                    (asked.column, "column" if asked.statistic == "quantile" else "columns")
+                    (output.column, "column" if output.statistic == "quantile" else "columns")
                 )
-            if asked.of_pair:
-                named.append((asked.other, "columns"))
-            if asked.weights is not None:
-                named.append((asked.weights, "weights"))
-            conditions += [(asked.where, "where"), (asked.condition, "condition")]
+            if output.of_pair:
+                named.append((output.other, "columns"))
+            if output.weights is not None:
+                named.append((output.weights, "weights"))
+            conditions += [(output.where, "where"), (output.condition, "condition")]
         named += [(label, "column") for label in self.binned]
-        named += [(label, name) for one, name in conditions if one for label in one.columns]
+        named += [(label, name) for part, name in conditions if part for label in part.columns]
         return {**dict(named), **dict(reversed(named))}  # in order, and as they are named first
 
 
@@ -287,7 +287,7 @@ Request: TypeAlias = Query | Search | Mapping[str, Query]
 """What may be released: a query, several by name, or what is looked for."""
 
 
-def weighted_words(what: str, weights: Hashable) -> str:
+def weighted_words(words: str, weights: Hashable) -> str:
     """Say what is computed where rows count for their weights.
 
     Examples
@@ -295,7 +295,7 @@ def weighted_words(what: str, weights: Hashable) -> str:
     >>> weighted_words("mean of income", "w"), weighted_words("mean of income", None)
     ('weighted mean of income (weights w)', 'mean of income')
     """
-    return what if weights is None else f"weighted {what} (weights {weights})"
+    return words if weights is None else f"weighted {words} (weights {weights})"
 
 
 def list_labels(labels: Iterable[Hashable]) -> str:

@@ -33,14 +33,14 @@ def groups_of(by: By, rows: ChosenRows) -> tuple[tuple[Hashable, ...], Condition
 
 
 def binned_groups_of(
-    column: object, by: By, rows: ChosenRows, what: str = "be binned and"
+    column: object, by: By, rows: ChosenRows, use: str = "be binned and"
 ) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
     """Read the same where the values of one column are groups, too."""
     groups = groups_of(by, rows)
     if not is_label(column):
         raise QueryError.about("column", "must be the label of one column", column)
     if column in groups[0]:
-        rule = f"cannot {what} grouped by at once"
+        rule = f"cannot {use} grouped by at once"
         raise QueryError.about("column", rule, column, "Drop it from by=.")
     return groups
 
@@ -63,19 +63,19 @@ def materialized_keys(keys: Keys) -> Keys:
     return list(keys) if isinstance(keys, Iterator) else keys
 
 
-def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
+def labels_of(name: str, columns: Columns | None) -> tuple[Hashable, ...]:
     """Read a label or a list of them."""
-    if given is None:
+    if columns is None:
         return ()
-    if is_label(given) and not isinstance(given, (Iterator, frozenset, *_GROUPERS)):
-        return (given,)
-    rule = f"{name} must be a column label or a list of labels, got {a_type(given)}."
-    wrong = QueryError(f"{rule}{_way_of_labels(name, given)}", parameter=name)
+    if is_label(columns) and not isinstance(columns, (Iterator, frozenset, *_GROUPERS)):
+        return (columns,)
+    rule = f"{name} must be a column label or a list of labels, got {a_type(columns)}."
+    wrong = QueryError(f"{rule}{_way_of_labels(name, columns)}", parameter=name)
     # sets have no order, and a column of the frame is private; other arrays may hold labels
-    if isinstance(given, set | frozenset | Mapping | pd.Series | pd.DataFrame):
+    if isinstance(columns, set | frozenset | Mapping | pd.Series | pd.DataFrame):
         raise wrong
     try:
-        labels = tuple(given)  # type: ignore[arg-type]  # a TypeError if it is not iterable
+        labels = tuple(columns)  # type: ignore[arg-type]  # a TypeError if it is not iterable
         repeated = len(set(labels)) != len(labels)
     except TypeError:
         raise wrong from None
@@ -86,23 +86,23 @@ def labels_of(name: str, given: Columns | None) -> tuple[Hashable, ...]:
     return labels
 
 
-def _way_of_labels(name: str, given: object) -> str:
+def _way_of_labels(name: str, columns: object) -> str:
     """Say how what pandas takes in a dict, or a function, is written here."""
-    if isinstance(given, _GROUPERS):
+    if isinstance(columns, _GROUPERS):
         return " Put groups into a column of the frame before it is declared."
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(columns, Mapping) or not columns:
         return ""
-    column, asked = next(iter(given.items()))
-    asked = asked[0] if isinstance(asked, list) and asked else asked
-    if is_aggregation(asked):
-        made = asked if asked in ("sum", "mean", "var", "std") else "mean"
-        return f" Outputs are keywords: aggregate(by=..., name=dpf.{made}({quote(column)}))."
-    return f" Name the columns, {name}={quote([*given])}, and give their groups as keys={{...}}."
+    column, aggregation = next(iter(columns.items()))
+    aggregation = aggregation[0] if isinstance(aggregation, list) and aggregation else aggregation
+    if is_aggregation(aggregation):
+        statistic = aggregation if aggregation in ("sum", "mean", "var", "std") else "mean"
+        return f" Outputs are keywords: aggregate(by=..., name=dpf.{statistic}({quote(column)}))."
+    return f" Name the columns, {name}={quote([*columns])}, and give their groups as keys={{...}}."
 
 
-def is_aggregation(asked: object) -> bool:
+def is_aggregation(value: object) -> bool:
     """Whether pandas would aggregate by it: a name of a method, or a function."""
-    return callable(asked) or (isinstance(asked, str) and hasattr(pd.Series, asked))
+    return callable(value) or (isinstance(value, str) and hasattr(pd.Series, value))
 
 
 def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
@@ -115,20 +115,22 @@ def refuse_unknown(name: str, labels: Iterable[Hashable], columns: tuple[Hashabl
     """Refuse labels that are not among those of the columns."""
     unknown = [label for label in labels if label not in columns]
     if unknown:
-        why = f"{name} names {quote(unknown)}, which is not among columns={quote(list(columns))}."
-        raise QueryError(why, parameter=name, label=unknown[0])
+        reason = (
+            f"{name} names {quote(unknown)}, which is not among columns={quote(list(columns))}."
+        )
+        raise QueryError(reason, parameter=name, label=unknown[0])
 
 
-def check_whole(name: str, given: object, most: int, way_out: str = "") -> int:
+def check_whole(name: str, value: object, most: int, way_out: str = "") -> int:
     """Read a whole number from 1 to a largest one."""
     try:
-        number = as_number(given)
+        number = as_number(value)
     except (TypeError, ValueError, OverflowError):
         number = 0
     if isinstance(number, int) and 1 <= number <= most:
         return number
     rule = f"must be a whole number from 1 to {most:,}" if most < WRITTEN - 1 else _ANY_WHOLE
-    raise QueryError.about(name, rule, given, way_out)
+    raise QueryError.about(name, rule, value, way_out)
 
 
 def check_query(query: object, name: Hashable = None) -> Query:
@@ -137,9 +139,11 @@ def check_query(query: object, name: Hashable = None) -> Query:
         return query
     called = "" if name is None else f" under {name!r}"
     if isinstance(query, Search):
-        what = "what dpf.discover(...), dpf.suggest_caps(...) and dpf.suggest_bounds(...) look for"
-        way = f"is released on its own, in a call of .dp.release(...); got one{called}."
-        raise QueryError(f"{what} {way}", parameter="queries", label=name)
+        searches = (
+            "what dpf.discover(...), dpf.suggest_caps(...) and dpf.suggest_bounds(...) look for"
+        )
+        remedy = f"is released on its own, in a call of .dp.release(...); got one{called}."
+        raise QueryError(f"{searches} {remedy}", parameter="queries", label=name)
     raise QueryError(
         "a query must be dpf.count(...), dpf.rate(...), dpf.sum(...), dpf.mean(...), dpf.var(...), "
         "dpf.std(...), dpf.cov(...), dpf.corr(...), dpf.slope(...), dpf.histogram(...), "

@@ -70,10 +70,10 @@ def linear_ends(within: object, bins: object) -> Ends:
     return np.linspace(low, high, number + 1)
 
 
-def _size(called: str, given: object) -> float:
-    size = as_float(given)
+def _size(called: str, value: object) -> float:
+    size = as_float(value)
     if not 2.0**-_MOST_EXPONENT <= size <= 2.0**_MOST_EXPONENT:
-        raise QueryError.about(called, "must be a number from 2**-100 to 2**100", given)
+        raise QueryError.about(called, "must be a number from 2**-100 to 2**100", value)
     return size
 
 

@@ -118,9 +118,9 @@ def suggest_caps(
     {1: 1.07, 2: 2.2, 3: 3.32}
     """
     if query is not None and by is not None:
-        why = "by= is short for query=dpf.count(by=by):"
-        way = "give one of the two, and the groups of a query in the query."
-        raise QueryError(f"{why} {way}", parameter="by")
+        reason = "by= is short for query=dpf.count(by=by):"
+        remedy = "give one of the two, and the groups of a query in the query."
+        raise QueryError(f"{reason} {remedy}", parameter="by")
     later = count(by) if query is None else check_query(query)
     kind = None if cap is None else _kind(cap, later)
     if largest is not None:
@@ -133,19 +133,19 @@ def _kind(cap: object, query: Query) -> SizeKind:
     if not isinstance(cap, str) or cap not in _CAPS:
         raise QueryError.about("cap", f"must be one of {', '.join(map(repr, _CAPS))}", cap)
     if query.counts_units and cap != "max_groups":
-        way = "They count once in a group however many rows they have there."
-        raise QueryError.about("cap", 'must be "max_groups" for units', cap, way)
+        remedy = "They count once in a group however many rows they have there."
+        raise QueryError.about("cap", 'must be "max_groups" for units', cap, remedy)
     return _CAPS[cap]
 
 
-def _planned(given: object) -> Spend | None:
+def _planned(amounts: object) -> Spend | None:
     """Read how much the later query is to spend."""
-    if given is None:
+    if amounts is None:
         return None
-    if not isinstance(given, Mapping) or not given.keys() <= {*AMOUNTS}:
+    if not isinstance(amounts, Mapping) or not amounts.keys() <= {*AMOUNTS}:
         rule = f"must be a dict of amounts, of {', '.join(AMOUNTS)}"
-        raise QueryError.about("planned", rule, given)
-    return Spend.of(**given)
+        raise QueryError.about("planned", rule, amounts)
+    return Spend.of(**amounts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,8 +254,8 @@ def suggest_bounds(
     if not isinstance(query, str) or query not in _MAKERS:
         raise QueryError.about("query", 'must be "sum" or "mean"', query)
     if within is not None and not (smallest is largest is None):
-        why = "within= has bins of equal widths: leave out smallest= and largest=."
-        raise QueryError(why, parameter="smallest" if largest is None else "largest")
+        reason = "within= has bins of equal widths: leave out smallest= and largest=."
+        raise QueryError(reason, parameter="smallest" if largest is None else "largest")
     if within is None and bins is not None:
         rule = "needs within=, the two numbers that bins lie between"
         raise QueryError.about("bins", rule, bins)

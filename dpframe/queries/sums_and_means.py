@@ -34,10 +34,10 @@ def several_rows(unit: Sequence[Hashable], *, whole: bool) -> QueryError:
     """
     rule = "takes each row for a draw of its own"
     named = ", ".join(map(str, unit))
-    why = f"{rule}, and a unit ({named}) may have several{'' if whole else ' in a group'}"
+    reason = f"{rule}, and a unit ({named}) may have several{'' if whole else ' in a group'}"
     cap = "max_rows=1" if whole else "max_rows_per_group=1"
     way_out = f"Release it with {cap}, so that each unit counts with one row at random."
-    return QueryError.about("sampling", why, True, way_out)
+    return QueryError.about("sampling", reason, True, way_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,9 @@ class _OfColumns(Query):
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column."""
-        asked, bounds = self._statistic, self._bounds
+        statistic, bounds = self._statistic, self._bounds
         return tuple(
-            OutputSpec(label, asked, label, bounds=bounds(label)) for label in self.columns
+            OutputSpec(label, statistic, label, bounds=bounds(label)) for label in self.columns
         )
 
     @property
@@ -83,7 +83,7 @@ class Sum(_OfColumns):
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column."""
-        return tuple(replace(asked, weights=self.weights) for asked in super().outputs)
+        return tuple(replace(output, weights=self.weights) for output in super().outputs)
 
     @property
     def what(self) -> str:
@@ -105,7 +105,8 @@ class Mean(_OfColumns):
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column."""
         return tuple(
-            replace(asked, sampled=self.sampling, weights=self.weights) for asked in super().outputs
+            replace(output, sampled=self.sampling, weights=self.weights)
+            for output in super().outputs
         )
 
     @property
@@ -154,8 +155,8 @@ def _n_weight(value: object) -> float:
     if 0 <= number <= _MOST_WEIGHT:
         return number
     rule = f"must be a number >= 0, and at most {_MOST_WEIGHT:g}"
-    way = "1 makes the number of rows as important as a column."
-    raise QueryError.about("n_weight", rule, value, way)
+    remedy = "1 makes the number of rows as important as a column."
+    raise QueryError.about("n_weight", rule, value, remedy)
 
 
 def _objective(value: object) -> Objective:

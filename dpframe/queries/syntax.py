@@ -135,14 +135,14 @@ OPERATIONS: dict[type[ast.operator], tuple[Sign, Callable[[float, float], Any]]]
 def _combine(operation: Callable[[float, float], Any], left: float, right: float) -> float:
     """Combine two numbers; an OverflowError where finite ones make an infinite one."""
     try:
-        found = operation(left, right)
+        result = operation(left, right)
     except ZeroDivisionError:
         return math.nan
-    if isinstance(found, complex):  # a root of a negative number
+    if isinstance(result, complex):  # a root of a negative number
         return math.nan
-    if math.isinf(found) and math.isfinite(left) and math.isfinite(right):
+    if math.isinf(result) and math.isfinite(left) and math.isfinite(right):
         raise OverflowError
-    return float(found)
+    return float(result)
 
 
 def excerpt(text: str) -> str:
@@ -153,15 +153,15 @@ def excerpt(text: str) -> str:
 def _check(text: object) -> None:
     """Refuse a condition that is not a text of a reasonable size."""
     if not isinstance(text, str):
-        why = f"where must be a text, such as 'fare > 0', got {a_type(text)}:"
-        way = "masks and functions could look at other rows."
-        raise QueryError(f"{why} {way}")
+        rule = f"where must be a text, such as 'fare > 0', got {a_type(text)}:"
+        remedy = "masks and functions could look at other rows."
+        raise QueryError(f"{rule} {remedy}")
     if not text.strip():
         raise QueryError("where must not be empty. Without where=, all rows count.", value=text)
     if len(text) > _LONGEST:
-        why = f"where must have at most {_LONGEST} characters, got {len(text)}:"
-        way = "add a column that holds the outcome and name that one."
-        raise QueryError(f"{why} {way}")
+        rule = f"where must have at most {_LONGEST} characters, got {len(text)}:"
+        remedy = "add a column that holds the outcome and name that one."
+        raise QueryError(f"{rule} {remedy}")
 
 
 def as_name(label: str) -> str:
@@ -179,9 +179,11 @@ def _python(source: str, text: str) -> ast.expr:
     except (SyntaxError, ValueError) as error:
         reason = getattr(error, "msg", "not text that Python can read")
     bare, shown = _TOKENS.sub(" ", text), excerpt(text)
-    why = next((hint for sign, hint in _HINTS.items() if re.search(sign, bare)), f"{reason:.60}")
-    why = f"where={shown!r} is not a condition: {why}. {ALLOWED}"
-    raise QueryError(why, value=shown) from None
+    hint_text = next(
+        (hint for sign, hint in _HINTS.items() if re.search(sign, bare)), f"{reason:.60}"
+    )
+    hint_text = f"where={shown!r} is not a condition: {hint_text}. {ALLOWED}"
+    raise QueryError(hint_text, value=shown) from None
 
 
 def _check_depth(tree: ast.expr) -> None:
@@ -191,6 +193,6 @@ def _check_depth(tree: ast.expr) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return
-    why = f"where must be nested at most {_DEEPEST} levels deep:"
-    way = "chain conditions with 'and' and 'or', and use 'in' for many values."
-    raise QueryError(f"{why} {way}")
+    rule = f"where must be nested at most {_DEEPEST} levels deep:"
+    remedy = "chain conditions with 'and' and 'or', and use 'in' for many values."
+    raise QueryError(f"{rule} {remedy}")

@@ -22,6 +22,20 @@ _LAST = (datetime.max - _EPOCH) // timedelta(microseconds=1)
 _FARTHEST = 2**62  # room for the sum of two
 
 
+def moment_of(text: str) -> datetime | None:
+    """Read the point in time that a text in ISO form stands for; `None`: it is none.
+
+    Examples
+    --------
+    >>> moment_of("2020-01"), moment_of("2020-01-31")
+    (None, datetime.datetime(2020, 1, 31, 0, 0))
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def as_moment(value: object) -> Moment | None:
     """Read a point in time (a date is its midnight) or a duration; `None` for anything else.
 
@@ -32,16 +46,16 @@ def as_moment(value: object) -> Moment | None:
     """
     try:
         if isinstance(value, date | np.datetime64):
-            found: Moment = pd.Timestamp(value)
+            moment: Moment = pd.Timestamp(value)
         elif isinstance(value, pd.Timedelta | np.timedelta64):
-            found = pd.Timedelta(value)
+            moment = pd.Timedelta(value)
         elif isinstance(value, timedelta):
-            found = pd.Timedelta(np.timedelta64(value))  # pandas 2 would count nanoseconds
+            moment = pd.Timedelta(np.timedelta64(value))  # pandas 2 would count nanoseconds
         else:
             return None
     except (ValueError, OverflowError):
         return None
-    return found if isinstance(found, pd.Timestamp | pd.Timedelta) else None  # it may be NaT
+    return moment if isinstance(moment, pd.Timestamp | pd.Timedelta) else None  # it may be NaT
 
 
 def microseconds(moment: Moment) -> int:
@@ -50,12 +64,12 @@ def microseconds(moment: Moment) -> int:
     return ticks * 10**6 // _PER_SECOND[moment.unit]
 
 
-def index_of(found: Sequence[Moment]) -> pd.Index:
+def index_of(moments_given: Sequence[Moment]) -> pd.Index:
     """Put moments of one kind in an index, to the microsecond, in the time zone of the first."""
-    counted = np.array([microseconds(moment) for moment in found], np.int64)
-    if isinstance(found[0], pd.Timedelta):
+    counted = np.array([microseconds(moment) for moment in moments_given], np.int64)
+    if isinstance(moments_given[0], pd.Timedelta):
         return pd.TimedeltaIndex(counted.view("m8[us]"))
-    return pd.DatetimeIndex(_in_zone(counted, found[0].tzinfo))
+    return pd.DatetimeIndex(_in_zone(counted, moments_given[0].tzinfo))
 
 
 def in_use(moment: Moment) -> bool:
@@ -84,10 +98,10 @@ def durations(numbers: np.ndarray, ticks: Ticks) -> np.ndarray:
 
 def moments(numbers: np.ndarray, ticks: Ticks) -> np.ndarray | ExtensionArray:
     """Turn numbers of ticks from the origin into durations or points in time, in microseconds."""
-    whole = _whole(np.asarray(numbers, np.float64) * ticks.tick)
+    rounded = _whole(np.asarray(numbers, np.float64) * ticks.tick)
     if not ticks.points:
-        return whole.view("m8[us]")
-    return _in_zone(whole + ticks.origin, ticks.zone)
+        return rounded.view("m8[us]")
+    return _in_zone(rounded + ticks.origin, ticks.zone)
 
 
 def in_seconds(column: pd.Series, origin: int | None) -> np.ndarray:
@@ -132,10 +146,10 @@ def times_around(
 
 def _whole(numbers: np.ndarray | float) -> np.ndarray:
     """Round to whole numbers, those that are too large to 2**62, with a sign."""
-    whole = np.asarray(numbers)
-    if whole.dtype.kind != "i":
-        whole = np.rint(whole)
-    return np.asarray(np.clip(whole, -_FARTHEST, _FARTHEST).astype(np.int64))
+    rounded = np.asarray(numbers)
+    if rounded.dtype.kind != "i":
+        rounded = np.rint(rounded)
+    return np.asarray(np.clip(rounded, -_FARTHEST, _FARTHEST).astype(np.int64))
 
 
 def _count_times(column: pd.Series) -> tuple[np.ndarray, int]:

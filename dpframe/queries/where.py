@@ -150,8 +150,8 @@ class Condition:
             tree = syntax.parse_expression(text)
             root = _condition(tree)
         except QueryError as error:
-            why = f"{parameter}{str(error).removeprefix('where')}"
-            raise QueryError(why, parameter=parameter, value=error.value) from None
+            reason = f"{parameter}{str(error).removeprefix('where')}"
+            raise QueryError(reason, parameter=parameter, value=error.value) from None
         return cls(ast.unparse(tree), syntax.labels(tree), root)
 
     @classmethod
@@ -170,23 +170,24 @@ class Condition:
         ('year',)
         """
         demands = self.root.parts if isinstance(self.root, All) else (self.root,)
-        named = [(one, {*names_in(one)}) for one in demands]
-        own = [(one, names) for one, names in named if names and names <= {*columns}]
-        if not own:
+        named = [(demand, {*names_in(demand)}) for demand in demands]
+        kept = [(demand, names) for demand, names in named if names and names <= {*columns}]
+        if not kept:
             return None
-        labels = dict.fromkeys(name for _, names in own for name in sorted(names))
-        return Condition(self.text, tuple(labels), All(tuple(one for one, _ in own)))
+        labels = dict.fromkeys(name for _, names in kept for name in sorted(names))
+        return Condition(self.text, tuple(labels), All(tuple(demand for demand, _ in kept)))
 
     def split_part(self) -> "tuple[Condition | None, Condition | None]":
         """Return what it demands of the part of a row, and the rest."""
         demands = self.root.parts if isinstance(self.root, All) else (self.root,)
-        part = [one for one in demands if isinstance(one, InPart)]
+        part = [demand for demand in demands if isinstance(demand, InPart)]
         if not part:
             return None, self
-        others = tuple(one for one in demands if not isinstance(one, InPart))
-        named = tuple(dict.fromkeys(label for one in others for label in names_in(one)))
-        rest = Condition(self.text, named, All(others)) if others else None
-        return Condition(self.text, (part[0].label,), part[0]), rest
+        others = tuple(demand for demand in demands if not isinstance(demand, InPart))
+        named = tuple(dict.fromkeys(label for demand in others for label in names_in(demand)))
+        condition = Condition.of_part(part[0].label, part[0].text, part[0].number)
+        text = self.text.removeprefix(f"{condition.text} and ")
+        return condition, Condition(text, named, All(others)) if others else None
 
     @staticmethod
     def all_of(*conditions: "Condition | None") -> "Condition | None":
@@ -207,12 +208,15 @@ class Condition:
         >>> Condition.all_of(Condition.parse("a or b"), None, Condition.parse("c > 0")).text
         '(a or b) and c > 0'
         """
-        given = [condition for condition in conditions if condition is not None]
-        if len(given) <= 1:
-            return given[0] if given else None
-        texts = (f"({one.text})" if isinstance(one.root, Any) else one.text for one in given)
-        columns = dict.fromkeys(label for one in given for label in one.columns)
-        root = _flat(All, (one.root for one in given))
+        present = [condition for condition in conditions if condition is not None]
+        if len(present) <= 1:
+            return present[0] if present else None
+        texts = (
+            f"({condition.text})" if isinstance(condition.root, Any) else condition.text
+            for condition in present
+        )
+        columns = dict.fromkeys(label for condition in present for label in condition.columns)
+        root = _flat(All, (condition.root for condition in present))
         return Condition(" and ".join(texts), tuple(columns), root)
 
 
@@ -391,18 +395,18 @@ def _refuse_kind(tree: ast.expr) -> NoReturn:
     """Refuse a kind of expression that has no place in a condition."""
     if isinstance(tree, ast.Constant) and tree.value is None:
         _refuse(tree, "is not a value to compare with. " + _PRESENT)
-    found = _FOREIGN.get(type(tree), "is not part of this language")
-    why = f"{found}: conditions look at one row at a time"
-    _refuse(tree, f"{why}. {syntax.ALLOWED.rstrip('.')}")
+    rule = _FOREIGN.get(type(tree), "is not part of this language")
+    reason = f"{rule}: conditions look at one row at a time"
+    _refuse(tree, f"{reason}. {syntax.ALLOWED.rstrip('.')}")
 
 
-def _refuse(tree: ast.expr, why: str) -> NoReturn:
+def _refuse(tree: ast.expr, reason: str) -> NoReturn:
     """Raise the error that quotes a part of the condition."""
     try:
         part = syntax.excerpt(ast.unparse(tree))
     except ValueError:  # Python writes no integer of more than 4300 digits
         part = "..."
-    raise QueryError(f"where: {part!r} {why}.", value=part) from None
+    raise QueryError(f"where: {part!r} {reason}.", value=part) from None
 
 
 def comparisons(condition: Condition) -> Iterator[Compare | Membership | InPart]:

@@ -113,7 +113,7 @@ class Manifest:
         """
         ledger = declaration.ledger
         part = None if ledger is None else ledger.part
-        kind = None if part is None else self._kind(part, declaration)
+        kind = None if part is None else self._kind(part, self.types.get(part), declaration)
         if declaration.part is not None:
             kind = kind or "numbers"
         unit = declaration.unit_columns
@@ -121,7 +121,10 @@ class Manifest:
         return SourceFacts(
             manifest=_hash(self.door, named, tuple(map(repr, unit)), part, self.text),
             door=self.door if self.opaque else None,
-            unit=tuple(self._kind(label, declaration) for label in unit),
+            unit=tuple(
+                self._kind(label, self._certain(self.types.get(label)), declaration)
+                for label in unit
+            ),
             part=kind,
         )
 
@@ -134,12 +137,12 @@ class Manifest:
             return kind
         return None if kind == "str" or kind.startswith(_GUESSED) else kind
 
-    def _kind(self, label: Hashable, declaration: Declaration) -> str | None:
+    def _kind(self, label: Hashable, type_name: str | None, declaration: Declaration) -> str | None:
         """Say of which kinds the values of a column are, as far as that is public.
 
         Bytes and texts are one kind: a plan reads ids as bytes that a frame holds as texts.
         """
-        known = known_of(self.types.get(label), declaration.column(label))
+        known = known_of(type_name, declaration.column(label))
         if known.kinds is None or kinds.OTHER in known.kinds:
             return None
         held = {kinds.TEXT if kind == kinds.BYTES else kind for kind in known.kinds}

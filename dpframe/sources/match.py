@@ -21,6 +21,7 @@ from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import OutputSpec, Query
 from dpframe.queries.suggestions import BoundSearch, CapSearch
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
+from dpframe.queries.timescale import moment_of
 
 Types: TypeAlias = Callable[[Hashable], str | None]
 """Names the public type of a column; `None` where one cell may have decided on it."""
@@ -393,7 +394,7 @@ def _of_constant(label: str, constant: float | str, parameter: str, *, equal: bo
         values = [constant] if equal else None
         return Claim(label, parameter, _NUMBERS, words, constant, values)
     matched = {kinds.TEXT}
-    moment = kinds.moment_of(constant)
+    moment = moment_of(constant)
     if moment is not None:  # without an offset it is compared with clocks on the wall
         matched |= kinds.POINTS if moment.tzinfo is None else {kinds.ZONED}
     words = "a condition compares it with the text {!r:.100}"

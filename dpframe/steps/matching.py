@@ -1,13 +1,13 @@
 """What constants of a condition can match: a kind that matches nothing is a mistake."""
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import numpy as np
 import pandas as pd
 
 from dpframe.columns.times import instants, wall_times
 from dpframe.columns.values import numbers, texts
+from dpframe.queries.timescale import moment_of
 from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, comparisons
 
 
@@ -31,9 +31,8 @@ def may_match(values: pd.Series, constant: float | str) -> bool:
 
 
 def _may_be_time(values: pd.Series, constant: str) -> bool:
-    try:
-        moment = datetime.fromisoformat(constant)
-    except ValueError:
+    moment = moment_of(constant)
+    if moment is None:
         return False
     _, valid = wall_times(values) if moment.tzinfo is None else instants(values)
     return bool(valid.any())

@@ -15,7 +15,7 @@ from dpframe.operations.discover import Labels, Rounds
 from dpframe.operations.operation import Operation
 from dpframe.operations.select import SelectedQuantiles
 from dpframe.operations.tables import PlannedTables
-from dpframe.plan.measurement import Measurement
+from dpframe.plan.noisy import NoisyDesign
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.selection import Pick, deal_rows
 from dpframe.privacy.threshold import LabelThreshold
@@ -103,8 +103,9 @@ class Draw:
             return NEVER
         if self.kind == "noise":
             plan = cast(PlannedTables, self._operation).plan
-            triples = zip(plan.noises, self._exact, other._exact, strict=True)
-            return sum((noise.cost(one, two) for noise, one, two in triples), Fraction(0))
+            triples = zip(plan.designs.values(), self._exact, other._exact, strict=True)
+            costs = (noisy.noise.cost(one, two) for noisy, one, two in triples)
+            return sum(costs, Fraction(0))
         if self.kind == "labels":
             return self._labels_cost(other)
         return self._selection_cost(other)
@@ -238,9 +239,8 @@ def draw_of(operation: Operation, exact: Any, entry: Entry) -> Draw:
         facts |= {"groups and bins": str(exact.shape)}
         exact = exact.copy()
     else:
-        plan = cast(PlannedTables, operation).plan
-        measured = plan.measurements
-        kind, law = "noise", plan.how.law.name
+        measured = list(cast(PlannedTables, operation).plan.designs.values())
+        kind, law = "noise", measured[0].law.name
         scales = tuple(scale for one in measured for scale in one.scales)
         groups = tuple(group for one in measured for group in one.shared)
         facts |= {
@@ -258,7 +258,7 @@ def draw_of(operation: Operation, exact: Any, entry: Entry) -> Draw:
     )  # fmt: skip
 
 
-def _profile(measured: Measurement) -> str | None:
+def _profile(measured: NoisyDesign) -> str | None:
     layers = measured.design.layers
     return None if layers is None else _text(layers.profile)
 

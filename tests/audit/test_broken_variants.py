@@ -17,3 +17,11 @@ def test_a_broken_release_is_caught(variant, monkeypatch):
     with unchecked():  # the check of charges refuses most of them before anything is drawn
         finding = audit(variant.game)
     assert finding.certified > finding.epsilon
+
+
+def test_what_a_broken_release_claims_can_be_read(monkeypatch):
+    variant = VARIANTS[0]
+    variant.plant(monkeypatch)
+    with unchecked():
+        epsilon, _, _ = variant.game.claim()
+    assert epsilon > 0

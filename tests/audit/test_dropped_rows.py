@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from support.auditing import LEAST_RATIO, lower_bounds
 from support.designing import keep_no_plans
+from support.plans import noises_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -45,7 +46,7 @@ def measured(rows, query, mechanism, neighboring):
         frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=EPSILON), mechanism
     )
     (exact,) = made.measure(frame, SYSTEM)
-    noise = made.plan.noises[0].draw([DRAWS] * len(exact), SYSTEM)
+    noise = noises_of(made.plan)[0].draw([DRAWS] * len(exact), SYSTEM)
     return np.stack([block + own for block, own in zip(exact, noise, strict=True)], axis=1)
 
 

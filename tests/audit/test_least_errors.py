@@ -8,6 +8,7 @@ here: 4 % is eight of that, and a noise 10 % off is rejected.
 import numpy as np
 import pandas as pd
 import pytest
+from support.plans import noises_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -36,14 +37,14 @@ def planned(d, kinds, lower, nullable):
 def realized(plan):
     """Root mean square errors of all columns, in widths; of means, times the number of rows."""
     table = plan.tables[None]
-    measurement = table.measurement
-    work, design = table.table.workload, measurement.design
+    measurement = plan.of(table)
+    work, design = table.workload, measurement.design
     truths = {}
     for at, source in enumerate(work.sources):
         total = round(ROWS * (source.lower + NEARLY * (source.upper - source.lower)))
         truths |= {(at, "rows"): ROWS, (at, "value"): total}
     blocks = design.encode({need: np.full(GROUPS, truths[need]) for need in design.needs})
-    noise = plan.noises[0].draw([GROUPS] * len(blocks), SYSTEM)
+    noise = noises_of(plan)[0].draw([GROUPS] * len(blocks), SYSTEM)
     measured = [block + own for block, own in zip(blocks, noise, strict=True)]
     found = {}
     estimates = design.decode(measured, measurement.deviations)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.charging import entry, pure
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -179,7 +180,7 @@ def answered(
     asked = in_part(declaration, QUERIES[name])
     operation = plan_operation(frame, declaration, asked, Spend.of(epsilon=1), "laplace")
     assert isinstance(operation.plan, Plan)
-    (measured,), (totals,) = operation.plan.measurements, operation.measure(frame, SYSTEM)
+    (measured,), (totals,) = parts_of(operation.plan), operation.measure(frame, SYSTEM)
     blocks = list(zip(measured.scales, totals, strict=True))
     scales = [Fraction(scale) for scale, block in blocks for _ in block]
     return [int(one) for _, block in blocks for one in block], scales

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpframe.context import SYSTEM
 from dpframe.denoising import tails
 
 pytestmark = pytest.mark.audit
@@ -23,9 +22,9 @@ def sizes(rng):
         np.full(3_000, 8),
         rng.integers(1, 101, 2_000),
         1 + rng.poisson(6, 4_000),
-        rng.geometric(0.15, 8_000, SYSTEM),
+        rng.geometric(0.15, 8_000),
         np.minimum(np.exp(rng.normal(1.2, 0.9, 5_000)).astype(int) + 1, 400),
-        np.concatenate([rng.geometric(0.5, 21_000, SYSTEM), rng.integers(8, 29, 150)]),
+        np.concatenate([rng.geometric(0.5, 21_000), rng.integers(8, 29, 150)]),
     ]
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from support.plans import noises_of
 from support.random_plans import neighbors_of, random_plan, seeded
 
 from dpframe.checker.check import check_charge
@@ -46,7 +47,7 @@ def test_no_valid_plan_is_refused_and_no_neighbor_costs_more(seed):
 
 def _check_neighbors(dice, frame, operation, witness):
     for one, other in neighbors_of(frame, operation, dice):
-        measured = zip(operation.plan.noises, witness.found, one, other, strict=True)
+        measured = zip(noises_of(operation.plan), witness.found, one, other, strict=True)
         for noise, found, first, second in measured:
             near = SAMPLED if found.sampled else NEAR
             assert noise.cost(first, second) <= found.cost * near, operation.words

@@ -92,7 +92,7 @@ def part_of_release() -> None:
     charge = check.check_charge
 
     def timed(operation: Operation, loss: PrivacyLoss) -> Witness:
-        _ = operation.plan.noises, [one.task for one in operation.plan.measurements]
+        _ = operation.tasks, [noisy.noise for noisy in operation.plan.designs.values()]
         start = time.perf_counter()
         witness = charge(operation, loss)
         checked.append(1000 * (time.perf_counter() - start))

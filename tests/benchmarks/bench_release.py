@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 import dpframe as dpf
-from dpframe.plan import calibrated
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.query import Query
@@ -107,7 +106,7 @@ def plans() -> None:
             return plan_release(declaration, {None: query}, spend)
 
         def anew(plan: Callable[[], object] = plan) -> object:
-            calibrated.KEPT = calibrated.Kept()
+            forget()
             return plan()
 
         print(f"  {name:10} anew {milliseconds(anew):6.2f} ms, kept {milliseconds(plan):6.2f} ms")
@@ -156,8 +155,6 @@ def forget() -> None:
     for value in [value for module in modules for value in vars(module).values()]:
         if hasattr(value, "cache_clear"):
             value.cache_clear()
-    if hasattr(calibrated, "Kept"):
-        calibrated.KEPT = calibrated.Kept()
 
 
 def serve() -> None:

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from real_tables import adult, flights, survey
 
-from dpframe.context import SYSTEM
 from dpframe.denoising.consistent import Tables, consistent_tables, whole_tables
 from dpframe.privacy.calibration import gaussian_mu
 
@@ -59,11 +58,11 @@ def departures() -> pd.DataFrame:
 def made_up() -> pd.DataFrame:
     """Draw 20,000 rows of six skewed attributes, each of which depends on the one before."""
     rng = np.random.default_rng(1)
-    columns = {"a": rng.geometric(0.3, 20_000, SYSTEM).clip(1, 8) - 1}
+    columns = {"a": rng.geometric(0.3, 20_000).clip(1, 8) - 1}
     for name, size in zip("bcdef", (2, 3, 12, 20, 30), strict=True):
         before = next(reversed(columns.values()))
         columns[name] = (
-            before * size // (before.max() + 1) + rng.geometric(0.4, 20_000, SYSTEM) - 1
+            before * size // (before.max() + 1) + rng.geometric(0.4, 20_000) - 1
         ) % size
     return coded(pd.DataFrame(columns))
 

@@ -12,7 +12,7 @@ from support.planted_faults import FOUND_BEFORE
 
 import dpframe as dpf
 from dpframe.errors import PlanCheckError
-from dpframe.plan import calibrated, tables
+from dpframe.plan import designs, tables
 from dpframe.privacy import sensitivity
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.sensitivity import movement
@@ -53,12 +53,13 @@ def one_row_less(patch):
 
 
 def scales_three_percent_too_small(patch):
-    scale_designs = calibrated.scale_designs
+    scale_designs = designs.scale_designs
 
     def scaled(*given):
-        return [tuple(0.97 * scale for scale in own) for own in scale_designs(*given)]
+        found = scale_designs(*given)
+        return {work: tuple(0.97 * scale for scale in own) for work, own in found.items()}
 
-    patch.setattr(calibrated, "scale_designs", scaled)
+    patch.setattr(designs, "scale_designs", scaled)
 
 
 def a_source_is_dropped(patch):
@@ -90,13 +91,13 @@ def units_are_added_in_place_of_replaced(patch):
 
 
 def all_tables_have_the_design_of_the_last(patch):
-    choose = calibrated.choose_designs
+    choose = designs.choose_designs
 
     def last(how, works, allowed):
         found = choose(how, works, allowed)
-        return found and [found[-1]] * len(found)
+        return found and dict.fromkeys(found, list(found.values())[-1])
 
-    patch.setattr(calibrated, "choose_designs", last)
+    patch.setattr(designs, "choose_designs", last)
 
 
 def all_conditions_exclude_each_other(patch):

@@ -60,7 +60,8 @@ def test_conditions_are_seen_in_what_rows_add(where, most, sampled):
     """Of rows that meet a condition, sums move by no more than these rows have."""
     query = dpf.aggregate("g", s=dpf.sum("x", where=where), n=dpf.count())
     plan = planned(query, epsilon=1).plan
-    measured = recognized(plan.measurements[0], plan.noises[0], "add_remove").prepare()
+    ((table, noisy),) = plan.designs.items()
+    measured = recognized(table.task(noisy.needs), noisy, "add_remove").prepare()
     totals = np.eye(len(measured.totals), dtype=np.int64)
     found = row_vectors(measured, totals, np.random.default_rng(0))
     vectors = [group.vectors for part in found.components for group in part.groups]
@@ -118,8 +119,8 @@ def test_no_row_that_conditions_tell_apart_costs_more_than_the_witness(name):
         frame, declaration_of(frame, SYSTEM), query, Spend.of(epsilon=1), "laplace"
     ).plan
     measurements = [
-        recognized(one, noise, "add_remove")
-        for one, noise in zip(plan.measurements, plan.noises, strict=True)
+        recognized(table.task(noisy.needs), noisy, "add_remove")
+        for table, noisy in plan.designs.items()
     ]
     found = check.witness_of(measurements)
     assert not any(part.sampled for part in found.found)

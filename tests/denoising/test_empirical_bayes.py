@@ -53,7 +53,7 @@ def noisy(law, truth, sigma, rng):
 
 
 def sparse(n, rng):
-    return np.where(rng.random(n) < 0.8, 0, rng.geometric(0.02, n, SYSTEM)).astype(np.float64)
+    return np.where(rng.random(n) < 0.8, 0, rng.geometric(0.02, n)).astype(np.float64)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

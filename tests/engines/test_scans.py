@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from support.hostile import ARROW
+from support.plans import parts_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -149,7 +150,7 @@ def tasks_for(frame, query, caps):
     keep_declaration(frame, replace(declaration, columns=columns), SYSTEM)
     spend = Spend.of(epsilon=1, delta=1e-6)
     plan = plan_tables(frame, declaration_of(frame, SYSTEM), query, spend, "auto").plan
-    return [part.table.task(sorted(part.design.needs)) for part in plan.measurements]
+    return [part.table.task(sorted(part.design.needs)) for part in parts_of(plan)]
 
 
 def totals(frame, tasks):

@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dpframe.jobs import job
-from dpframe.jobs.plan_schema import plan_schema
+from dpframe.jobs.plan_models import plan_schema
 
 LATER = (["release", "mechanism"], ["release", "denoise"])
 

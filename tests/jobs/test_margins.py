@@ -98,7 +98,7 @@ def test_every_table_has_files_of_its_own(plan, capsys):
     ("change", "words"),
     [
         (("{query}-{table}.csv", "{query}.csv"), r"put \{table\} in its name"),
-        (("weight = 4", "wait = 4"), "weights: must be a list such as"),
+        (("weight = 4", "wait = 4"), "no key of weights. Did you mean .weight."),
         (("table = []", 'table = ["sex", "age"]'), "weights: .*must not name a table twice"),
         (("table = []", 'table = ["age", "sex"]'), "weights: must not name a table twice"),
         (("ways = 2", "ways = 5"), "ways must be a whole number"),

@@ -62,12 +62,15 @@ def test_the_commands_of_the_page_run_as_they_are_written(folder):
 
 
 def test_the_page_names_every_kind_of_query_and_every_key():
-    from dpframe.jobs import answers, data, job
+    from dpframe.jobs import answers, job
+    from dpframe.jobs.plan_models import plan_schema
     from dpframe.sources.text import TYPES
 
     prose = re.sub(r"^```.*?^```", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     named = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`]+)`", prose))))
-    known = {*job.TABLES, *job.DECLARE, *job.RELEASE, *job.QUERIES, *data.DATA}
+    schema = plan_schema()
+    tables = [schema, *(schema["$defs"][name] for name in ("data", "declare", "release"))]
+    known = {key for table in tables for key in table["properties"]} | {*job.QUERIES}
     assert known | set(TYPES) <= named
     codes = {answers.TOO_MUCH, answers.DONE_BEFORE, answers.LEFT_OVER, answers.LATER}
     assert all(f"\n| {code} |" in PAGE for code in codes)

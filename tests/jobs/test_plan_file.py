@@ -333,3 +333,9 @@ def test_values_lead_to_no_other_folder(tmp_path, value):
 def test_a_query_names_a_column_of_weights(tmp_path):
     plan = planned(tmp_path, ("bins = { from", 'weights = "weight"\nbins = { from'))
     assert "weight" in read_plan(plan, MARCH).queries["fares"].labels
+
+
+@pytest.mark.parametrize("column", ["range", "file", "type"])
+def test_columns_may_be_called_as_forms_of_groups_are(tmp_path, column):
+    plan = planned(tmp_path, ("bounds.fare =", f"bounds.{column} = [0, 1]\nbounds.fare ="))
+    assert read_plan(plan, MARCH).declared["bounds"] == {column: (0, 1), "fare": (0, 100)}

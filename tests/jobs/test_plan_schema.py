@@ -9,10 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.planning import PLAN
 
-from dpframe.jobs import data, job
+from dpframe.jobs import job
 from dpframe.jobs.answers import SOUND
 from dpframe.jobs.commands import main
-from dpframe.jobs.plan_schema import plan_schema
+from dpframe.jobs.plan_models import plan_schema
+from dpframe.privacy.amounts import AMOUNTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = plan_schema()
@@ -41,13 +42,11 @@ def test_plans_of_pages_follow_the_schema(text):
 
 
 def test_the_schema_has_every_key():
-    tables = SCHEMA["properties"]
-    assert tuple(tables) == job.TABLES
-    for name, keys in (("data", data.DATA), ("declare", job.DECLARE), ("release", job.RELEASE)):
-        assert tuple(tables[name]["properties"]) == keys
-    kinds = SCHEMA["$defs"]["query"]["properties"]["kind"]["enum"]
-    assert kinds == [*job.QUERIES, *job.SEARCHES]
-    assert SCHEMA["$defs"]["output"]["properties"]["kind"]["enum"] == list(job.QUERIES)
+    assert {*SCHEMA["properties"]} == {"data", "declare", "queries", "release", "ledger", "values"}
+    queries = SCHEMA["properties"]["queries"]["additionalProperties"]["anyOf"]
+    named = [one["$ref"].rpartition("/")[2] for one in queries]
+    assert named == [*job.QUERIES, *job.SEARCHES]
+    assert {*AMOUNTS} < {*SCHEMA["$defs"]["release"]["properties"]}
 
 
 @pytest.mark.parametrize(

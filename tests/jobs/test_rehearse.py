@@ -102,7 +102,7 @@ def test_rows_are_read_as_the_data_of_the_plan_are(ending, nasty, tmp_path):
         ('path = "trips-{month}.csv"', f'path = "trips-{{month}}.{ending}"'),
         (
             "outputs.trips",
-            "where = \"paid == 'yes' and 2 < miles and day >= '2024-03-01'\"\noutputs.trips",
+            "where = \"paid == 'yes' and 2 < miles and day < '2024-03-01'\"\noutputs.trips",
         ),
     ]
     if ending == "csv":

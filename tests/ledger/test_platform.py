@@ -162,3 +162,12 @@ sys.exit(main(["release", {str(plan)!r}, "--set", "month=2024-03", "--quiet"]))
     )
     assert done.returncode == 0, done.stderr
     assert isinstance(dpf.read_csv(tmp_path / "by_zone-2024-03.csv"), pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("linux", "pid:"), ("darwin", "darwin"), ("win32", "")]
+)
+def test_numbers_of_processes_are_of_a_space_that_is_known_or_none(name, known):
+    """Nobody proves a death by the number of a process that may be of another space."""
+    space = Platform(name).process_space
+    assert space.startswith(known) and bool(space) == bool(known)

@@ -150,7 +150,7 @@ def test_hints_are_shown_whole():
     waits = pd.DataFrame({"wait": ["12 min", "3 min"]}, dtype=object)
     waits.dp.declare(privacy_unit=dpf.EACH_ROW, bounds={"wait": (0, 120)})
     shown = waits.dp.diagnose(dpf.mean("wait"))
-    hint = "bounds are of integers, the column holds texts: no value can match"
+    hint = "bounds are numbers, the column holds texts: no value can match"
     assert hint in repr(shown) and hint in shown._repr_html_()
 
 
@@ -164,8 +164,8 @@ def test_a_released_frame_with_the_mark_is_no_release(trips):
 @pytest.mark.parametrize(
     ("column", "keys", "said"),
     [
-        ("rider", ["1", "2"], "keys are texts, the column holds integers: no row can match"),
-        ("note", [1, 2], "keys are integers, the column holds texts: no row can match"),
+        ("rider", ["1", "2"], "keys are texts, the column holds numbers: no row can match"),
+        ("note", [1, 2], "keys are numbers, the column holds texts: no row can match"),
         ("zone", ["a", "b"], "most often 'A' (454), 'B' (227), 'Z' (226)"),
         ("zone", ["A"], "most often 'B' (227), 'Z' (226)"),
         ("rider", [1.0, 2.0], "most often 0 (19), 3 (19), 4 (19)"),
@@ -180,9 +180,7 @@ def test_hints_say_why_keys_do_not_match(trips, column, keys, said):
 def test_hints_say_why_bins_hold_nothing(trips):
     bins = pd.date_range("2024-01-01", periods=3)
     found = trips.dp.diagnose(dpf.histogram("rider", bins))
-    assert (
-        hints(found)[0] == "bins are of points in time, the column holds integers: no row can match"
-    )
+    assert hints(found)[0] == "bins are times, the column holds numbers: no row can match"
     found = trips.dp.diagnose(dpf.histogram("fare", [100, 200]))
     assert hints(found)[0].startswith("most often ")
 

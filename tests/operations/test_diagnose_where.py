@@ -28,10 +28,10 @@ def trips():
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("hour == '1'", "'1' is a text, the column hour holds integers"),
-        ("month == '2024-01'", "'2024-01' is a text, the column month holds periods"),
-        ("on > 5", "5 is a number, the column on holds points in time"),
-        ("on == 'noon'", "'noon' is a text, the column on holds points in time"),
+        ("hour == '1'", "'1' is a text, the column hour holds numbers"),
+        ("month == '2024-01'", "'2024-01' is a text, the column month holds other values"),
+        ("on > 5", "5 is a number, the column on holds times"),
+        ("on == 'noon'", "'noon' is a text, the column on holds times"),
         ("1 == zone", "1 is a number, the column zone holds texts"),
         ("hour >= 0 and zone in [1, 2]", "1 is a number, the column zone holds texts"),
         ("start >= '2030-01-01'", ""),

@@ -1,6 +1,7 @@
 """How designs share an allowance: exactly all of it, and as well as can be."""
 
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,8 @@ from support.designing import EVERYONE, columns, counting, workload
 from support.raising import raises
 
 from dpframe.errors import CalibrationError
-from dpframe.plan.calibrated import relative_variance, scale_designs
+from dpframe.plan import designs as planning
+from dpframe.plan.noisy import relative_variance
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, sparse
@@ -18,6 +20,13 @@ from dpframe.strategies.independent import design as plan_independent
 
 ALLOWED = Fraction(1, 3)
 NOTHING = workload(columns((0, 0)), cells=3)
+
+
+def scale_designs(pairs, law, allowed):
+    """Return the scales of designs, some of which are for equal workloads."""
+    times = Counter(work for work, _ in pairs)
+    scales = planning.scale_designs(dict(pairs), times, law, allowed)
+    return [scales[work] for work, _ in pairs]
 
 
 def independent(work, law=GAUSSIAN):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
@@ -32,8 +33,8 @@ def together(queries, declaration=ROWS):
     """Return the names of the queries that are measured as one, with noise on every cell."""
     made = plan(queries, declaration, "laplace")
     return [
-        [name for name, part in made.tables.items() if part.measurement is measured]
-        for measured in made.measurements
+        [name for name, table in made.tables.items() if table.measured is measured]
+        for measured in made.designs
     ]
 
 
@@ -47,19 +48,19 @@ def test_a_dict_of_counts_is_as_accurate_as_one_aggregate(mechanism, delta):
     apart = plan(counts, mechanism=mechanism, **spend)
     parts = {name: dpf.count(where=query.where.text) for name, query in counts.items()}
     one = plan({None: dpf.aggregate(by="g", **parts)}, mechanism=mechanism, **spend)
-    expected = [prediction.std_error for prediction in one.tables[None].predictions()[:20]]
-    found = [part.predictions()[0].std_error for part in apart.tables.values()]
+    expected = [prediction.std_error for prediction in one.predictions(one.tables[None])[:20]]
+    found = [apart.predictions(table)[0].std_error for table in apart.tables.values()]
     assert found == pytest.approx(expected)
     assert (apart.loss, apart.mechanism) == (one.loss, one.mechanism)
-    assert all(len(part.predictions()) == len(part.outputs) for part in apart.tables.values())
+    assert all(len(apart.predictions(own)) == len(own.outputs) for own in apart.tables.values())
 
 
 def test_the_same_query_twice_is_measured_once():
-    one = plan({"a": dpf.count(by="g")}).tables["a"].predictions()
+    one = plan({"a": dpf.count(by="g")})
     two = plan({"a": dpf.count(by="g"), "b": dpf.count(by="g")})
-    assert len(two.measurements) == 1
-    for part in two.tables.values():
-        assert part.predictions() == one
+    assert len(parts_of(two)) == 1
+    for table in two.tables.values():
+        assert two.predictions(table) == one.predictions(one.tables["a"])
 
 
 @pytest.mark.parametrize(
@@ -176,19 +177,18 @@ def test_counts_by_several_columns_share_noise_where_that_is_best():
     few = {f"c{k}": Column(keys=pd.Index([0, 1], name=f"c{k}")) for k in range(10)}
     tables = {name: dpf.count(by=name) for name in few}
     made = plan(tables, Declaration(few | COLUMNS))
-    assert (made.mechanism, len(made.measurements)) == ("box", 1)
-    errors = [part.predictions()[0].std_error for part in made.tables.values()]
+    assert (made.mechanism, len(parts_of(made))) == ("box", 1)
+    errors = [made.predictions(table)[0].std_error for table in made.tables.values()]
     assert errors == pytest.approx([7.81] * 10, rel=1e-3)
     beside = tables | {"k": dpf.histogram("k", bins=range(10)), "s": dpf.sum("x", by="g")}
     made = plan(beside, Declaration(few | COLUMNS))
-    assert len(made.measurements) == 3
-    assert made.tables["c0"].measurement is made.tables["c9"].measurement
+    assert len(parts_of(made)) == 3
+    assert made.of(made.tables["c0"]) is made.of(made.tables["c9"])
     # other rows, options, and orders of columns
     some = {name: dpf.count(by=name, where="x > 0" if name < "c5" else None) for name in few}
     made = plan(some, Declaration(few))
     assert sorted(
-        len([own for own in made.tables.values() if own.measurement is one])
-        for one in made.measurements
+        len([own for own in made.tables.values() if own.measured is one]) for one in made.designs
     ) == [1, 1, 1, 1, 1, 5]
 
 
@@ -198,12 +198,12 @@ def test_only_the_number_of_all_rows_is_public(where, public):
     few = {name: Column(keys=pd.Index([0, 1], name=name)) for name in "abc"}
     tables = {name: dpf.count(by=name, where=where) for name in few}
     made = plan(tables, Declaration(few, neighboring="replace"), "box")
-    (measured,) = made.measurements
+    (measured,) = parts_of(made)
     assert [scale == 0 for scale in measured.scales] == [public] + [False] * 6
     # and of units that may have several rows, tables are measured apart
     units = Declaration(few, privacy_unit=("who",), caps=Caps(rows=1))
-    assert len(plan(tables, units, "laplace").measurements) == 3
-    assert resolve(units, tables).across is None
+    assert len(parts_of(plan(tables, units, "laplace"))) == 3
+    assert len(resolve(units, tables)) == 1
 
 
 def test_counts_that_share_noise_are_right(monkeypatch):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.plans import deviations_of, law_of, parts_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -24,7 +25,6 @@ from dpframe.privacy.laws import STAIRCASE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.noise_floats import MAX_SCALE
 from dpframe.strategies import MECHANISMS
-from dpframe.strategies.noise import deviations_of
 
 COLUMNS = {
     "g": Column(keys=pd.Index(["A", "B", "C"], name="g")),
@@ -44,18 +44,22 @@ def plan(query, mechanism="auto", declaration=None, **spend):
 
 
 def scales(made):
-    return [scale for part in made.measurements for scale in part.scales]
+    return [scale for part in parts_of(made) for scale in part.scales]
+
+
+def first_error(made):
+    return made.predictions(made.tables[0])[0].std_error
 
 
 def cost_of(made, factor=1):
     """What the plan's own scales, times a factor, let a neighbor move, exactly."""
-    if made.how.law is STAIRCASE:  # scales are D + b
-        ((part,), (scale,)) = made.measurements, scales(made)
+    if law_of(made) is STAIRCASE:  # scales are D + b
+        ((part,), (scale,)) = parts_of(made), scales(made)
         moved = int(scale)
-        return part.design.stairs * made.how.law.loss(moved, moved + (scale - moved) * factor)
+        return part.design.stairs * law_of(made).loss(moved, moved + (scale - moved) * factor)
     return sum(
-        part.design.movement([Fraction(scale) * factor for scale in part.scales], made.how.law)
-        for part in made.measurements
+        part.design.movement([Fraction(scale) * factor for scale in part.scales], law_of(made))
+        for part in parts_of(made)
     )
 
 
@@ -76,7 +80,7 @@ def charge(declaration, made):
 def test_a_count_under_epsilon_gets_laplace_noise():
     made = plan(dpf.count(), epsilon=1, delta=1e-6)
     assert made.mechanism == "laplace"
-    (prediction,) = made.tables[None].predictions()
+    (prediction,) = made.predictions(made.tables[None])
     # the discrete Laplace of scale 1: 1.357, where a continuous one has 1.414
     assert prediction.std_error == pytest.approx(1 / (math.sqrt(2) * math.sinh(0.5)), rel=1e-12)
     assert made.loss == PrivacyLoss(epsilon=Fraction(1))
@@ -85,7 +89,7 @@ def test_a_count_under_epsilon_gets_laplace_noise():
 def test_a_small_share_of_a_budget_gets_gaussian_noise():
     made = plan(dpf.count(), declaration=declared(Budget(1, 1e-6)), share=0.01)
     assert made.mechanism == "gaussian"
-    (prediction,) = made.tables[None].predictions()
+    (prediction,) = made.predictions(made.tables[None])
     assert prediction.std_error == pytest.approx(math.hypot(42.70284, math.sqrt(1 / 12)), rel=1e-6)
     assert made.loss.mu_squared == Fraction(gaussian_mu(1, 8e-7)) ** 2 / 100
     assert compared(made) == pytest.approx({"gaussian": 1, "laplace": 141.42 / 42.70}, rel=1e-3)
@@ -101,7 +105,7 @@ def test_the_mechanism_changes_where_its_error_does(queries, expected):
     made = plan(several, epsilon=1, delta=1e-6)
     assert made.mechanism == expected
     errors = {
-        name: plan(several, name, epsilon=1, delta=1e-6).tables[0].predictions()[0].std_error
+        name: first_error(plan(several, name, epsilon=1, delta=1e-6))
         for name in ("gaussian", "laplace")
     }
     best = min(errors.values())
@@ -178,9 +182,9 @@ def test_noise_is_enough_exactly_and_no_more(query, spend, mechanism):
         )  # below a float's last digit
         if any(scales(made)) and not coarse:
             assert cost_of(made, 1 - Fraction(1, 10**9)) > charged(made)
-        for part in made.measurements:
+        for part in parts_of(made):
             cells = part.table.cells.size
-            expected = deviations_of(made.how.law, part.design, part.scales, cells)
+            expected = deviations_of(law_of(made), part.design, part.scales, cells)
             assert part.deviations == expected
 
 
@@ -343,10 +347,10 @@ def test_epsilon_zero_is_enough_for_gaussian_noise():
 def test_what_no_neighbor_moves_costs_nothing_and_gets_no_noise():
     declaration = declared(neighboring="replace")
     made = plan({"n": dpf.count(), "s": dpf.sum("x", by="g")}, "auto", declaration, epsilon=1)
-    assert made.tables["n"].measurement.scales == (0.0,)
-    assert made.tables["n"].predictions()[0].std_error == 0
+    assert made.of(made.tables["n"]).scales == (0.0,)
+    assert made.predictions(made.tables["n"])[0].std_error == 0
     alone = plan(dpf.sum("x", by="g"), "auto", declaration, epsilon=1)
-    assert made.tables["s"].measurement.scales == alone.tables[None].measurement.scales
+    assert made.of(made.tables["s"]).scales == alone.of(alone.tables[None]).scales
     free = plan(dpf.count(), "auto", declaration, epsilon=1)
     assert free.loss == PrivacyLoss()
     # a condition leaves rows out: the count is not public then
@@ -368,8 +372,8 @@ def test_a_plan_names_the_private_columns_it_reads():
     declaration = declared(privacy_unit=("u",), caps=Caps(3))
     query = dpf.aggregate(by="g", n=dpf.count(where="a > 0"), s=dpf.sum("x"), where="b == 1")
     made = plan({"one": query, "two": dpf.mean("k")}, "auto", declaration, epsilon=1)
-    assert set(made.columns) == {"g", "x", "a", "b", "u", "k"}
-    assert len(made.columns) == 6
+    columns = {label for table in made.designs for label in table.columns}
+    assert columns == {"g", "x", "a", "b", "u", "k"}
 
 
 def test_the_choice_is_among_what_the_budget_allows():

@@ -117,14 +117,12 @@ def planned(mechanism="classical", budget=None, **spend):
 
 def test_a_release_has_the_classical_scale_and_is_charged_for_it():
     made = planned(epsilon=0.5, delta=1e-6)
-    assert made.tables[None].measurement.scales[0] == pytest.approx(classical_sigma(0.5, 1e-6, 9))
+    assert made.of(made.tables[None]).scales[0] == pytest.approx(classical_sigma(0.5, 1e-6, 9))
     assert made.loss.mu_squared == Fraction(classical_mu(0.5, 1e-6)) ** 2
-    assert (
-        made.tables[None].measurement.scales[0]
-        > planned("gaussian", epsilon=0.5, delta=1e-6).tables[None].measurement.scales[0]
-    )
+    analytic = planned("gaussian", epsilon=0.5, delta=1e-6)
+    assert made.of(made.tables[None]).scales[0] > analytic.of(analytic.tables[None]).scales[0]
     with_budget = planned(budget=Budget(1, 1e-6), epsilon=0.5)
-    assert with_budget.tables[None].measurement.scales == made.tables[None].measurement.scales
+    assert with_budget.of(with_budget.tables[None]).scales == made.of(made.tables[None]).scales
 
 
 @pytest.mark.parametrize("spend", [{"mu": 0.1}, {"rho": 0.1}, {"share": 0.1}])

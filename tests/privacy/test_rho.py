@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.plan import plan as planning
@@ -141,7 +142,7 @@ def test_planned_noise_costs_the_rho_between_all_neighbors(rho, most, neighborin
     frame = declared(max_rows=most, neighboring=neighboring)
     asked = frame.dp.declaration, {None: dpf.count()}, Spend.of(rho=rho), "laplace"
     plan = planning.plan_release(*asked)
-    ((scale,),) = (measured.scales for measured in plan.measurements)
+    ((scale,),) = (measured.scales for measured in parts_of(plan))
     assert plan.loss.epsilon > Fraction(pure_of_rho(Fraction(rho)))
     counts = range(most + 1)
     others = counts if neighboring == "replace" else [0]

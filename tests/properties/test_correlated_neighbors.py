@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.neighbors import ALL_CAPS, by_g, farthest, reached, within
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -77,7 +78,7 @@ def frame_of(rows):
 def measured(plan, rows):
     """Every measured integer of a frame, one array for each block of each table."""
     frame, blocks = frame_of(tuple(rows)), []
-    for part in plan.measurements:
+    for part in parts_of(plan):
         needs = sorted(part.design.needs)
         totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))
@@ -251,7 +252,7 @@ CELLS = list(itertools.product("ABC", (0, 1)))
 @pytest.mark.parametrize("caps", SPREAD, ids=str)
 def test_units_with_one_row_in_some_bins_move_them_as_far_as_claimed(caps):
     plan = planned(dpf.count(["g", "h"]), "correlated", "add_remove", caps=caps)
-    assert plan.tables[None].measurement.design.common == {1}
+    assert plan.of(plan.tables[None]).design.common == {1}
     most = min(caps.rows or 9, caps.groups or 9)
     outside = [row("Z"), row(None)]
     units = [

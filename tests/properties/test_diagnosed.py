@@ -9,7 +9,6 @@ import pytest
 from support.neighbors import ALL_CAPS
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.capping import binding
 from dpframe.privacy import noise
 from dpframe.privacy.law import Law
@@ -28,7 +27,7 @@ def frame_of(seed, size=300):
         {
             "zone": rng.choice(["A", "B", "C", "Z", None], size),
             "hour": rng.integers(0, 3, size),
-            "rider": np.where(rng.random(size) < 0.1, np.nan, rng.geometric(0.2, size, SYSTEM)),
+            "rider": np.where(rng.random(size) < 0.1, np.nan, rng.geometric(0.2, size)),
             "fare": fares,
             "late": rng.random(size) < 0.6,
             "long": rng.random(size) < 0.6,

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -155,7 +156,7 @@ def tasks_of(name, scale, where, caps, place):
     facts = facts_of(BY_NAME[name], scale, caps, OTHERS[place])
     spend = Spend.of(epsilon=1, delta=1e-6)
     plans = [plan_release(facts, {None: query}, spend) for query in asked.values()]
-    measured = [part for plan in plans for part in plan.measurements]
+    measured = [part for plan in plans for part in parts_of(plan)]
     tasks = [part.table.task(sorted(part.design.needs)) for part in measured]
     return with_spread(dict(zip(asked, tasks, strict=True)), scale)
 

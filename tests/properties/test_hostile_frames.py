@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from support.boxing import boxed, boxed_column
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED, objects
 from support.neighbors import allowed, cost_of
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -350,7 +351,7 @@ def shape(frame):
 def measured(plan, frame):
     """Every measured integer of a frame, one array for each block of each table."""
     blocks = []
-    for part in plan.measurements:
+    for part in parts_of(plan):
         needs = sorted(part.design.needs)
         totals = engine_for(frame).totals(frame, [part.table.task(needs)], SYSTEM)[0]
         blocks += part.design.encode(dict(zip(needs, totals, strict=True)))

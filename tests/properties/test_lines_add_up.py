@@ -7,7 +7,6 @@ import pytest
 from support.neighbors import ALL_CAPS
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.neighbors import Caps
 
@@ -53,7 +52,7 @@ def rows_of(size, seed=6):
     rng = np.random.default_rng(seed)
     fares = rng.integers(-3, 9, size).astype(object)
     fares[::7], fares[3::11] = None, "free"
-    riders = rng.geometric(0.2, size, SYSTEM).astype(object)
+    riders = rng.geometric(0.2, size).astype(object)
     riders[::5] = [str(one) for one in riders[::5]]
     riders[::13] = None
     return pd.DataFrame(

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
+from support.plans import law_of, parts_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -70,7 +71,7 @@ def measured(plan, rows):
 def totals_of(plan, rows):
     """Every total that some design can ask for, by table."""
     found, frame = [], frame_of(tuple(rows))
-    for part in plan.measurements:
+    for part in parts_of(plan):
         needs = sorted(part.table.terms)
         totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         found.append(dict(zip(needs, totals, strict=True)))
@@ -79,7 +80,7 @@ def totals_of(plan, rows):
 
 def encoded(plan, totals):
     """What the designs of a plan measure."""
-    parts = zip(plan.measurements, totals, strict=True)
+    parts = zip(parts_of(plan), totals, strict=True)
     return [block for part, own in parts for block in apart(part, part.design.encode(own))]
 
 
@@ -241,9 +242,9 @@ def test_dropped_rows_move_a_number_of_rows_that_is_not_public(monkeypatch):
 
 def is_polygon(plan):
     """Whether what is claimed is a little more than needed."""
-    needs = {what for part in plan.measurements for _, what in part.design.needs}
-    relations = {part.table.workload.neighboring for part in plan.measurements}
-    return "square" in needs and relations == {"replace"} and plan.how.law.norm == 2
+    needs = {what for part in parts_of(plan) for _, what in part.design.needs}
+    relations = {part.table.workload.neighboring for part in parts_of(plan)}
+    return "square" in needs and relations == {"replace"} and law_of(plan).norm == 2
 
 
 UNIT_QUERIES = {
@@ -464,10 +465,10 @@ def test_sigma_is_the_closed_form_of_the_caps(query, scale, replaced, caps, k):
     # Delta^2 = B^2 K when a unit is added, 2 B^2 K when one with values of one sign is
     # replaced, (2 B)^2 K with symmetric bounds, and in between with asymmetric ones
     plan = planned(query, "gaussian", "add_remove", caps)
-    moved = Fraction(plan.tables[None].measurement.scales[0]) ** 2 * allowed(plan)
+    moved = Fraction(plan.of(plan.tables[None]).scales[0]) ** 2 * allowed(plan)
     assert 0 <= moved / (scale * k) - 1 < Fraction(1, 10**9)
     plan = planned(query, "gaussian", "replace", caps)
-    moved = Fraction(plan.tables[None].measurement.scales[0]) ** 2 * allowed(plan) / (scale * k)
+    moved = Fraction(plan.of(plan.tables[None]).scales[0]) ** 2 * allowed(plan) / (scale * k)
     if replaced is None:
         assert 2 <= moved < 4
     else:
@@ -476,7 +477,7 @@ def test_sigma_is_the_closed_form_of_the_caps(query, scale, replaced, caps, k):
 
 def test_a_total_count_is_public_where_rows_are_replaced():
     plan = planned(dpf.count(), "gaussian", "replace")
-    assert plan.tables[None].measurement.scales == (0.0,)
+    assert plan.of(plan.tables[None]).scales == (0.0,)
     assert allowed(plan) == 0
 
 
@@ -517,7 +518,7 @@ SIGNS = {
 @pytest.mark.parametrize("name", SIGNS)
 def test_one_row_moves_sums_of_signs_as_far_as_claimed(name, neighboring):
     plan = planned(SIGNS[name], "box", neighboring)
-    assert any(part.is_over_cells for part in plan.measurements)
+    assert any(part.is_over_cells for part in parts_of(plan))
     with_row = [measured(plan, [*BASE, row]) for row in ROWS]
     others = with_row if neighboring == "replace" else [measured(plan, BASE)]
     worst = farthest(plan, with_row, others)
@@ -540,4 +541,4 @@ def test_one_unit_moves_margins_by_signs_as_far_as_claimed(rows):
 
 def test_counts_with_a_unit_of_their_own_stay_apart():
     plan = planned({name: dpf.count(by=name) for name in "gh"}, "auto", "add_remove", Caps(1))
-    assert not any(part.is_over_cells for part in plan.measurements)
+    assert not any(part.is_over_cells for part in parts_of(plan))

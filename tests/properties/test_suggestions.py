@@ -50,15 +50,15 @@ def totals(plan, rows):
     """All totals of a frame with one more unit, which has some rows."""
     everything = [*BASE, *((*row, "new") for row in rows)]
     frame = pd.DataFrame(everything, columns=["g", "x", "u"])
-    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)], SYSTEM)
+    (found,) = ENGINE.totals(frame, [plan.tables[None].task(NEEDS)], SYSTEM)
     return dict(zip(NEEDS, found, strict=True))
 
 
 def moved(plan):
     """How far neighbors are apart at most, as the plan counts it."""
-    design = plan.tables[None].measurement.design
+    design = plan.of(plan.tables[None]).design
     ones = [design.encode(totals(plan, rows)) for rows in UNITS]
-    replaced = plan.tables[None].table.workload.neighboring == "replace"
+    replaced = plan.tables[None].workload.neighboring == "replace"
     others = ones if replaced else [design.encode(totals(plan, ()))]
     return farthest(plan, ones, others)
 
@@ -70,7 +70,7 @@ def moved(plan):
 def test_one_unit_moves_the_histogram_as_far_as_claimed(mechanism, neighboring, kind):
     plan = planned(kind, mechanism, neighboring)
     assert reached(plan, moved(plan))
-    (scale,) = plan.tables[None].measurement.scales
+    (scale,) = plan.of(plan.tables[None]).scales
     claimed = Fraction(scale) ** {"laplace": 1, "gaussian": 2}[mechanism] * allowed(plan)
     bins = {"add_remove": 1, "replace": 2}[neighboring]
     assert 0 <= claimed / bins - 1 < Fraction(1, 10**9)
@@ -104,5 +104,5 @@ def test_no_cap_is_applied_while_units_are_counted(kind):
     plan = planned(kind, "laplace", "add_remove")
     added = totals(plan, rows)[0, "rows"] - totals(plan, ())[0, "rows"]
     expected = {"rows": 4, "groups": 2, "rows_per_group": 4}[kind]  # the last bin is open
-    index = plan.tables[None].table.cells.index
+    index = plan.tables[None].cells.index
     assert index[np.flatnonzero(added)].tolist() == [expected]

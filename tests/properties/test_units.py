@@ -50,7 +50,7 @@ def totals(plan, groups):
     """All totals of a frame with one more unit, whose rows are in some groups."""
     rows = [*BASE, *((group, *NEW) for group in groups)]
     frame = pd.DataFrame(rows, columns=["g", "u", "v"])
-    (found,) = ENGINE.totals(frame, [plan.tables[None].table.task(NEEDS)], SYSTEM)
+    (found,) = ENGINE.totals(frame, [plan.tables[None].task(NEEDS)], SYSTEM)
     return dict(zip(NEEDS, found, strict=True))
 
 
@@ -81,9 +81,9 @@ def reaches(caps):
     assert max(map(len, alone)) == 4
     found = [totals(made[0], groups) for groups in alone]
     for plan in made:
-        design = plan.tables[None].measurement.design
+        design = plan.of(plan.tables[None]).design
         ones = [design.encode(one) for one in found]
-        replaced = plan.tables[None].table.workload.neighboring == "replace"
+        replaced = plan.tables[None].workload.neighboring == "replace"
         others = ones if replaced else [design.encode(totals(plan, ()))]
         yield reached(plan, farthest(plan, ones, others))
 
@@ -105,7 +105,7 @@ def test_the_scale_is_that_of_the_groups_that_a_unit_can_be_counted_in(caps):
     for neighboring, moved in {"add_remove": g, "replace": min(2 * g, len(KEYS))}.items():
         for mechanism, norm in NORMS.items():
             plan = planned(dpf.units("g"), mechanism, neighboring, caps)
-            (scale,) = plan.tables[None].measurement.scales
+            (scale,) = plan.of(plan.tables[None]).scales
             claimed = Fraction(scale) ** norm * allowed(plan)
             assert 0 <= claimed / moved - 1 < Fraction(1, 10**9)
 
@@ -129,7 +129,7 @@ def test_in_which_groups_a_unit_counts_does_not_depend_on_its_numbers_of_rows():
     # units is binomial, and 500 +- 80 has a false-alarm rate of 5e-7; by rows it would be 900
     rows = [(group, unit % 40, unit // 40) for unit in range(1000) for group in "A" * 9 + "B"]
     plan = planned(dpf.units("g"), "laplace", "add_remove", Caps(rows=1))
-    task = plan.tables[None].table.task([(0, "rows")])
+    task = plan.tables[None].task([(0, "rows")])
     ((totals,),) = ENGINE.totals(pd.DataFrame(rows, columns=["g", "u", "v"]), [task], SYSTEM)
     assert totals.sum() == 1000
     assert abs(totals[0] - 500) < 80

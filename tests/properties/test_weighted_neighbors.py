@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, apart, by_g, farthest, reached, within
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
@@ -103,7 +104,7 @@ def measured(plan, rows):
     frame = pd.DataFrame(dict(zip("ghxwfu", map(list, columns), strict=True)))
     frame = frame.astype({"g": object, "x": float, "w": object})
     found = []
-    for part in plan.measurements:
+    for part in parts_of(plan):
         needs = sorted(part.design.needs)
         totals = ENGINE.totals(frame, [part.table.task(needs)], SYSTEM)[0]
         found += apart(part, part.design.encode(dict(zip(needs, totals, strict=True))))
@@ -161,7 +162,7 @@ def test_one_unit_moves_measurements_no_further_than_claimed(query, caps):
         mine = [measured(plan, rows) for rows in kept]
         others = mine if neighboring == "replace" else [measured(plan, [])]
         worst = farthest(plan, mine, others)
-        assert plan.measurements[0].table.workload.reach.total > 3 or reached(plan, worst)
+        assert parts_of(plan)[0].table.workload.reach.total > 3 or reached(plan, worst)
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -169,7 +170,7 @@ def test_one_row_crosses_no_more_stairs_than_claimed(neighboring):
     query = dpf.sum("x", "g", weights="w")
     declaration = declared((-2, 3), neighboring=neighboring)
     plan = plan_release(declaration, {None: query}, Spend.of(epsilon=3), "staircase")
-    (scale,) = filter(None, plan.measurements[0].scales)
+    (scale,) = filter(None, parts_of(plan)[0].scales)
     ones = [np.concatenate(measured(plan, [*BASE, row])) for row in ROWS]
     others = ones if neighboring == "replace" else [np.concatenate(measured(plan, BASE))]
     moves = {tuple(np.abs(one - other).tolist()) for one in ones for other in others}

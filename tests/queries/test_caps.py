@@ -35,7 +35,7 @@ def scales(frame, query):
     plan = plan_release(
         declaration_of(frame, SYSTEM), {None: query}, Spend.of(epsilon=1), "laplace"
     )
-    return plan.tables[None].measurement.scales
+    return plan.of(plan.tables[None]).scales
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -90,7 +90,7 @@ def test_queries_are_measured_as_one_where_their_caps_are_equal():
         "own, too": dpf.mean("fare", "zone", max_rows=5),
     }
     tables = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace").tables
-    one = {name: id(table.measurement) for name, table in tables.items()}
+    one = {name: table.measured for name, table in tables.items()}
     assert one["declared"] == one["repeated"] != one["own"] == one["own, too"]
 
 

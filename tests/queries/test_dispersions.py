@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
+from support.plans import parts_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -67,14 +68,13 @@ def test_mean_sum_and_count_of_the_column_are_read_off_the_same_integers():
         "m": dpf.mean("fare"),
         "t": dpf.sum("fare"),
     }
-    (alone,) = planned(dpf.var("fare", "zone"), "laplace").measurements
-    (together,) = planned(dpf.aggregate("zone", **parts), "laplace").measurements
+    (alone,) = parts_of(planned(dpf.var("fare", "zone"), "laplace"))
+    (together,) = parts_of(planned(dpf.aggregate("zone", **parts), "laplace"))
     assert together.scales == alone.scales
-    (one,) = planned(
-        {"v": dpf.var("fare", "zone"), "m": dpf.mean("fare", "zone")}, "laplace"
-    ).measurements
+    both = {"v": dpf.var("fare", "zone"), "m": dpf.mean("fare", "zone")}
+    (one,) = parts_of(planned(both, "laplace"))
     assert one.scales == alone.scales
-    (counted,) = planned(dpf.aggregate("zone", n=dpf.count(), **parts), "laplace").measurements
+    (counted,) = parts_of(planned(dpf.aggregate("zone", n=dpf.count(), **parts), "laplace"))
     assert counted.scales[:3] == alone.scales  # rows without a fare cost nothing, either
     made = trips().dp.aggregate("zone", n=dpf.count(), **parts, **EXACT)
     assert made["n"].tolist() == [200, 100, 0]

@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.plans import parts_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -57,7 +58,7 @@ def scales(query, mechanism, **spend):
     plan = plan_release(
         declaration_of(flights(), SYSTEM), {None: query}, Spend.of(**spend), mechanism
     )
-    return plan.tables[None].measurement.scales
+    return plan.of(plan.tables[None]).scales
 
 
 def test_a_rate_costs_what_one_count_costs():
@@ -88,7 +89,7 @@ def test_queries_of_one_release_share_them_too():
     declaration = declaration_of(flights(), SYSTEM)
     queries = {"late": dpf.count("zone", where=LATE), "r": dpf.rate(LATE, "zone")}
     plan = plan_release(declaration, queries, Spend.of(epsilon=1), "laplace")
-    (measured,) = plan.measurements
+    (measured,) = parts_of(plan)
     assert len(measured.scales) == 2
 
 

@@ -169,15 +169,16 @@ def test_durations_may_be_longer_than_nanoseconds_reach():
 
 def test_noise_is_that_of_whole_numbers_with_the_range_of_the_bounds():
     facts = {"t": Column(bounds=(MAY, MAY + 50 * DAY)), "n": Column(bounds=(0, 4_320_000))}
-    plans = {}
+    plans, scales = {}, {}
     for label, about in facts.items():
         declaration = Declaration({label: about})
         whole = Declaration({label: Column(about.bounds, integer=True)})
         asked = {None: dpf.sum(label)}
-        plans[label] = plan_release(
-            whole if label == "n" else declaration, asked, Spend.of(epsilon=1)
-        ).tables[None]
-    assert plans["t"].measurement.scales == plans["n"].measurement.scales
+        declared = whole if label == "n" else declaration
+        plan = plan_release(declared, asked, Spend.of(epsilon=1))
+        plans[label] = plan.tables[None]
+        scales[label] = plan.of(plans[label]).scales
+    assert scales["t"] == scales["n"]
     assert plans["t"].outputs[0].step == 1  # second
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from support.plans import parts_of
 
 import dpframe as dpf
 from dpframe.operations import discover
@@ -36,7 +37,7 @@ def variances(mechanism, keys):
         spend = {"mu": 1} if mechanism == "gaussian" else {"epsilon": 1}
         frame_of(keys).dp.release(dpf.sum(["x", "y"], "k"), mechanism=mechanism, **spend)
     (draw,) = run.measured
-    (measured,) = draw._operation.plan.measurements
+    (measured,) = parts_of(draw._operation.plan)
     triples = zip(draw._exact[0], draw._published[0], measured.deviations, strict=True)
     return [(((noisy - exact) / deviation) ** 2).mean() for exact, noisy, deviation in triples]
 

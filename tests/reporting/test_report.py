@@ -500,10 +500,10 @@ def test_ranges_and_selected_quantiles_are_described_as_such():
     binned, selected, both = dpf.report(ranges), dpf.report(median), dpf.report([ranges, median])
     for page in (binned, selected):
         assert "zone: 2 groups, written down in the call" in page
-        assert "zone is missing or none of the groups" in page
+        assert "zone is missing or not a declared key" in page
         assert "fare is missing" in page
-        assert "fare is missing or none of the groups" not in page
-        assert "quantile is missing or none of the groups" not in page
+        assert "fare is missing or not a declared key" not in page
+        assert "quantile is missing or not a declared key" not in page
     assert "fare: 10 bins; what lies beyond is in the first and the last" in binned
     assert "quantile: 1 in each group, as asked for" in selected
     for words in ("Noise was added", "used with their intervals"):

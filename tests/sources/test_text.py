@@ -22,9 +22,8 @@ from dpframe.errors import (
     ReleaseError,
     UnknownColumnError,
 )
-from dpframe.jobs import data
 from dpframe.jobs.job import Overrides, read_plan
-from dpframe.jobs.plan_schema import plan_schema
+from dpframe.jobs.plan_models import plan_schema
 from dpframe.sources.dialect import Dialect
 
 TYPES = {"id": "id", "zone": "string", "fare": "float64"}
@@ -210,9 +209,9 @@ def test_other_paths_and_sources_are_told_of(tmp_path, path):
 
 
 def test_plans_say_it_with_the_same_keys(tmp_path):
-    keys = {field.name for field in fields(Dialect)}
-    assert set(data.DATA) == keys | {"path", "filesystem", "spill_folder", "types"}
-    assert set(plan_schema()["properties"]["data"]["properties"]) == set(data.DATA)
+    known = {"path", "filesystem", "spill_folder", "types"}
+    known |= {field.name for field in fields(Dialect)}
+    assert set(plan_schema()["$defs"]["data"]["properties"]) == known
     plan = planned(tmp_path, ('"trips-{month}.csv"', '"trips-{month}.csv"\npercent = 1'))
     with raises(PlanFileError, "line 3, ", parameter="data.percent"):
         read_plan(plan, Overrides({"month": "2024-03"}))

@@ -18,8 +18,6 @@ from dpframe.steps.suggest_caps import CapErrors, expected_error, mean_error
 mpl.use("Agg")
 from matplotlib.figure import Figure  # the backend comes first
 
-from dpframe.context import SYSTEM
-
 FACTS = {"privacy_unit": "u", "max_rows": 9}
 
 
@@ -80,7 +78,7 @@ def test_errors_are_averages_over_what_the_released_numbers_may_come_from(found)
 def test_a_few_units_with_very_many_rows_are_not_lost(seed):
     # bins one by one look like noise, which is 10 in each; together they stand out
     rng = np.random.default_rng(seed)
-    sizes = np.concatenate([rng.geometric(0.5, 21_000, SYSTEM), rng.integers(8, 29, 150)])
+    sizes = np.concatenate([rng.geometric(0.5, 21_000), rng.integers(8, 29, 150)])
     caps = candidate_caps("rows", 2**20).to_numpy()
     units = np.bincount(np.searchsorted(caps, sizes), minlength=len(caps))
     frame = pd.DataFrame({"k": np.repeat(caps, units)})

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, counting, errors, workload
 from support.moving import farthest
+from support.plans import deviations_of, members_of, noise_of
 
 from dpframe.context import SYSTEM
-from dpframe.plan.measurement import noise_of
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, box, correlated, independent
 from dpframe.strategies.base import Output, Source, Workload
-from dpframe.strategies.noise import deviations_of, members_of
 
 COUNT = Output("rows", 0)
 

@@ -8,16 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, table_of, up_to
+from support.plans import deviations_of, noise_of
 
 from dpframe.context import SYSTEM
-from dpframe.plan.measurement import noise_of
 from dpframe.privacy.box import spread
 from dpframe.privacy.laws import BOX
 from dpframe.strategies import characters
 from dpframe.strategies.base import Output, Source
 from dpframe.strategies.characters import signs_of
 from dpframe.strategies.domain import Dimension
-from dpframe.strategies.noise import deviations_of
 
 RELATIONS = pytest.mark.parametrize("neighboring", ["add_remove", "replace"])
 

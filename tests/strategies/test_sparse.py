@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.designing import columns, counting, covariances, variances, workload
+from support.plans import parts_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -160,7 +161,8 @@ BOOLEANS = {name: Column(bounds=(0, 1), integer=True) for name in NAMES}
 def planned(query, mechanism="correlated", **facts):
     declaration = Declaration({**BOOLEANS, "x": Column(bounds=(0.0, 1.0))}, **facts)
     plan = plan_release(declaration, {None: query}, Spend.of(mu=1), mechanism)
-    return plan.tables[None].measurement
+    (part,) = parts_of(plan)
+    return part
 
 
 def test_a_limit_that_all_rows_keep_is_none():

@@ -12,7 +12,7 @@ from support.moving import blocks_of, units_of
 import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import CalibrationError
-from dpframe.plan.calibrated import calibrate_designs, scale_designs
+from dpframe.plan.designs import calibrate, scale_designs
 from dpframe.privacy.laws import LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.staircase import stairs_of
@@ -82,8 +82,8 @@ def test_stairs_of_one_integer_are_for_other_tables_of_a_release():
     how = MECHANISMS["staircase"]
     assert staircase.design(count, STAIRCASE) is None  # the discrete Laplace law
     assert staircase.design(workload(columns((0, 1))), STAIRCASE) is None
-    assert calibrate_designs(how, [count], Fraction(3)) is None
-    made = calibrate_designs(how, [count, sums], Fraction(3))
+    assert not calibrate(how, [count], Fraction(3))
+    made = calibrate(how, [count, sums], Fraction(3)).values()
     assert [int(one.scales[0]) for one in made] == [1, 20]
 
 
@@ -109,22 +109,23 @@ def test_groups_count_where_rows_can_be_spread():
 )
 def test_where_several_totals_move_there_is_no_design(work):
     assert staircase.design_beside(work, STAIRCASE) is None
-    assert calibrate_designs(MECHANISMS["staircase"], [work], Fraction(3)) is None
+    assert not calibrate(MECHANISMS["staircase"], [work], Fraction(3))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(3, 2), Fraction(3), Fraction(5)])
 def test_several_tables_share_the_epsilon_and_no_more(epsilon):
     works = [workload(columns((0, 20))), workload((EVERYONE,), COUNT, cells=4, caps=Caps(6, 1))]
-    designs = [(work, staircase.design(work, STAIRCASE)) for work in works]
-    scales = scale_designs(designs, STAIRCASE, epsilon)
+    designs = {work: staircase.design(work, STAIRCASE) for work in works}
+    times = dict.fromkeys(works, 1)
+    scales = scale_designs(designs, times, STAIRCASE, epsilon)
     costs = [
-        design.stairs * STAIRCASE.loss(int(design.scales[0]), own[0])
-        for (_, design), own in zip(designs, scales, strict=True)
+        design.stairs * STAIRCASE.loss(int(design.scales[0]), scales[work][0])
+        for work, design in designs.items()
     ]
     assert epsilon * (1 - Fraction(1, 10**9)) < sum(costs) <= epsilon
-    assert [stairs_of(own[0]).period for own in scales] == [20, 6]
+    assert [stairs_of(own[0]).period for own in scales.values()] == [20, 6]
     with pytest.raises(CalibrationError, match="Laplace"):
-        scale_designs(designs, STAIRCASE, Fraction(1, 100))
+        scale_designs(designs, times, STAIRCASE, Fraction(1, 100))
 
 
 def test_a_sum_is_as_near_as_it_can_be():
@@ -132,7 +133,7 @@ def test_a_sum_is_as_near_as_it_can_be():
     work = workload(columns((0, 1000)))
     for epsilon, ours, theirs in ((3, 0.391, 0.471), (5, 0.172, 0.283)):
         for how, expected in ((MECHANISMS["staircase"], ours), (MECHANISMS["laplace"], theirs)):
-            (made,) = calibrate_designs(how, [work], Fraction(epsilon))
+            (made,) = calibrate(how, [work], Fraction(epsilon)).values()
             assert made.deviations[0] / 1000 == pytest.approx(expected, abs=6e-4)
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.designing import row_of
+from support.plans import deviations_of, noise_of
 
 from dpframe.context import SYSTEM
-from dpframe.plan.measurement import noise_of
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -16,7 +16,6 @@ from dpframe.privacy.unit_reach import reach_of
 from dpframe.strategies import MECHANISMS, independent, margins, tree
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
-from dpframe.strategies.noise import deviations_of
 
 EVERYONE = Source(0, 0, optional=False)
 WIDE = Source(-20, 30, optional=True)

@@ -13,8 +13,8 @@ from support.designing import keep_no_plans
 
 from dpframe.engines.scans import ScanEngine
 from dpframe.operations import release
-from dpframe.plan import calibrated, tables
-from dpframe.plan.measurement import TablePlan
+from dpframe.plan import designs as planning
+from dpframe.plan import tables
 from dpframe.privacy.footprints import Footprint, Sparse
 from dpframe.privacy.laws import BOX, LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -53,17 +53,14 @@ def _in_one_cell(work):
 
 def _share_designs(patch, key):
     """Give workloads of one key the design of the last of them."""
-    choose = calibrated.choose_designs
+    choose = planning.choose_designs
 
     def shared(how, works, allowed):
         designs = choose(how, works, allowed)
-        if designs is None:
-            return None
-        keys = [key(work) for work in works]
-        last = dict(zip(keys, designs, strict=True))
-        return [last[own] for own in keys]
+        last = {key(work): design for work, design in designs.items()}
+        return {work: last[key(work)] for work in designs}
 
-    patch.setattr(calibrated, "choose_designs", shared)
+    patch.setattr(planning, "choose_designs", shared)
 
 
 def one_design_for_tables_of_other_caps(patch):
@@ -77,15 +74,15 @@ def one_design_for_tables_of_other_caps(patch):
 
 def _narrower(patch, law, where):
     """Make noise of a law a hundredth too narrow where workloads and what is allowed say so."""
-    scale_designs = calibrated.scale_designs
+    scale_designs = planning.scale_designs
 
-    def scaled(designs, own, allowed):
-        found = scale_designs(designs, own, allowed)
-        if own is not law or not where(designs[0][0], allowed):
+    def scaled(designs, times, own, allowed):
+        found = scale_designs(designs, times, own, allowed)
+        if own is not law or not where(next(iter(designs)), allowed):
             return found
-        return [tuple(0.99 * scale for scale in scales) for scales in found]
+        return {work: tuple(0.99 * scale for scale in scales) for work, scales in found.items()}
 
-    patch.setattr(calibrated, "scale_designs", scaled)
+    patch.setattr(planning, "scale_designs", scaled)
 
 
 def laplace_noise_of_replaced_units_too_narrow(patch):
@@ -260,7 +257,7 @@ def _fewer(part):
 
 
 def joined_tables_read_the_outputs_of_the_first(patch):
-    patch.setattr(TablePlan, "own", property(lambda plan: slice(0, len(plan.outputs))))
+    patch.setattr(tables.Table, "own", property(lambda table: slice(0, len(table.outputs))))
 
 
 def steep_stairs_count_half(patch):

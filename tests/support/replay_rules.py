@@ -17,6 +17,7 @@ from unittest import mock
 
 import mpmath
 import numpy as np
+from support.plans import law_of, parts_of
 
 from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, laws, selection, staircase
@@ -221,9 +222,9 @@ class Tags:
 
     def _of_tables(self, draw, used):
         plan, found = draw._operation.plan, []
-        triples = zip(plan.measurements, draw._exact, draw._published, strict=True)
+        triples = zip(parts_of(plan), draw._exact, draw._published, strict=True)
         for measured, exact, noisy in triples:
-            found += self._of_blocks(plan.how.law, measured, _apart(noisy, exact), used)
+            found += self._of_blocks(law_of(plan), measured, _apart(noisy, exact), used)
         return found
 
     def _of_blocks(self, law, measured, noise, used):

@@ -10,7 +10,8 @@ from support.games import ADD, GAMES, REPLACE
 
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
-from dpframe.plan import calibrated, plan, tables
+from dpframe.plan import allowances, tables
+from dpframe.plan import designs as planning
 from dpframe.privacy import noise, noise_tables, sensitivity, unit_reach
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -164,12 +165,15 @@ def parts_of_more_than_one(patch):
 
 
 def the_whole_amount_for_each_table(patch):
-    scale_designs = calibrated.scale_designs
+    scale_designs = planning.scale_designs
 
-    def generous(designs, law, allowed):
-        return [scales for one in designs for scales in scale_designs([one], law, allowed)]
+    def generous(designs, times, law, allowed):
+        found = {}
+        for work, design in designs.items():
+            found |= scale_designs({work: design}, {work: 1}, law, allowed)
+        return found
 
-    patch.setattr(calibrated, "scale_designs", generous)
+    patch.setattr(planning, "scale_designs", generous)
 
 
 def the_largest_output_alone(patch):
@@ -186,7 +190,9 @@ def a_ledger_that_forgets(patch):
 
 
 def the_classical_formula_out_of_its_range(patch):
-    patch.setattr(plan, "classical_mu", lambda epsilon, delta: epsilon / classical_factor(delta))
+    patch.setattr(
+        allowances, "classical_mu", lambda epsilon, delta: epsilon / classical_factor(delta)
+    )
 
 
 def classical_factor(delta):

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from support.plans import noises_of
 
 import dpframe as dpf
 import dpframe.testing as dpt
@@ -163,7 +164,7 @@ def test_a_scale_without_noise_hides_nothing():
     (draw,) = run.measured
     moved = replace(draw, _exact=[[block + 1 for block in draw._exact[0]]])
     assert draw.cost(moved) == len(draw.integers[0]) / Fraction(draw.scales[0])
-    (noise,) = draw._operation.plan.noises
+    (noise,) = noises_of(draw._operation.plan)
     quiet = replace(noise, scales=(0.0,))
     costs = [quiet.cost(draw._exact[0], one._exact[0]) for one in (draw, moved)]
     assert costs[0] == 0 and costs[1] >= NEVER

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, counting, row_of, workload
 
-from dpframe.plan import calibrated
-from dpframe.plan.calibrated import _calibrate_anew, calibrate_designs
+from dpframe.plan.designs import _calibrate, calibrate
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies import MECHANISMS
@@ -37,23 +36,21 @@ OTHER = {
 
 def test_an_equal_demand_gets_the_same_plan():
     again = replace(WORK, domain=Domain((Dimension(4, ordered=False),)))
-    assert calibrate_designs(HOW, [WORK], ALLOWED) is calibrate_designs(
-        HOW, [again], Fraction(2, 6)
-    )
+    assert calibrate(HOW, [WORK], ALLOWED) is calibrate(HOW, [again], Fraction(2, 6))
 
 
 def test_every_part_of_a_demand_counts():
     assert set(OTHER) == {field.name for field in fields(WORK)}
-    made = calibrate_designs(HOW, [WORK], ALLOWED)
+    made = calibrate(HOW, [WORK], ALLOWED)
     for name, value in OTHER.items():
         if name != "most":  # it is for zeros and ones
             other = replace(WORK, **{name: value})
-            assert calibrate_designs(HOW, [other], ALLOWED) is not made
-    few = [calibrate_designs(HOW, [counting(3, most=most)], ALLOWED) for most in (1, 2)]
+            assert calibrate(HOW, [other], ALLOWED) is not made
+    few = [calibrate(HOW, [counting(3, most=most)], ALLOWED) for most in (1, 2)]
     assert few[0] is not few[1]
-    assert calibrate_designs(HOW, [WORK], ALLOWED / 2) is not made
-    assert calibrate_designs(HOW, [WORK, WORK], ALLOWED) is not made
-    assert calibrate_designs(MECHANISMS["laplace"], [WORK], ALLOWED) is not made
+    assert calibrate(HOW, [WORK], ALLOWED / 2) is not made
+    assert calibrate(HOW, [WORK, WORK], ALLOWED) is not made
+    assert calibrate(MECHANISMS["laplace"], [WORK], ALLOWED) is not made
 
 
 PARTS = {
@@ -91,7 +88,7 @@ def test_no_fact_is_left_out_where_workloads_are_compared(part):
 def test_known_rows_are_equal_to_themselves_alone():
     one, other = (replace(WORK, known_rows=PublicRows(np.arange(4), 1.0)) for _ in range(2))
     assert one == replace(one) and one != other
-    made = [calibrate_designs(HOW, [one], ALLOWED) for _ in range(2)]
+    made = [calibrate(HOW, [one], ALLOWED) for _ in range(2)]
     assert made[0] is not made[1]  # arrays are not kept
 
 
@@ -101,32 +98,26 @@ def test_what_is_kept_is_what_would_be_made(name):
     units = workload((EVERYONE,), (Output("rows", 0),), cells=9, caps=Caps(4, 3, 2), has_units=True)
     for works in ((WORK,), (counting(3),), (units,), (WORK, units)):
         for _ in range(2):
-            kept, fresh = (
-                calibrate_designs(how, works, ALLOWED),
-                _calibrate_anew(how, works, ALLOWED),
-            )
-            assert (kept is None) == (fresh is None)
-            for mine, theirs in zip(kept or (), fresh or (), strict=True):
-                apart = dict.fromkeys(("design", "predict"))
-                assert vars(mine) | apart == vars(theirs) | apart
+            kept, fresh = calibrate(how, works, ALLOWED), _calibrate(how, works, ALLOWED)
+            assert kept.keys() == fresh.keys()
+            for work, mine in kept.items():
+                theirs = fresh[work]
                 assert type(mine.design) is type(theirs.design)
+                assert (mine.law, mine.scales) == (theirs.law, theirs.scales)
+                assert (mine.deviations, mine.variance) == (theirs.deviations, theirs.variance)
                 assert mine.predictions == theirs.predictions
 
 
-def test_the_last_plans_are_kept_up_to_a_number_of_cells(monkeypatch):
-    monkeypatch.setattr(calibrated, "KEPT", calibrated.Kept())
-    monkeypatch.setattr(calibrated, "_MOST_KEPT", 4_500)
+def test_of_large_plans_the_last_are_kept():
+    def kept(cells, part=1):
+        return calibrate(HOW, [replace(WORK, domain=row_of(cells))], ALLOWED / part)
 
-    def kept(part, cells=4):
-        return calibrate_designs(HOW, [replace(WORK, domain=row_of(cells))], ALLOWED / part)
-
-    made = {part: kept(part) for part in (1, 2, 3, 4)}  # 1,024 cells each
-    assert all(kept(part) is one for part, one in made.items())
-    fifth = kept(5)  # with it, they are too many: half of the cells stay
-    assert kept(4) is made[4] and kept(5) is fifth
-    assert all(kept(part) is not made[part] for part in (1, 2))
-    large = kept(1, 9_000)  # the last one stays, however large
-    assert kept(1, 9_000) is large and kept(5) is not fifth
+    small = kept(4)
+    first, second = kept(9_000), kept(9_000, 2)
+    assert kept(9_000, 2) is second
+    assert kept(9_000, 3) is kept(9_000, 3)
+    assert kept(9_000) is not first
+    assert kept(4) is small
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -141,13 +132,14 @@ def test_equal_tables_share_a_design_that_each_would_have_alone(name, neighborin
 
     works = [table(2), table(3), table(3), table(40), table(4, (0, 9)), table(5, (0, 9))]
     works += [table(6, (0, 1), (0, 7)), table(9, (0, 1), (0, 7)), table(9, caps=Caps(4, 3, 2))]
-    made = _calibrate_anew(MECHANISMS[name], works, ALLOWED)
+    made = _calibrate(MECHANISMS[name], works, ALLOWED)
     with monkeypatch.context() as patch:
         patch.setattr(type(WORK), "__hash__", object.__hash__)
         patch.setattr(type(WORK), "__eq__", object.__eq__)
-        alone = _calibrate_anew(MECHANISMS[name], works, ALLOWED)
-    assert (made is None) == (alone is None)
-    for mine, own in zip(made or (), alone or (), strict=True):
+        alone = _calibrate(MECHANISMS[name], works, ALLOWED)
+        apart = [alone[work] for work in works if alone]
+    for work, own in zip(works, apart, strict=bool(apart)):
+        mine = made[work]
         assert (mine.scales, mine.deviations) == (own.scales, own.deviations)
         assert (mine.variance, mine.predictions) == (own.variance, own.predictions)
-    assert made is None or len({*map(id, made)}) == 8  # two are equal
+    assert len(made) == 8 * bool(apart)  # two are equal
