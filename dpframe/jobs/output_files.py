@@ -170,8 +170,10 @@ def _files_for(path: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _write(files: Mapping[str, bytes], path: Path, *, overwrite: bool) -> None:
     """Write files that belong together, on disk when this returns; those that are there stay."""
+    # looked up before contents: another start may write the same meanwhile
+    standing = [name for name in files if (path.parent / name).exists()]
     new = {name: content for name, content in files.items() if not _holds(path, name, content)}
-    taken = [path.parent / name for name in new if (path.parent / name).exists()]
+    taken = [path.parent / name for name in standing if name in new]
     if taken and not overwrite:
         raise FileExistsError(f"{taken[0]} was made by something else meanwhile")
     # a process that is killed leaves it, for it may hold what was paid for

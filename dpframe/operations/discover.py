@@ -30,10 +30,9 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.operations.operation import Operation
 from dpframe.operations.probing import check_rows
-from dpframe.operations.record import NO_OPTIONS, text_of
+from dpframe.operations.record import NO_OPTIONS, rules_of_groups, text_of
 from dpframe.plan.allowances import allowance_of, allowance_of_look, candidates
 from dpframe.plan.plan import that_fit
-from dpframe.plan.rules import rules_of_groups
 from dpframe.privacy.amounts import Budget, Spend, below, exact
 from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import ROW_CAPS, Caps

@@ -10,8 +10,8 @@ from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.steps import RowTrace, Step, Trace
 from dpframe.operations.hints import bounds_hint, ids_hint, in_short, key_hint, where_hint
+from dpframe.operations.record import UNWANTED, outside_of, unlike
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.rules import UNWANTED, outside_of, unlike
 from dpframe.plan.tables import Table
 from dpframe.queries.grid import Grid
 from dpframe.queries.missing import met, present, surely

@@ -105,8 +105,6 @@ class Operation(ABC):
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Denoise what is released, too; most kinds cannot."""
-        if method is None and graph is None:
-            return self
         rule = f"is for noise in tables of known groups, not for {self.words!r:.80}"
         raise QueryError.about("denoise", rule, method, "Leave denoise= and graph= out.")
 
@@ -126,7 +124,7 @@ class Operation(ABC):
         loss = self.loss
         if not loss.mu_squared:
             pure = {"mu": _mu_of(loss.epsilon), "epsilon": float(loss.epsilon), "delta": 0.0}
-            return pure | self._with_extra(0.0)
+            return pure | self._with_extra(0.0) if loss.delta else pure
         delta, ledger = self.spend.delta, self.declaration.ledger
         if delta is None and ledger is not None:
             delta = below(ledger.budget.noise_delta)
@@ -137,14 +135,13 @@ class Operation(ABC):
         asked = self.spend.kind == "epsilon"
         epsilon = float(self.spend.amount) if asked else gaussian_epsilon(delta, loss.mu)
         noise = {"mu": loss.mu, "epsilon": epsilon, "delta": delta}
-        return noise if self.spend.delta is not None else noise | self._with_extra(delta)
+        apart = loss.delta and self.spend.delta is None
+        return noise | self._with_extra(delta) if apart else noise
 
     def _with_extra(self, delta: float) -> dict[str, float]:
-        """Add the extra delta to that of noise, if there is one."""
-        extra = self.loss.delta
-        if not extra:
-            return {}
-        return {"delta": min(float_above(Fraction(delta) + extra), math.nextafter(1, 0))}
+        """Add the extra delta to that of noise."""
+        total = float_above(Fraction(delta) + self.loss.delta)
+        return {"delta": min(total, math.nextafter(1, 0))}
 
     def outlook(self) -> dict[str, Any]:
         """Return what the whole release costs, whether it fits, and what a budget has left."""

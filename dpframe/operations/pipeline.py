@@ -22,6 +22,7 @@ from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import RunPausedError
 from dpframe.ledger.status import describe
 from dpframe.operations.operation import Operation
+from dpframe.sources.manifest import Manifest
 
 
 def make_release(frame: Frame, operation: Operation, entry: Entry, context: Context) -> Any:
@@ -30,7 +31,8 @@ def make_release(frame: Frame, operation: Operation, entry: Entry, context: Cont
     ledger = declaration.ledger
     certify = operation.certifier(entry, check_charge(operation, entry.loss), context)
     warn_of_release(frame, declaration, operation.spend, context)
-    _check_files(frame, operation)
+    if operation.manifest is not None and operation.manifest.files is not None:
+        _check_files(frame, operation, operation.manifest)
     if ledger is not None:
         ledger.charge(entry)
 
@@ -43,7 +45,7 @@ def make_release(frame: Frame, operation: Operation, entry: Entry, context: Cont
             noisy = operation.draw(exact, context)
         else:
             noisy = context.block.draw(operation, exact, entry)
-        return certify(noisy, ledger_of(ledger, entry))
+        return certify(noisy, None if ledger is None else ledger_of(ledger, entry))
 
     if ledger is not None:
         done = "begun again, charged before" if ledger.begins_again else "charged"
@@ -53,11 +55,9 @@ def make_release(frame: Frame, operation: Operation, entry: Entry, context: Cont
     return made
 
 
-def _check_files(frame: Frame, operation: Operation) -> None:
+def _check_files(frame: Frame, operation: Operation, planned: Manifest) -> None:
     """Refuse files that are others than those that the release was planned for."""
-    engine, planned = operation.engine, operation.manifest
-    if planned is None or planned.files is None:
-        return
+    engine = operation.engine
     engine.check(frame, operation.columns)
     if engine.manifest(frame).files != planned.files:
         why = "the files of this frame are others than when the release was planned:"
@@ -164,10 +164,8 @@ def user_name() -> str | None:
         return None
 
 
-def ledger_of(ledger: Ledger | None, entry: Entry) -> LedgerPart | None:
+def ledger_of(ledger: Ledger, entry: Entry) -> LedgerPart:
     """Say what a charge took of the budget, right after it."""
-    if ledger is None:
-        return None
     # without a look at a file: nothing may fail between charge and release
     part, used = ledger.last_status().part_and_used(entry.loss)
     own = ledger.budget

@@ -22,7 +22,7 @@ from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.pandas import totals_of
 from dpframe.errors import PlanCheckError
-from dpframe.plan.noisy import NoisyDesign
+from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import ROW_CAPS, Caps, Neighboring
 from dpframe.queries import where
 from dpframe.queries.grid import Grid

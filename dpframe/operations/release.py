@@ -56,33 +56,24 @@ def plan_operation(
     """
     if isinstance(mechanism, str) and mechanism != SELECT:
         _refuse_candidates(asked)
-    operation = _plan_request(frame, declaration, asked, spend, mechanism, apart=apart)
+    operation: Operation
+    match asked:
+        case Discovery():
+            operation = plan_labels(frame, declaration, asked, spend, mechanism)
+        case CapSearch() | BoundSearch():
+            operation = plan_suggestion(frame, declaration, asked, spend, mechanism)
+        case Quantile() if mechanism == SELECT:
+            operation = plan_quantiles(frame, declaration, asked, spend)
+        case _:
+            look = isinstance(asked, Query) and asked.counts_units and not asked.by
+            apart = apart and not look
+            operation = plan_tables(
+                frame, declaration, asked, spend, mechanism, look=look, apart=apart
+            )
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
     manifest = operation.engine.manifest(frame)
     check_matches(manifest, declaration, named, operation.axes)
     return replace(operation, manifest=manifest)
-
-
-def _plan_request(
-    frame: Frame,
-    declaration: Declaration,
-    asked: Request,
-    spend: Spend,
-    mechanism: str,
-    *,
-    apart: bool,
-) -> Operation:
-    match asked:
-        case Discovery():
-            return plan_labels(frame, declaration, asked, spend, mechanism)
-        case CapSearch() | BoundSearch():
-            return plan_suggestion(frame, declaration, asked, spend, mechanism)
-        case Quantile() if mechanism == SELECT:
-            return plan_quantiles(frame, declaration, asked, spend)
-        case Query(counts_units=True, by=()):
-            return plan_tables(frame, declaration, asked, spend, mechanism, look=True)
-        case _:
-            return plan_tables(frame, declaration, asked, spend, mechanism, apart=apart)
 
 
 def _refuse_candidates(asked: Request) -> None:
@@ -205,6 +196,7 @@ def release(
     check_recorded(declaration.ledger, name, note)
     apart = denoise is not None
     operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
-    operation = operation.denoised(denoise, graph)
+    if apart or graph is not None:
+        operation = operation.denoised(denoise, graph)
     entry = entry_of(operation, context, name, note)
     return make_release(frame, operation, entry, context)

@@ -27,11 +27,10 @@ from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, qu
 from dpframe.ledger.log import Entry
 from dpframe.operations.operation import Operation
 from dpframe.operations.probing import check_rows
-from dpframe.operations.record import NO_OPTIONS, bounds_part, grouping_of, text_of
+from dpframe.operations.record import NO_OPTIONS, bounds_part, grouping_of, rules_of_groups, text_of
 from dpframe.plan.allowances import allowance_of
 from dpframe.plan.cells import cells_of, with_inner
 from dpframe.plan.columns import OutputColumn, no_numbers, output_of
-from dpframe.plan.rules import rules_of_groups
 from dpframe.plan.tables import caps_of, reach_in
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.laws import LAPLACE

@@ -81,11 +81,8 @@ def denoisings_of(plan: Plan, method: str | None, graph: object) -> Denoisings:
         If they cannot be denoised so.
     """
     if method is None:
-        if graph is not None:
-            raise QueryError.about(
-                "graph", "is for denoising", graph, 'Give denoise="auto" as well.'
-            )
-        return Denoisings()
+        way = 'Give denoise="auto" as well.'
+        raise QueryError.about("graph", "is for denoising", graph, way)
     together = {name: table for name, table in plan.tables.items() if plan.of(table).is_over_cells}
     margins = _margins(plan, together) if method == _CONSISTENT else frozenset()
     alone = {
@@ -192,12 +189,6 @@ class PlannedTables(Operation):
         """What is totaled: the same is checked."""
         return [table.task(noisy.needs) for table, noisy in self.plan.designs.items()]
 
-    @cached_property
-    def columns(self) -> tuple[Hashable, ...]:
-        """Private columns that are read, or could be with another mechanism."""
-        labels = (label for table in self.plan.designs for label in table.columns)
-        return tuple(dict.fromkeys(labels))
-
     @property
     def caps(self) -> tuple[Caps, ...]:
         """What is kept of a unit, by table."""
@@ -205,8 +196,11 @@ class PlannedTables(Operation):
 
     @property
     def axes(self) -> Mapping[Hashable, Sequence[Axis]]:
-        """The groups of each query, by its name."""
-        return axes_of(self.plan)
+        """The groups of each query, by its name; tables of margins share them."""
+        axes: dict[Hashable, dict[Axis, None]] = {}
+        for key, table in self.plan.tables.items():
+            axes.setdefault(name_of(key), {}).update(dict.fromkeys(table.groups.axes))
+        return {name: list(shared) for name, shared in axes.items()}
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Denoise the tables, too."""
@@ -291,9 +285,10 @@ def plan_tables(
 ) -> PlannedTables:
     """Check everything public about a release and plan it, without reading data or spending."""
     engine, asked = check_queries(frame, queries)
-    for name, query in asked.items():
-        with of_query(name):
-            _check_sampled(declaration, query)
+    if declaration.unit_columns:
+        for name, query in asked.items():
+            with of_query(name):
+                _check_sampled(declaration, query)
     plan = plan_release(declaration, asked, spend, mechanism, look=look, apart=apart)
     several = isinstance(queries, Mapping)
     tables = PlannedTables.of(plan, declaration, engine, several=several)
@@ -303,19 +298,10 @@ def plan_tables(
 
 def _check_sampled(declaration: Declaration, query: Query) -> None:
     """Refuse what a sampling error takes where no interval could have it."""
-    if any(out.sampled for out in query.outputs) and declaration.unit_columns:
+    if any(out.sampled for out in query.outputs):
         caps = caps_of(query, declaration)
         if 1 not in (caps.rows, caps.rows_per_group):
             raise several_rows(declaration.unit_columns, whole=False)
-
-
-def axes_of(plan: Plan) -> Mapping[Hashable, Sequence[Axis]]:
-    """Return the groups of each query by its name; tables of margins share them."""
-    axes: dict[Hashable, dict[Axis, None]] = {}
-    for key, table in plan.tables.items():
-        groups = table.groups.axes
-        axes.setdefault(name_of(key), {}).update(dict.fromkeys(groups))
-    return {name: list(shared) for name, shared in axes.items()}
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:

@@ -5,7 +5,6 @@ from fractions import Fraction
 from dpframe.arguments import is_one_of
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, Spend, below, exact
 from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
 from dpframe.privacy.law import Allowance
@@ -116,8 +115,9 @@ def nothing_allowed(name: str, allowance: Allowance) -> CalibrationError:
     return CalibrationError.about("epsilon", f"must be > 0 {when}", 0, way_out)
 
 
-def used_up(spend: Spend, ledger: Ledger | None) -> BudgetExceededError | None:
+def used_up(spend: Spend, declaration: Declaration) -> BudgetExceededError | None:
     """Say so where a share is nothing because other noise has used what the mechanism needs."""
+    ledger = declaration.ledger
     if spend.kind != "share" or ledger is None:
         return None
     if not ledger.budget.noise_delta or ledger.status().pots.is_untouched:

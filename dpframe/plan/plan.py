@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import CalibrationError, of_query
+from dpframe.errors import CalibrationError, DPFrameError, of_query
 from dpframe.plan.allowances import (
     allowance_of,
     allowance_of_look,
@@ -27,11 +27,11 @@ from dpframe.plan.allowances import (
     nothing_allowed,
     used_up,
 )
-from dpframe.plan.designs import Designs, calibrate
-from dpframe.plan.noisy import NoisyDesign, narrowest
+from dpframe.plan.designs import Designs, NoisyDesign, calibrate, narrowest
 from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
 from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace
 from dpframe.privacy.calibration import laplace_of_rho
+from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.unit_reach import Reach
 from dpframe.queries.aggregate import Joint
@@ -144,37 +144,26 @@ def plan_release(
     allowance = sparing or allowance
     if mechanism == "auto":
         names = [name for name in names if allowance.epsilon >= MECHANISMS[name].least_epsilon]
-    plans: dict[str, Plan] = {}
-    refusals, without = [], []
+    found: dict[str, Plan] = {}
+    refusals: list[DPFrameError] = []
     for name in names:
-        try:
-            allowed = movement_allowed(MECHANISMS[name], spend, allowance)
-        except CalibrationError as error:
-            refusals.append(error)
-            continue
-        if allowed == 0:
-            without.append(nothing_allowed(name, allowance))
-            continue
         for tables in ways if MECHANISMS[name].across else ways[:1]:
             try:
-                plan = _plan_with(name, tables, spend, allowed)
+                plan = _plan_with(name, tables, spend, allowance)
             except CalibrationError as error:  # another mechanism may still do
                 refusals.append(error)
                 continue
-            if name not in plans or plan.variance < plans[name].variance:
-                plans[name] = plan
-    if not plans:
-        raise next(iter(refusals), None) or used_up(spend, declaration.ledger) or without[0]
-    made = list(plans.values())
+            if plan is not None and (name not in found or plan.variance < found[name].variance):
+                found[name] = plan
+    if not found:
+        reasons = refusals or [used_up(spend, declaration) or nothing_allowed(names[0], allowance)]
+        raise reasons[0]
+    plans = list(found.values())
     if sparing is None:
-        best = min(that_fit(made, declaration), key=_variance)
+        best = min(that_fit(plans, declaration), key=lambda plan: plan.variance)
     else:
-        best = _best_look(made)
-    return replace(best, others=tuple(plan for plan in made if plan is not best))
-
-
-def _variance(plan: Plan) -> float:
-    return plan.variance
+        best = _best_look(plans)
+    return replace(best, others=tuple(plan for plan in plans if plan is not best))
 
 
 class _Charged(Protocol):
@@ -199,17 +188,17 @@ def that_fit(plans: Sequence[_Costly], declaration: Declaration) -> Sequence[_Co
 
 def _best_look(plans: list[Plan]) -> Plan:
     """Return the best plan with pure noise, unless another one has less than half its error."""
-    best = min(plans, key=_variance)
+    best = min(plans, key=lambda plan: plan.variance)
     pure = min(
         (plan for plan in plans if not MECHANISMS[plan.mechanism].law.needs_delta),
-        key=_variance,
+        key=lambda plan: plan.variance,
         default=best,
     )
     return pure if pure.error_relative_to(best) <= _LOOK_ERROR else best
 
 
-def _plan_with(name: str, tables: NamedTables, spend: Spend, allowed: Fraction) -> Plan:
-    """Plan with one mechanism what is measured as one.
+def _plan_with(name: str, tables: NamedTables, spend: Spend, allowance: Allowance) -> Plan | None:
+    """Plan with one mechanism what is measured as one; `None` where it has no allowance.
 
     Raises
     ------
@@ -217,6 +206,9 @@ def _plan_with(name: str, tables: NamedTables, spend: Spend, allowed: Fraction) 
         If it cannot.
     """
     mechanism = MECHANISMS[name]
+    allowed = movement_allowed(mechanism, spend, allowance)
+    if not allowed:
+        return None
     measured = dict.fromkeys(table.measured for table in tables.values())
     works = [table.workload for table in measured]
     designs = calibrate(mechanism, works, allowed)

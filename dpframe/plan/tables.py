@@ -8,10 +8,9 @@ from typing import TypedDict
 
 from dpframe.declaration.facts import Declaration, given_unit
 from dpframe.errors import DeclarationError, QueryError, quote
-from dpframe.plan.cells import cells_of
+from dpframe.plan.cells import cells_of, known_rows
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, sample_together
-from dpframe.plan.known_rows import known_rows
-from dpframe.plan.noisy import NoisyDesign
+from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.unit_reach import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets

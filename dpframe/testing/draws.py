@@ -15,7 +15,7 @@ from dpframe.operations.discover import Labels, Rounds
 from dpframe.operations.operation import Operation
 from dpframe.operations.select import SelectedQuantiles
 from dpframe.operations.tables import PlannedTables
-from dpframe.plan.noisy import NoisyDesign
+from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.selection import Pick, deal_rows
 from dpframe.privacy.threshold import LabelThreshold

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from support.planning import TRIPS, planned
@@ -95,6 +96,32 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, capsys, monkeyp
         assert main(["release", str(plan), "--set", "month=2024-03"]) == again
     assert main(["release", str(plan), "--set", "month=2024-03", "--overwrite"]) == 0
     assert place.read_text() != "mine"
+
+
+@pytest.mark.parametrize("looks", range(4))
+def test_another_start_may_write_the_same_meanwhile(tmp_path, monkeypatch, looks):
+    """It does so after any of the looks at a file that is not there yet."""
+    plan = planned(tmp_path)
+    job = read_plan(plan, MARCH)
+    tables = release_job(job).published.tables
+    place, seen = tmp_path / "fares-2024-03.csv", []
+    content = place.read_bytes()
+    place.unlink()
+    for name in ("exists", "is_file"):
+        look = getattr(Path, name)
+
+        def look_and_write(path, look=look):
+            answer = look(path)
+            if path == place:
+                seen.append(path)
+                if len(seen) > looks:
+                    path.write_bytes(content)
+            return answer
+
+        monkeypatch.setattr(Path, name, look_and_write)
+    made = output_files.write_all(job, tables, overwrite=False)
+    assert made.failed == []
+    assert place in made.written and place.read_bytes() == content
 
 
 def test_nothing_is_left_beside_the_files(tmp_path):

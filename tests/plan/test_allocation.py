@@ -11,7 +11,7 @@ from support.raising import raises
 
 from dpframe.errors import CalibrationError
 from dpframe.plan import designs as planning
-from dpframe.plan.noisy import relative_variance
+from dpframe.plan.designs import relative_variance
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, sparse

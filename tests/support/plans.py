@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dpframe.checker.noise import BlockNoise
-from dpframe.plan.noisy import NoisyDesign
+from dpframe.plan.designs import NoisyDesign
 from dpframe.plan.plan import Plan
 from dpframe.plan.tables import Table
 from dpframe.privacy.law import Law
