@@ -1,6 +1,7 @@
 """Labels and keys with their kinds, as texts: 1 and 1.0 are one key, True and "1" are others."""
 
 import json
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpframe.certificates.table_parts import LevelPart, Zipped
+from dpframe.certificates.table_parts import DTYPES, LevelPart, Zipped
 from dpframe.errors import CertificateError
 from dpframe.forks import cached_property
 
@@ -164,10 +165,13 @@ class Level:
         Its name.
     keys
         The keys, each once.
+    written
+        The keys as JSON, if they were read; those of odd classes are texts among the keys.
     """
 
     name: Hashable
     keys: pd.Index
+    written: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, values: Factored, name: Hashable) -> tuple["Level", np.ndarray]:
@@ -181,8 +185,12 @@ class Level:
 
     def part(self) -> LevelPart:
         """Write it."""
-        keys = json.dumps([write_key(key) for key in self.keys])
-        return LevelPart(token(self.name), str(self.keys.dtype), Zipped.of(keys))
+        keys = [write_key(key) for key in self.keys]
+        dtype = str(self.keys.dtype)
+        known = re.fullmatch(DTYPES, dtype) is not None
+        return LevelPart(
+            token(self.name), dtype if known else "object", Zipped.of(json.dumps(keys))
+        )
 
     @classmethod
     def read(cls, part: LevelPart) -> "Level":
@@ -193,25 +201,15 @@ class Level:
         ValueError, TypeError
             If it cannot be; it may come from a file.
         """
-        keys = [read_key(written) for written in part.keys.listed()]
-        # texts of the dtype of pandas itself, which has another name in other versions
-        dtype: Any = str if part.dtype == "str" else part.dtype
-        plain = part.dtype in ("object", "category")
-        made = pd.Index(keys, dtype=object, tupleize_cols=False)
-        if not plain:
-            zoned = part.dtype.startswith("datetime64") and "," in part.dtype
-            made = pd.DatetimeIndex(pd.to_datetime(made, utc=True)) if zoned else made
-            made = _as_intervals(made) if part.dtype.startswith("interval") else made
-            made = made.astype(dtype)
-        level = cls(label_of(part.name), made)
-        if len(level.tokens) < len(made):
-            raise ValueError("two keys are one")
-        return level
+        listed = part.keys.listed()
+        keys = pd.Index([read_key(key) for key in listed], dtype=object, tupleize_cols=False)
+        return cls(label_of(part.name), _of_dtype(keys, part.dtype), tuple(map(json.dumps, listed)))
 
     @cached_property
     def tokens(self) -> dict[str, int]:
         """The places of keys by their texts with kinds."""
-        return {token(key): place for place, key in enumerate(self.keys)}
+        texts = self.written or map(token, self.keys)
+        return {text: place for place, text in enumerate(texts)}
 
     @cached_property
     def _texts(self) -> dict[str, int]:
@@ -261,8 +259,20 @@ class Level:
         return np.array([self.tokens.get(alias.get(one, one), -1) for one in texts], np.intp)
 
 
-def _as_intervals(keys: pd.Index) -> pd.Index:
-    return pd.IntervalIndex(list(keys)) if len(keys) else pd.IntervalIndex([])
+def _of_dtype(keys: pd.Index, dtype: str) -> pd.Index:
+    """Give keys their dtype back, if they are such; a file may say anything."""
+    if dtype in ("object", "category"):
+        return keys
+    try:
+        if dtype.startswith("datetime64") and "," in dtype:
+            keys = pd.DatetimeIndex(pd.to_datetime(keys, utc=True))
+        elif dtype.startswith("interval"):
+            keys = pd.IntervalIndex(list(keys))
+        # texts of the dtype of pandas itself, which has another name in other versions
+        made: pd.Index = keys.astype(str if dtype == "str" else dtype)
+    except (ArithmeticError, TypeError, ValueError, ImportError):
+        return keys
+    return made
 
 
 def _family(keys: pd.Index) -> str:

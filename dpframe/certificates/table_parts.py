@@ -16,7 +16,7 @@ from dpframe.certificates.definitions import Definition
 
 _FASTEST = 1  # level of zlib: noise does not get smaller by more work
 _MOST_BYTES = 1 << 28  # of what is unpacked: a file may say anything
-_DTYPES = (
+DTYPES = (
     "(object|category|str|string(\\[(python|pyarrow)\\])?"
     "|[Uu]?[Ii]nt(8|16|32|64)|[Ff]loat(32|64)|bool(ean)?"
     "|(datetime64|timedelta64|period)\\[[^\\]]*\\]"
@@ -24,7 +24,7 @@ _DTYPES = (
     "|(u?int(8|16|32|64)|float|double|bool|(large_)?string|(timestamp|duration)\\[[^\\]]*\\])"
     "\\[pyarrow\\])"
 )
-Dtype: TypeAlias = Annotated[str, records.Limits(pattern=f"^{_DTYPES}$")]
+Dtype: TypeAlias = Annotated[str, records.Limits(pattern=f"^{DTYPES}$")]
 """The dtypes that are read: another, from a file, may ask for any amount of memory."""
 Token: TypeAlias = str
 """A label or a key with its kind, as JSON."""

@@ -467,7 +467,7 @@ class _Reader:
         if not self.sidecar.rows:
             if stream.read().strip():
                 raise ValueError("another number of rows")
-            return pd.DataFrame({at: pd.Series(dtype=object) for at in range(width)})
+            return pd.DataFrame({at: pd.Series(dtype=dtypes[at]) for at in range(width)})
         found: pd.DataFrame = pd.read_csv(
             stream,
             header=None,
@@ -507,10 +507,12 @@ class _Reader:
             places = {text: at for at, text in enumerate(_texts(keys))}
             released: pd.Index = keys.take([places[text] for text in unique])
             return released.take(codes).rename(name)
-        if all(text.isdecimal() and text not in self.labels for text in unique):
+        numbered = all(text.isdecimal() and text not in self.labels for text in unique)
+        if unique and numbered:
             return pd.Index([int(text) for text in unique], dtype=np.int64).take(codes).rename(name)
         labels = [self.labels.get(text, text) for text in unique]
-        made: pd.Index = pd.Index(labels, tupleize_cols=False).take(codes).rename(name)
+        known_labels = pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
+        made: pd.Index = known_labels.take(codes).rename(name)
         return made
 
 

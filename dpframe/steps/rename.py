@@ -83,7 +83,7 @@ def _alias(shown: Shown, called: str, given: object, known: Sequence[str]) -> di
         _check_name(called, old, new)
         if not is_label(old) or old not in which:
             other = "levels" if called == "columns" else "columns"
-            way_out = f"There is {other}=, too."
+            way_out = f"Give {other} by their own: {other}={{{quote(old)}: {quote(new)}}}."
             raise QueryError.about(called, f"must be among {quote(list(which))}", old, way_out)
         found[which[old]] = new
     return found

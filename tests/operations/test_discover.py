@@ -384,7 +384,6 @@ NO_NUMBERS = {
     "quantile": lambda found: found.dp.quantile(0.5),
     "plot": lambda found: found.dp.plot(),
     "suppress": lambda found: found.dp.suppress(below=5),
-    "unstack": lambda found: found.unstack("zone"),
 }
 
 
