@@ -15,9 +15,9 @@ from dpframe.errors import DeclarationError, QueryError, a_type, is_data
 MOST_GROUPS = 10**8
 """More groups than this are refused."""
 
-_MOST_NAME, _MOST_NOTE = 200, 2_000
+_MOST_NAME, _MOST_NOTE = 200, 2_000  # characters in a ledger
 _HOLDERS = (tuple, frozenset, slice, MappingProxyType, GenericAlias, UnionType)
-_MOST_LAYERS, _MOST_HELD = 16, 1 << 16
+_MOST_LAYERS, _MOST_HELD = 16, 1 << 16  # of values that hold values
 
 
 def is_label(value: object) -> TypeGuard[Hashable]:

@@ -51,7 +51,7 @@ _CONTAINERS: dict[type, str] = {
     frozenset: "frozenset({{{}}})",
 }
 _OF_PANDAS = {"Interval", "NAType", "Period"}  # scalars, of a library that errors do not import
-_MOST_LETTERS, _MOST_ITEMS, _DEEPEST = 200, 10, 3
+_MOST_LETTERS, _MOST_ITEMS, _DEEPEST = 200, 10, 3  # of a value in an error
 _OF_DATA = ("__array__", "__arrow_c_array__", "__arrow_c_stream__", "__dataframe__")
 
 

@@ -19,8 +19,8 @@ _CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;"
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _LONG = re.compile(r"[0-9a-f]{32}")  # an identifier, or a digest
 _BREAKS = " overflow-wrap: anywhere; min-width: 9em;"  # so that narrow pages can show it
-_DIGITS = 4
-_MOST_ROWS = 50
+_DIGITS = 4  # of what is left of a budget
+_MOST_ROWS = 50  # of a table that are shown
 _SEVERAL = "a person in k such units is protected as k units"
 _SHOWN = ["what", "name", "mechanism", "part", "epsilon", "mu", "delta"]
 

@@ -49,10 +49,10 @@ def test_no_comprehension_keeps_one_class_and_forgets_the_others(room):
 
 def test_such_a_filter_is_found():
     source = (
-        "from dpframe.privacy.footprints import Footprint\n"
-        "from dpframe.privacy import footprints\n"
+        "from dpframe.privacy.sensitivity import Footprint\n"
+        "from dpframe.privacy import sensitivity\n"
         "one = [part for part in parts if isinstance(part, Footprint)]\n"
-        "two = any(isinstance(part, footprints.Sparse | int) for part in parts)\n"
+        "two = any(isinstance(part, sensitivity.Sparse | int) for part in parts)\n"
         "far = [part for part in parts if isinstance(part, str)]\n"
     )
     assert [line for line, _ in filters(source)] == [3, 4]

@@ -64,7 +64,6 @@ NEEDS = {
 }
 COMMANDS = [
     ["verify", "x.parquet"],
-    ["show", "x.feather"],
     ["preview", "csv-in.toml"],
     ["release", "parquet-out.toml"],
     ["preview", "parquet-out.toml"],

@@ -44,7 +44,7 @@ def written(frame, folder, kind):
     return path
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather", "csv"])
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_released_files_are_sound(released, tmp_path, capsys, kind):
     path = written(released, tmp_path, kind)
     assert main(["verify", str(path)]) == SOUND
@@ -379,7 +379,6 @@ def test_devices_and_pipes_are_not_read(tmp_path, capsys, command):
         assert "it is a device or a pipe, not a file" in shown(capsys.readouterr().err, path)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather"])
 @pytest.mark.parametrize(
     "damage",
     [
@@ -390,9 +389,9 @@ def test_devices_and_pipes_are_not_read(tmp_path, capsys, command):
     ],
     ids=["cut", "a footer", "a length", "something else"],
 )
-def test_damaged_files_are_called_so_in_plain_words(released, tmp_path, capsys, kind, damage):
-    path = written(released, tmp_path, kind)
+def test_damaged_files_are_called_so_in_plain_words(released, tmp_path, capsys, damage):
+    path = written(released, tmp_path, "parquet")
     path.write_bytes(damage(path.read_bytes()))
     assert main(["verify", str(path)]) == UNREADABLE
-    told = f"{path}: cannot be read: it is damaged, or no {kind} file of a table."
+    told = f"{path}: cannot be read: it is damaged, or no parquet file of a table."
     assert shown(capsys.readouterr().err, path) == told

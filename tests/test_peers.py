@@ -12,7 +12,7 @@ import pytest
 from mpmath import mp
 
 import dpframe as dpf
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.queries.grid import Grid
 
 EXACT = {"epsilon": 1e6}  # noise of scale 1e-6: whole numbers come back as they are
@@ -232,15 +232,9 @@ def error_of_variance(mean=0.0, value=0.25, **facts):
     lower, upper = facts.pop("bounds", (0, 50))
     frame = declared(pd.DataFrame({"x": [float(lower)]}), **facts, privacy_unit=dpf.EACH_ROW)
     released = frame.dp.var("x", bounds=(lower, upper), epsilon=1)
-    moments = released.dp.certificate.columns[0].moments
-    blocks = {**moments.of_rows, **moments.of_first, **moments.of_rest}
-    noise = (
-        moments.of_rest.get(block, 0)
-        - 2 * mean * moments.of_first.get(block, 0)
-        + (mean**2 - value + 0.5) * moments.of_rows.get(block, 0)
-        for block in blocks
-    )
-    return math.hypot(*noise) / 4
+    totals = released.dp.certificate.columns[0].totals
+    weights = {"squares": 1, "y": -2 * mean, "rows": mean**2 - value + 0.5}
+    return math.hypot(*totals.noise(weights).values()) / 4
 
 
 def test_a_variance_costs_no_more_far_from_zero():
@@ -261,7 +255,7 @@ def test_a_variance_is_better_than_a_third_of_the_budget_for_each_of_three_sums(
 
 def test_the_number_of_rows_of_a_variance_is_not_taken_as_public():
     released = pd.DataFrame({"x": [1.0] * 10}).dp.var("x", bounds=(0, 5), epsilon=1)
-    assert sum(map(abs, released.dp.certificate.columns[0].moments.of_rows.values())) > 1
+    assert sum(map(abs, released.dp.certificate.columns[0].totals.loadings["rows"].values())) > 1
 
 
 @pytest.mark.parametrize(("mean", "least"), [(0.0, 1.9), (0.26, 1.4), (0.45, 1.05)])
@@ -279,9 +273,8 @@ def test_a_variance_of_replaced_rows_is_better_than_its_whole_range_allows(mean,
 def test_a_rate_is_better_than_a_count_over_a_count_and_a_mean_of_zeros_and_ones(share):
     frame = pd.DataFrame({"x": [1.0]})
     (column,) = frame.dp.rate("x > 1", epsilon=1).dp.certificate.columns
-    of_sum, of_rows = column.ratio.of_centered, column.ratio.of_rows
-    noise = (of_sum[block] - (share - 0.5) * of_rows[block] for block in of_rows)
-    found = math.hypot(*noise)
+    noise = column.totals.noise({"y": 0.5, "rows": 0.5 - share})
+    found = math.hypot(*noise.values())
     half = 2 * math.sqrt(2)
     assert found < math.hypot(half, share * half) / 1.4
     assert found < math.hypot(half / 2, (share - 0.5) * half) / 1.4

@@ -132,13 +132,9 @@ def _refuse_text_options(source: Any, types: object, dialect: Dialect) -> None:
 
 @public_call
 def scan_parquet(
-    path: Paths,
-    *,
-    filesystem: Any = None,
-    batch_rows: int = BATCH_ROWS,
-    spill_folder: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-) -> Scan:
+    path: Paths, *, filesystem: Any = None, batch_rows: int = BATCH_ROWS,
+    spill_folder: str | os.PathLike[str] | None = None, progress: bool | None = None,
+) -> Scan:  # fmt: skip
     """Open Parquet files as a private frame that may be larger than memory.
 
     Rows are read anew whenever something is released.

@@ -12,7 +12,6 @@ from pandas.api.typing import DataFrameGroupBy
 from dpframe.arguments import visible
 from dpframe.cells.record import ATTRIBUTE, certificate_of
 from dpframe.certificates.certificate import TEST
-from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.certificates.definitions import QuantileDefinition, SuggestDefinition
 from dpframe.certificates.mechanism_parts import (
     LayersPart,
@@ -45,8 +44,8 @@ _HEADINGS: Mapping[Standing, str] = MappingProxyType(
         "none": "what is no frame that dpframe can read",
     }
 )
-_MOST_COLUMNS = 10
-_WIDTH = 80
+_MOST_COLUMNS = 10  # of a declaration that are shown
+_WIDTH = 80  # characters of a line
 _POSSIBLE = "  possible: "
 _INDENT = " " * len(_POSSIBLE)
 _OF_BUDGET = {"budget", "ledger"}
@@ -197,7 +196,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     release = certificate.releases[0]
     definitions = {*map(type, certificate.table.definitions)}
     columns, mechanism = release.columns, release.mechanism
-    totals = sum(isinstance(column, TotalPart) for column in columns)
+    totals = sum(column.form.is_total for column in columns)
     numbers = any(column.times is None for column in columns)
     noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
     tree = tree and QuantileDefinition not in definitions
@@ -213,7 +212,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         "covariance": noisy and single,
         "denoise": apart
         and single
-        and any(isinstance(column, TotalPart | QuotientPart) for column in columns),
+        and any(column.form.is_total or column.form.is_mean for column in columns),
         "independence": len(certificate.table.levels) > 1
         and apart
         and single

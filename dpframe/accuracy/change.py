@@ -9,20 +9,20 @@ import pandas as pd
 from dpframe.accuracy.intervals import all_intervals, check_not_selected
 from dpframe.accuracy.joint_errors import Side, check_no_given_rows, shared_noise
 from dpframe.accuracy.quotients import Quotients, estimate_quotients, part_of, span_of_signs
-from dpframe.accuracy.sampling import WithSampling, check_sampled, variance_of_cells
+from dpframe.accuracy.sampling import WithSampling, check_sampled, sampling_variance
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release, check_alike
-from dpframe.certificates.column_parts import ColumnPart, DispersionPart, TotalPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart
 from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.html import bounds_text
-from dpframe.privacy.accuracy import Rows, check_level
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows, check_level
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.public import public_call
@@ -180,14 +180,10 @@ class _Cells:
     @property
     def span(self) -> tuple[float, float]:
         """What is possible for one of them."""
-        if isinstance(self.part, TotalPart):
-            low, high = self.part.span
-            return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
-        if isinstance(self.part, DispersionPart):
-            half = self.part.moments.half_width
-            return 0.0, half if self.part.root else half**2
         low, high = self.part.span
-        return (low, high) if self.part.times is None else (low / 1e6, high / 1e6)
+        if self.part.form.is_total:
+            return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
+        return low, high
 
     def distances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return how far the ends are below and above, and which are those of what is possible."""
@@ -222,7 +218,7 @@ class _Table:
     def cells(self, rows: np.ndarray, level: float, *, sampling: bool) -> list[_Cells]:
         """Return some rows of all columns."""
         parts = self.release.columns
-        noisy = all(isinstance(part, TotalPart) for part in parts)
+        noisy = all(part.form.is_total for part in parts)
         bars = None if noisy else all_intervals(self.shown, level, sampling=sampling)
         places = range(len(parts))
         return [self._cells_of(place, rows, bars, sampling=sampling) for place in places]
@@ -232,14 +228,14 @@ class _Table:
     ) -> _Cells:
         part = self.release.columns[place]
         ends = None
-        if bars is not None and not isinstance(part, TotalPart):
+        if bars is not None and not part.form.is_total:
             sides = (in_seconds(bars.iloc[:, 2 * place + side], part.origin) for side in (0, 1))
             low, high = (side[rows] for side in sides)
             ends = low, high
         loadings = part.deviations
         deviations = {block: part_of(loadings, block, rows) for block in loadings}
         values = in_seconds(self.frame.iloc[:, place], part.origin)
-        variance = variance_of_cells(part, values)[rows] if sampling else None
+        variance = sampling_variance(part, values)[rows] if sampling else None
         return _Cells(part, self.release, values[rows], deviations, ends, variance)
 
 
@@ -366,7 +362,7 @@ def _difference(both: _Both) -> np.ndarray:
     now, then = both.now, both.then
     estimate, error = now.values - then.values, both.error(1.0, 1.0)
     down, up = error.widths()
-    if isinstance(now.part, TotalPart) and now.part.integer:  # and so is the change
+    if now.part.integer:  # and so is the change
         down, up = (np.floor(end) if now.variance is None else np.ceil(end) for end in (down, up))
     low, high = estimate - down, estimate + up
     if now.ends is not None:
@@ -384,7 +380,7 @@ def _percent(both: _Both) -> np.ndarray:
     span = span_of_signs(now.span, then.span)
     errors = [norm([np.zeros(len(now.values)), *one.deviations.values()]) for one in (now, then)]
     least = 1.0 if then.part.counts_rows else np.where(errors[1] > 0, errors[1], 1.0)
-    if not isinstance(then.part, TotalPart):  # of no rows, it is in the middle of what is possible
+    if not then.part.form.is_total:  # of no rows, it is in the middle of what is possible
         low, high = then.span
         half = (high - low) / 2
         least = np.minimum(least, min(half, abs(low + high) / 2) or half or 1.0)

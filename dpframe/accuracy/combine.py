@@ -7,21 +7,20 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import association_interval, check_not_selected
+from dpframe.accuracy.intervals import TableNoise, check_not_selected, quotient_ends
 from dpframe.accuracy.joint_errors import NoiseSource, Side, Weighed, independent_sources
 from dpframe.accuracy.quotients import part_of
-from dpframe.accuracy.sampling import check_sampled, variance_of_cells, widen
+from dpframe.accuracy.sampling import check_sampled, sampling_variance, widen
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
 from dpframe.cells.needs import check_whole
 from dpframe.cells.record import ATTRIBUTE
 from dpframe.cells.verify import look
-from dpframe.certificates.column_parts import AssociationPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
 from dpframe.errors import QueryError, quote
-from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_float
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm
 from dpframe.public import public_call
@@ -189,7 +188,7 @@ def _variance_of_sample(tables: list[Weighed]) -> float:
             column, several = table.release.columns[place], np.sum(table.weights != 0) > 1
             check_sampled(table.release, [column], across=bool(several))
             weights, cells = table.weights[:, place], table.cells[:, place]
-            own = np.where(weights == 0, 0.0, weights**2 * variance_of_cells(column, cells))
+            own = np.where(weights == 0, 0.0, weights**2 * sampling_variance(column, cells))
             variance += max(float(own.sum()), 0.0)
     return variance
 
@@ -197,7 +196,7 @@ def _variance_of_sample(tables: list[Weighed]) -> float:
 def _has_quotients(table: Weighed) -> bool:
     """Whether correlations or slopes, whose intervals are uneven, have weight."""
     used = np.flatnonzero((table.weights != 0).any(axis=0))
-    return any(table.release.columns[place].kind in ("corr", "slope") for place in used)
+    return any(table.release.columns[place].form.interval == "test by row" for place in used)
 
 
 def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.ndarray]:
@@ -212,20 +211,21 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
     for place in np.flatnonzero((table.weights != 0).any(axis=0)):
         column, rows = release.columns[place], np.flatnonzero(table.weights[:, place])
         weights, values = table.weights[rows, place], table.cells[rows, place]
+        loadings = column.deviations
         own = [
-            {block: np.ravel(part_of(column.deviations, block, row)) for block in column.deviations}
+            {block: np.ravel(part_of(loadings, block, row)) for block in loadings}
             for row in np.split(rows, len(rows))
         ]
         sums = [_sum_of((source, 1, parts)) for parts in own]
         alone = np.array([float(law.sum_half_width(noise, level)) for law, noise in sums])
         if sampling:
-            variance = variance_of_cells(column, table.cells[:, place])[rows]
+            variance = sampling_variance(column, table.cells[:, place])[rows]
             errors = np.array([float(noise.deviation) for _, noise in sums])
             alone = widen(alone, errors, variance, level)
         below = above = alone
         full = np.zeros((2, len(rows)))
-        if isinstance(column, AssociationPart):
-            ends = association_interval(column, source, groups, level, sampling=sampling)
+        if column.form.interval == "test by row":
+            ends = quotient_ends(column, TableNoise(source, groups, level), sampling=sampling)
             low, high = (end[rows] for end in ends)
             below, above = values - low, high - values
             full = np.array([low, high]) == np.array(column.span)[:, None]

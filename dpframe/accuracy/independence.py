@@ -19,11 +19,10 @@ from dpframe.accuracy.outward import known_numbers
 from dpframe.accuracy.quotients import column_of_shares
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call
 
@@ -232,8 +231,8 @@ def _noise_of(release: Release, place: int) -> CellNoise:
     check_not_selected(release, "independence")
     check_apart(release, "independence", _ALONE)
     column = release.columns[place]
-    if not isinstance(column, CountPart) or not column.counts_rows:
-        if isinstance(column, CountPart):
+    if not column.counts_rows:
+        if column.form.is_whole:
             rule = f"independence takes each row to count 1, and {quote(column.name)} is weighted"
             way = "Release dpf.count(by=[...]) without weights."
             raise QueryError(f"{rule}. {way}", parameter="released")

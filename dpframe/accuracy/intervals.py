@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 import pandas as pd
@@ -11,28 +11,26 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy import sampling as samples
 from dpframe.accuracy.outward import Ends, known_numbers, outward
-from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, quotient_interval
+from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, part_of, quotient_interval
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.cells.needs import check_parts
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release, has_rows
 from dpframe.certificates.definitions import IntervalDefinition, QuantileDefinition
 from dpframe.certificates.diagnosis import NOTE, Noted, mark_diagnosis
-from dpframe.certificates.json_records import pack, unpack
 from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, TreePart
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import Rows
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.law import Law
-from dpframe.privacy.noise_sum import Groups, NoiseSum, norm
+from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm
 from dpframe.public import public_call
-from dpframe.queries.timescale import seconds, times_around
-from dpframe.strategies.association import Tested, center, parts_of_quotient, read, unit_of
-from dpframe.strategies.base import JointMoments
-from dpframe.strategies.dispersion import loadings_at, variances
-from dpframe.strategies.dispersion import ratio as mean_of
+from dpframe.queries.timescale import seconds, times_around, times_between
+from dpframe.statistics.form import SamplingSpread, Statistic, Totals
 
 ENDS = ("_low", "_high")
+
+Sides: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 def check_not_selected(release: Release, what: str) -> None:
@@ -107,266 +105,170 @@ def _first(
     return end
 
 
-_NODES = np.linspace(0, 1, 1025)  # between them, the half-width is as good as linear
+_NODES = 1025  # between them, the half-width is as good as linear
 
 
-def rate_interval(
-    ratio: column_parts.RatioPart,
-    rows: int,
-    mechanism: NoiseRecord,
-    groups: Groups,
-    level: float,
-    *,
-    sampled: samples.ErrorAt | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of rates: all rates r that a test does not reject.
+class TableNoise(NamedTuple):
+    """Where the noise of a table comes from, the blocks drawn together, and a level."""
 
-    With A the noisy number of rows that count and N that of all, a rate is rejected where `|A - r
-    N| > q_r`, with q_r the half-width of the noise of `A - r N` (Fieller 1954). Where every rate
-    from 0 to 1 is rejected, the interval is all of them. It always
-    holds the rate released.
+    mechanism: NoiseRecord
+    groups: Groups
+    level: float
 
-    Parameters
-    ----------
-    ratio
-        What the rates were read off: `A - N / 2` and N, with their noise.
-    rows
-        Number of rates.
-    mechanism
-        Where the noise comes from.
-    groups
-        Blocks that are drawn together.
-    level
-        Confidence level.
-    sampled
-        What sampling adds to the error of `A - r N`, if the rows are a sample; the half-width is
-        then that of both, see `widen`.
-    """
-    centered = np.broadcast_to(unpack(ratio.centered), rows).astype(np.float64)
-    total = np.broadcast_to(unpack(ratio.rows), rows).astype(np.float64)
-    widths, deviations = _half_widths(ratio, mechanism, groups, level)
+    def sum(self, loadings: Mapping[str, Value], *, smooth: bool = False) -> NoiseSum:
+        """Return a sum of noises, from what that of every block does to it."""
+        return NoiseSum(loadings, self.mechanism.scale_by_block, self.groups, smooth=smooth)
 
-    def holds(rate: np.ndarray) -> np.ndarray:
-        width = np.interp(rate, _NODES, widths)
-        if sampled is not None:
-            (variance, error), deviation = sampled(rate), np.interp(rate, _NODES, deviations)
-            width = samples.widen(width, deviation, variance, level, error)
-        near: np.ndarray = np.abs(centered - (rate - 0.5) * total) <= width
-        return near
-
-    ends = np.zeros(rows), np.ones(rows)
-    low_kept, high_kept = (holds(end) for end in ends)
-    met = np.divide(centered, total, out=np.full(rows, -1.0), where=total != 0) + 0.5
-    # the quotient itself is never rejected; elsewhere an end may not be, or every rate is
-    inside = (met >= 0) & (met <= 1)
-    kept = np.where(inside, met, np.where(low_kept, 0.0, 1.0))
-    all_rejected = ~(inside | low_kept | high_kept)
-    low = np.where(low_kept | all_rejected, 0.0, border(holds, ends[0], kept))
-    high = np.where(high_kept | all_rejected, 1.0, border(holds, ends[1], kept))
-    released = mean_of(centered, total, _loadings(ratio), (0, 1)).values
-    return np.minimum(low, released), np.maximum(high, released)
+    def half_width(self, noise: NoiseSum) -> Value:
+        """Return the half-width of a sum."""
+        return self.mechanism.distribution.sum_half_width(noise, self.level)
 
 
-def _loadings(ratio: column_parts.RatioPart) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return what the noise of the blocks does to A - N / 2 and to N."""
-    return (
-        {block: unpack(part) for block, part in ratio.of_centered.items()},
-        {block: unpack(part) for block, part in ratio.of_rows.items()},
-    )
+def quotient_ends(
+    column: column_parts.ColumnPart, noise: TableNoise, *, sampling: bool = False
+) -> Sides:
+    """Return the ends of the intervals of quotients, in their units; of times, in seconds.
 
-
-def _half_widths(
-    ratio: column_parts.RatioPart, mechanism: NoiseRecord, groups: Groups, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Half-widths and deviations of the noise of A - r N, at the nodes r."""
-    of_centered, of_rows = _loadings(ratio)
-    loadings = {
-        block: of_centered.get(block, 0.0) - (_NODES - 0.5) * of_rows.get(block, 0.0)
-        for block in {**of_centered, **of_rows}
-    }
-    noise = NoiseSum(loadings, mechanism.scale_by_block, groups)
-    width = mechanism.distribution.sum_half_width(noise, level)
-    return np.broadcast_to(width, _NODES.shape), np.broadcast_to(noise.deviation, _NODES.shape)
-
-
-def _sampled_mean(
-    mean: column_parts.MeanPart, alone: Ends, mechanism: NoiseRecord, groups: Groups, level: float
-) -> Ends:
-    """Return the ends of intervals of means of a population, which hold those of noise alone."""
-    low, high = alone
-    first, last = mean.span
-    width = last - first
-    if mean.moments is None or width == 0:
-        return low, high
-    # in widths of the bounds it is a rate
-    ratio = column_parts.RatioPart(
-        pack(np.divide(unpack(mean.ratio.centered), width)),
-        mean.ratio.rows,
-        {block: pack(unpack(part) / width) for block, part in mean.ratio.of_centered.items()},
-        mean.ratio.of_rows,
-    )
-    sampled = samples.error_of_mean(mean.moments)
-    ends = rate_interval(ratio, len(low), mechanism, groups, level, sampled=sampled)
-    below, above = (first + width * end for end in ends)
-    return np.minimum(np.asarray(low), below), np.maximum(np.asarray(high), above)
-
-
-def _sampled_count(
-    column: pd.Series,
-    count: column_parts.CountPart,
-    mechanism: NoiseRecord,
-    groups: Groups,
-    level: float,
-) -> Ends:
-    """Return the ends of intervals of expected counts."""
-    noise = count.noise, count.deviations, mechanism, groups, level
-    width = half_width(*noise, integer=count.integer)
-    values = known_numbers(column).astype(np.float64)
-    low, high = samples.count_ends((values, values), width, error_of(count), level)
-    if not count.integer:
-        return low, high
-    most = 2.0**62
-    whole = (np.clip(end, -most, most) for end in (np.floor(low), np.ceil(high)))
-    below, above = (end.astype(np.int64) for end in whole)
-    return below, above
-
-
-def dispersion_interval(
-    moments: column_parts.MomentsPart,
-    mechanism: NoiseRecord,
-    groups: Groups,
-    level: float,
-    *,
-    root: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of variances, or the roots of these ends.
-
-    They are those of the first-order error, kept between 0 and the largest variance there can be.
-
-    Parameters
-    ----------
-    moments
-        What the variances were read off.
-    mechanism
-        Where the noise comes from.
-    groups
-        Blocks that are drawn together.
-    level
-        Confidence level.
-    root
-        Whether standard deviations are asked for.
-    """
-    numbers = moments.numbers
-    count, mean, value = variances(numbers)
-    of = numbers.of_rows, numbers.of_first, numbers.of_rest
-    parts = loadings_at(mean, mean**2 - value, of).items()
-    loadings = {str(block): np.asarray(part) / count for block, part in parts}
-    noise = NoiseSum(loadings, mechanism.scale_by_block, groups)
-    width = mechanism.distribution.sum_half_width(noise, level)
-    ends = np.clip(value - width, 0, 1), np.clip(value + width, 0, 1)
-    low, high = (np.sqrt(end) if root else end * moments.half_width for end in ends)
-    return low * moments.half_width, high * moments.half_width
-
-
-def association_interval(
-    column: column_parts.AssociationPart,
-    mechanism: NoiseRecord,
-    groups: Groups,
-    level: float,
-    *,
-    sampling: bool = False,
-) -> Ends:
-    """Return the ends of the intervals of covariances, correlations or slopes.
-
-    Those of covariances are those of the first-order error, for the noise alone; the others are all
-    that a test does not reject, see `fieller_interval`.
+    Where the noise of `A.T - r B.T` depends on r alone, and for correlations and slopes, they hold
+    all r that a test does not reject: those for which that is at most its half-width (Fieller
+    1954). Others are those of the error to first order, kept within what is possible. An interval
+    always holds the value released.
 
     Parameters
     ----------
     column
-        What is said about them.
-    mechanism
-        Where the noise comes from.
-    groups
-        Blocks that are drawn together.
-    level
-        Confidence level.
+        What is said about the column.
+    noise
+        Its noise.
     sampling
         Whether rows are a sample, and what is asked is about the population.
     """
-    joint = column.joint.numbers
-    value, loadings = read(column.measure, center(joint))
-    unit = unit_of(column.measure, joint.half_widths)
-    if column.measure == "covariance":
-        noise = _sum_of(loadings, mechanism, groups)
-        width = np.asarray(mechanism.distribution.sum_half_width(noise, level))
-        first, last = column.span
-        return np.maximum((value - width) * unit, first), np.minimum((value + width) * unit, last)
-    low, high = fieller_interval(column.measure, joint, mechanism, groups, level, sampling=sampling)
-    ends = np.minimum(low, value), np.maximum(high, value)
-    # infinite ends stay so where y has one value alone, and the unit is 0
-    low, high = (np.where(np.isinf(end), end, np.nan_to_num(end) * unit) for end in ends)
+    statistic, totals = column.statistic, column.totals
+    spread = statistic.spread(totals) if sampling else None
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        match statistic.interval:
+            case "test":
+                ends = _ends_by_test(statistic, totals, noise, spread)
+            case "test by row":
+                ends = _ends_by_row(statistic, totals, noise, spread)
+            case "first order":
+                ends = _ends_to_first_order(statistic, totals, noise)
+            case "total" | "none":
+                raise TypeError(f"{statistic.name} is no quotient")
+            case _:
+                assert_never(statistic.interval)
+        low, high = (np.where(np.isinf(end), end, statistic.place(end)) for end in ends)
+    value, _ = statistic.estimate(totals)
+    return np.minimum(low, value), np.maximum(high, value)
+
+
+def _ends_to_first_order(statistic: Statistic, totals: Totals[str], noise: TableNoise) -> Sides:
+    """Return the ends of intervals from the error to first order, in half widths."""
+    quotient = statistic.quotient(totals)
+    value = quotient.value(totals)
+    apart = totals.noise(quotient.apart(value))
+    moved = {block: np.asarray(part) / quotient.divisor for block, part in apart.items()}
+    width = noise.half_width(noise.sum(moved))
+    low, high = (np.clip(value + side * width, *statistic.ends) for side in (-1, 1))
+    return statistic.show(low)[0], statistic.show(high)[0]
+
+
+def _ends_by_test(
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
+) -> Sides:
+    """Return the ends of all means that are not rejected, in half widths.
+
+    Where all from end to end are rejected, the interval is all of them.
+    """
+    quotient, (first, last) = statistic.quotient(totals), statistic.ends
+    top, bottom = np.broadcast_arrays(totals.weigh(quotient.top), totals.weigh(quotient.bottom))
+    nodes = np.linspace(first, last, _NODES)
+    moved = noise.sum(totals.noise(quotient.apart(nodes)))
+    widths = np.broadcast_to(noise.half_width(moved), nodes.shape)
+    deviations = np.broadcast_to(moved.deviation, nodes.shape)
+
+    def holds(mean: np.ndarray) -> np.ndarray:
+        width = np.interp(mean, nodes, widths)
+        if spread is not None:
+            variance, error = spread(1.0, mean, slice(None))
+            deviation = np.interp(mean, nodes, deviations)
+            width = samples.widen(width, deviation, variance, noise.level, error)
+        return np.asarray(np.abs(top - mean * bottom) <= width)
+
+    ends = np.full(top.shape, first), np.full(top.shape, last)
+    low_kept, high_kept = map(holds, ends)
+    best = np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom != 0)
+    # the quotient itself is never rejected; elsewhere an end may not be, or every mean is
+    inside = (best >= first) & (best <= last)
+    kept = np.where(inside, best, np.where(low_kept, first, last))
+    all_rejected = ~(inside | low_kept | high_kept)
+    low = np.where(low_kept | all_rejected, first, border(holds, ends[0], kept))
+    high = np.where(high_kept | all_rejected, last, border(holds, ends[1], kept))
     return low, high
 
 
-def fieller_interval(
-    kind: Tested,
-    joint: JointMoments,
-    mechanism: NoiseRecord,
-    groups: Groups,
-    level: float,
-    *,
-    sampling: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of intervals of correlations or slopes: all that a test does not reject.
+def _ends_by_row(
+    statistic: Statistic, totals: Totals[str], noise: TableNoise, spread: SamplingSpread | None
+) -> Sides:
+    """Return the ends of all quotients that are not rejected, in half widths.
 
-    With N rows, C the covariance and D the product of the standard deviations, or the variance of
-    x, a value r is rejected where `|N C - r N D|` is more than the half-width of its noise (Fieller
-    1954). Where D may be 0, no r is far enough away, and the ends are all that is possible. Where
-    even a correlation of 1 is rejected, as C is that much larger than D, C counts as D.
-
-    Parameters
-    ----------
-    kind
-        What is asked; slopes are in half widths.
-    joint
-        What was measured.
-    mechanism
-        Where the noise comes from.
-    groups
-        Blocks that are drawn together.
-    level
-        Confidence level.
-    sampling
-        Whether the half-width is that of noise and sample, the latter as it would be were r true.
+    Where B.T may be 0, no r is far enough away, and the ends are all that is possible. Where even a
+    correlation of 1 is rejected, as A.T is that much larger than B.T, it counts as B.T.
     """
-    top, bottom, of_top, of_bottom = parts_of_quotient(kind, joint)
-    sampled = samples.error_of_association(kind, joint) if sampling else None
+    quotient, positive = statistic.tested(totals)
+    top, bottom = totals.weigh(quotient.top), np.where(positive, totals.weigh(quotient.bottom), 0)
+    of_top, of_bottom = totals.noise(quotient.top), totals.noise(quotient.bottom)
 
-    def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> ErrorOfSum:
-        moved = {k: a * part[rows] - b * of_bottom[k][rows] for k, part in of_top.items()}
-        alone = IndependentSum([(mechanism.distribution, _sum_of(moved, mechanism, groups))])
-        return alone if sampled is None else samples.WithSampling(alone, *sampled(a, b, rows))
+    def error(a: np.ndarray, b: np.ndarray, rows: Rows) -> ErrorOfSum:
+        moved = {
+            block: a * part_of(of_top, block, rows) - b * part_of(of_bottom, block, rows)
+            for block in {**of_top, **of_bottom}
+        }
+        alone = IndependentSum([(noise.mechanism.distribution, noise.sum(moved))])
+        return alone if spread is None else samples.WithSampling(alone, *spread(a, b, rows))
 
-    span = (-1.0, 1.0) if kind == "correlation" else (-np.inf, np.inf)
-    with np.errstate(all="ignore"):  # a warning could depend on what was released
-        if kind == "correlation":
-            most = np.sign(top) * bottom
-            far = noise(np.ones_like(top), np.sign(top), slice(None)).excess(
-                np.abs(top - most), level, len(top)
-            )
-            top = np.where((np.abs(top) > bottom) & (far > 0), most, top)
-        quotients = Quotients(top, bottom, 0.0, span, 1.0, noise, by_row=True)
-        low, high = quotient_interval(quotients, level)
-    positive = bottom > 0  # no variance is below 0: there, it may be close to it
-    return np.where(positive, low, span[0]), np.where(positive, high, span[1])
-
-
-def _sum_of(loadings: Mapping[int, np.ndarray], mechanism: NoiseRecord, groups: Groups) -> NoiseSum:
-    by_block = {str(block): part for block, part in loadings.items()}
-    return NoiseSum(by_block, mechanism.scale_by_block, groups)
+    first, last = statistic.ends
+    if last < np.inf:
+        most = np.sign(top) * bottom
+        distance, side = np.abs(top - most), np.sign(top)
+        far = error(np.ones_like(top), side, slice(None)).excess(distance, noise.level, len(top))
+        top = np.where((np.abs(top) > bottom) & (far > 0), most, top)
+    quotients = Quotients(top, bottom, 0.0, statistic.ends, 1.0, error, by_row=True)
+    low, high = quotient_interval(quotients, noise.level)
+    # no variance is below 0: there, it may be close to it
+    return np.where(positive, low, first), np.where(positive, high, last)
 
 
+def _ends_of_total(
+    values: pd.Series, column: column_parts.ColumnPart, noise: TableNoise, *, sampling: bool
+) -> Ends:
+    """Return the ends of the intervals of counts or sums."""
+    width = half_width(column.noise, column.deviations, *noise, integer=column.integer)
+    if sampling:
+        return _sampled_count(values, column, width, noise.level)
+    with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
+        if isinstance(width, float) and column.integer and width.is_integer():
+            width = int(width)
+        if column.times is not None:
+            return times_around(values, width)
+        numbers = known_numbers(values)
+        return numbers - width, numbers + width
+
+
+def _sampled_count(
+    column: pd.Series, count: column_parts.ColumnPart, width: Value, level: float
+) -> Ends:
+    """Return the ends of intervals of expected counts."""
+    values = known_numbers(column).astype(np.float64)
+    low, high = samples.count_ends((values, values), width, error_of(count), level)
+    if not count.integer:
+        return low, high
+    whole = (np.clip(end, -_MOST_COUNTED, _MOST_COUNTED) for end in (np.floor(low), np.ceil(high)))
+    below, above = (end.astype(np.int64) for end in whole)
+    return below, above
+
+
+_MOST_COUNTED = 2.0**62
 _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 
 
@@ -391,9 +293,7 @@ def check_no_intervals_beside(shown: Shown, what: str) -> None:
     shown.certificate.require_numbers()
     for release in shown.certificate.releases:
         column = release.columns[0]
-        if isinstance(column, column_parts.QuantilePart) and isinstance(
-            release.mechanism, TreePart
-        ):
+        if not column.features and isinstance(release.mechanism, TreePart):
             ends = " to ".join(repr(f"{column.name}{end}") for end in ENDS)
             rule = f"{what} is not for quantiles that were read off a distribution"
             why = f"they have no standard error, and their intervals are beside them, {ends}"
@@ -437,7 +337,7 @@ def _rounded_outward(shown: Shown, ends: pd.Series, label: str, unit: float, up:
     """Round ends as the cells are, within what is possible."""
     column = shown.certificate.releases[0].columns[shown.labels.index(label)]
     made = outward(ends.to_numpy() if ends.dtype.kind in "if" else ends, unit, up=bool(up))
-    if column.times is None and not isinstance(column, column_parts.TotalPart):
+    if column.times is None and not column.form.is_total:
         return np.clip(made, *column.span)
     return made
 
@@ -504,7 +404,7 @@ def all_intervals(
 
     def bars(part: Shown, cells: pd.DataFrame) -> pd.DataFrame:
         def of_release(long: pd.DataFrame, one: Release) -> pd.DataFrame:
-            if isinstance(one.columns[0], column_parts.QuantilePart):
+            if not one.columns[0].features:
                 return _quantile_intervals(shown, one, level, simultaneous=simultaneous)
             levels = [each(label, one.noise.distribution) for label in part.labels]
             return _bars_of(long, one, levels, sampling=sampling)
@@ -611,25 +511,17 @@ def _bars_of(
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
     for position, (column, level) in enumerate(zip(release.columns, levels, strict=True)):
-        noise = mechanism, groups, level
+        noise = TableNoise(mechanism, groups, level)
         values = released.iloc[:, position]
         ends: Ends
         if isinstance(mechanism, ThresholdPart):
             ends = _ends_of_selected(values, mechanism, level)
-        elif isinstance(column, column_parts.RatePart):
-            rows = np.asarray(unpack(column.ratio.rows))
-            sampled = samples.error_of_rate(rows) if sampling else None
-            ends = rate_interval(column.ratio, len(values), *noise, sampled=sampled)
-        elif isinstance(column, column_parts.DispersionPart):
-            ends = dispersion_interval(column.moments, *noise, root=column.root)
-        elif sampling and isinstance(column, column_parts.CountPart):
-            ends = _sampled_count(values, column, *noise)
-        elif isinstance(column, column_parts.AssociationPart):
-            ends = association_interval(column, *noise, sampling=sampling)
+        elif column.form.is_total:
+            ends = _ends_of_total(values, column, noise, sampling=sampling)
         else:
-            ends = _bars(values, column, *noise)
-        if sampling and isinstance(column, column_parts.MeanPart):
-            ends = _sampled_mean(column, ends, *noise)
+            ends = quotient_ends(column, noise, sampling=sampling)
+            if column.times is not None:
+                ends = times_between(values, ends, column.times.origin, column.times.bounds)
         columns += ends
         names += [f"{released.columns[position]}{end}" for end in ENDS]
     return _like(released, columns, names)
@@ -640,30 +532,6 @@ def _ends_of_selected(column: pd.Series, found: ThresholdPart, level: float) -> 
     (scale,), least = found.scales.values(), found.threshold
     noisy = np.maximum(known_numbers(column), least)  # rounded ones may be below
     return selected_ends(noisy, found.distribution, scale, least, level)
-
-
-def _bars(
-    column: pd.Series,
-    described: column_parts.ReleasedColumn,
-    mechanism: NoiseRecord,
-    groups: Groups,
-    level: float,
-) -> Ends:
-    """Return the ends of the intervals of one released column."""
-    with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        total = described if isinstance(described, column_parts.TotalPart) else None
-        noise, whole = (total.noise, total.integer) if total else (None, False)
-        width = half_width(noise, described.deviations, mechanism, groups, level, integer=whole)
-        if isinstance(width, float) and whole and width.is_integer():
-            width = int(width)
-        if described.times is not None:
-            span = None if total else described.times.bounds
-            return times_around(column, width, span)
-        values = known_numbers(column)
-        low, high = values - width, values + width
-    if isinstance(described, column_parts.QuotientPart):
-        low, high = np.clip(low, *described.span), np.clip(high, *described.span)
-    return low, high
 
 
 @public_call

@@ -9,17 +9,17 @@ import pandas as pd
 
 from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
 from dpframe.accuracy.sampling import WithSampling, check_sampled
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import ColumnPart, CountPart, TotalPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, TreePart
 from dpframe.errors import QueryError, quote
 from dpframe.options import By
-from dpframe.privacy.accuracy import Rows, check_level, narrow
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy.half_widths import Rows, check_level, narrow
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
@@ -523,7 +523,7 @@ def _place(released: pd.DataFrame, release: Release, label: Hashable, called: st
     if len(places) != 1:
         rule = f"must be the label of one of the columns released, {labels!r}"
         raise QueryError.about(called, rule, label)
-    if not isinstance(release.columns[places[0]], TotalPart):
+    if not release.columns[places[0]].form.is_total:
         way_out = (
             "It is a quotient already, with an interval in .dp.interval(). For another one, "
             "release its sum and count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
@@ -538,8 +538,8 @@ def _numbers(released: pd.DataFrame, release: Release, place: int) -> np.ndarray
 
 def _span(x: ColumnPart, y: ColumnPart) -> tuple[float, float]:
     """Return where a quotient lies, from public facts: what a row adds to both columns."""
-    low, high = (end / 1e6 if x.times is not None else end for end in x.span)
-    alike = isinstance(y, CountPart) and x.weights == y.weights
+    low, high = x.span
+    alike = y.form.is_whole and x.weights == y.weights
     if alike and y.where in (None, x.where):  # x is about rows that y counts
         return min(low, 0.0), max(high, 0.0)
     return span_of_signs((low, high), y.span)

@@ -10,12 +10,12 @@ import pandas as pd
 from dpframe.accuracy import distribution
 from dpframe.accuracy.intervals import ENDS
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import QuantilePart, TimesPart
+from dpframe.certificates.column_parts import ColumnPart, quantile_part, values_part
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import QueryError
 from dpframe.queries.edges import edges_of
 from dpframe.queries.quantiles import LEVEL
-from dpframe.queries.timescale import Moment, microseconds
+from dpframe.queries.timescale import microseconds
 from dpframe.strategies.structure import Structure
 
 _MOST_EXACT = 30  # quantiles of a table, each of which takes some thousandths of a second
@@ -71,7 +71,7 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
     if not isinstance(structure, TreePart):
         rule = f"{what} takes numbers of rows in ranges, and this release has none"
         raise QueryError(f'{rule}: release them, as dpf.ranges("fare", by="zone").')
-    if isinstance(release.columns[0], QuantilePart):
+    if not release.columns[0].features:
         ranges = f"{what} is for the numbers of rows, which dpf.ranges releases"
         raise QueryError(f"{ranges}, and not for quantiles: their intervals are in the table.")
     index = frame.index
@@ -161,19 +161,7 @@ def _index(groups: pd.Index | None, read: Read) -> pd.Index:
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
 
 
-def _describe_quantiles(found: Distribution, label: str) -> QuantilePart:
+def _describe_quantiles(found: Distribution, label: str) -> ColumnPart:
     """Say what the column of quantiles is."""
     first, last = found.edges[[0, -1]].tolist()
-    timed = isinstance(first, pd.Timestamp | pd.Timedelta)
-    bounds = _times(first, last) if timed else (first, last)
-    return QuantilePart("quantile", label, None, None, label, bounds)
-
-
-def _times(first: Moment, last: Moment) -> TimesPart:
-    """Say what the times of a column are."""
-    bounds = microseconds(first), microseconds(last)
-    written = str(first), str(last)
-    if isinstance(first, pd.Timedelta):
-        return TimesPart(written, "in seconds", 0, bounds, None)
-    zone = None if first.tzinfo is None else str(first.tzinfo)
-    return TimesPart(written, "from the lower bound, in seconds", bounds[0], bounds, zone)
+    return quantile_part(label, values_part(label, (first, last)))

@@ -10,7 +10,7 @@ import pandas as pd
 from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
 from dpframe.certificates import mechanism_parts, parts, words
-from dpframe.certificates.column_parts import ReleasedColumn, TotalPart, no_errors, no_numbers
+from dpframe.certificates.column_parts import ColumnPart, no_errors, no_numbers
 from dpframe.certificates.definitions import denoised_of
 from dpframe.certificates.json_records import Packed, unpack
 from dpframe.certificates.table_parts import NO_ALIAS, TablePart
@@ -19,7 +19,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 8
+FORMAT: Final = 9
 TEST: Final = "TEST: made inside a testing block; not private, and not for publication"
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
@@ -83,7 +83,7 @@ class Release(records.Record, repr=False):
     privacy_unit: parts.UnitPart
     neighboring: Neighboring
     query: parts.QueryPart
-    columns: tuple[Annotated[ReleasedColumn, records.TaggedBy("kind")], ...]
+    columns: tuple[ColumnPart, ...]
     mechanism: Annotated[mechanism_parts.MechanismRecord, records.TaggedBy("kind")]
     covariance: str
     privacy_loss: parts.LossPart
@@ -98,7 +98,7 @@ class Release(records.Record, repr=False):
         kinds = mechanism_parts.kinds_of_groups(mechanism)
         records.require(sum(found) == len(kinds), "discovered groups have a dtype each")
         records.require(all(found) or not any(found), "all groups are discovered, or none is")
-        quantiles = {column.kind == "quantile" for column in self.columns}
+        quantiles = {not column.features for column in self.columns}
         selects = isinstance(mechanism, mechanism_parts.SelectionPart)
         records.require(not selects or quantiles <= {True}, "quantiles alone are selected")
         read = selects or isinstance(mechanism, mechanism_parts.TreePart)
@@ -222,7 +222,7 @@ class Certificate(records.Record):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[8]
+    format: Literal[9]
     releases: records.Some[Release]
     table: TablePart
     digest: records.Digest
@@ -261,7 +261,7 @@ class Certificate(records.Record):
         return self.release.query
 
     @property
-    def columns(self) -> tuple[ReleasedColumn, ...]:
+    def columns(self) -> tuple[ColumnPart, ...]:
         """The columns of the only release."""
         return self.release.columns
 
@@ -351,17 +351,13 @@ class Certificate(records.Record):
         """Return the certificate of some released columns."""
         return self._replace_columns(lambda one: (one.columns[place] for place in places))
 
-    def with_each(
-        self, change: Callable[[int, ReleasedColumn, _Rows], ReleasedColumn]
-    ) -> "Certificate":
+    def with_each(self, change: Callable[[int, ColumnPart, _Rows], ColumnPart]) -> "Certificate":
         """Return a certificate with each column changed, by its position and those of its rows."""
         return self._replace_columns(
             lambda one: (change(at, column, one.places) for at, column in enumerate(one.columns))
         )
 
-    def _replace_columns(
-        self, columns: Callable[[Release], Iterable[ReleasedColumn]]
-    ) -> "Certificate":
+    def _replace_columns(self, columns: Callable[[Release], Iterable[ColumnPart]]) -> "Certificate":
         releases = (replace(one, columns=tuple(columns(one))) for one in self.releases)
         return replace(self, releases=tuple(releases))
 
@@ -446,7 +442,7 @@ def check_alike(
         raise QueryError(f"{rule}, {why}.", parameter=parameter)
 
 
-def _measured_as(column: ReleasedColumn) -> tuple[object, ...]:
+def _measured_as(column: ColumnPart) -> tuple[object, ...]:
     """Say of what kind the numbers of a column are."""
     times, weights = column.times, column.weights
     return column.kind, times and (times.origin, times.zone), weights and weights.column
@@ -457,15 +453,18 @@ def without_rows(release: Release) -> Release:
     return replace(release, columns=tuple(map(_without_rows, release.columns)))
 
 
-def _without_rows(column: ReleasedColumn) -> ReleasedColumn:
-    if isinstance(column, TotalPart):
+def _without_rows(column: ColumnPart) -> ColumnPart:
+    if column.form.is_total:
         return column
     nothing = Packed.of(np.zeros(0))
-    changed: ReleasedColumn = _change_rows(column, lambda _: nothing)
-    return changed
+    features = {
+        name: replace(_change_rows(part, lambda _: nothing), total=nothing)
+        for name, part in column.features.items()
+    }
+    return replace(column, features=features)
 
 
-def has_rows(column: ReleasedColumn) -> bool:
+def has_rows(column: ColumnPart) -> bool:
     """Whether all that is said of a column row by row is there, and was not left out."""
     return all(part.float64 for part in _packed_in(column))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, assert_never
 
 from dpframe.certificates import definitions, parts
-from dpframe.certificates.column_parts import QuantilePart, ReleasedColumn, TotalPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.mechanism_parts import (
     BlockNoisePart,
     MarginsPart,
@@ -106,8 +106,8 @@ def has_noise(release: Any) -> bool:
             assert_never(mechanism)
 
 
-def _is_exact(column: ReleasedColumn) -> bool:
-    return isinstance(column, TotalPart) and column.std_error == 0
+def _is_exact(column: ColumnPart) -> bool:
+    return column.std_error == 0
 
 
 def about_noise(release: Any) -> str:
@@ -207,7 +207,7 @@ def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
     ]
 
 
-def about_column(column: ReleasedColumn) -> str:
+def about_column(column: ColumnPart) -> str:
     """Say what a released column is, and its error."""
     bounds = "" if column.declared is None else f", bounds {list(column.declared)}"
     if column.weights is not None:
@@ -216,23 +216,23 @@ def about_column(column: ReleasedColumn) -> str:
     return f"{column.name}: {about_kind(column)}{bounds}, standard error {_error(column, unit)}"
 
 
-def _error(column: ReleasedColumn, unit: str = "") -> str:
+def _error(column: ColumnPart, unit: str = "") -> str:
     """Say how large the standard error of a column is."""
-    if isinstance(column, QuantilePart):
+    error = column.std_error
+    if not column.features:
         return "not known"
-    error = column.std_error if isinstance(column, TotalPart) else None
     return "one for each group" if error is None else f"{error:.6g}{unit}"
 
 
-def about_kind(column: ReleasedColumn) -> str:
+def about_kind(column: ColumnPart) -> str:
     """Say what a released column is."""
     if column.weights is not None:
-        kind = "total" if column.kind == "count" else column.kind
+        kind = "total" if column.form.is_whole else column.kind
         return f"weighted {kind}{'' if column.about is None else f' of {column.about}'}"
     return column.kind if column.about is None else f"{column.kind} of {column.about}"
 
 
-def columns_table(columns: Iterable[ReleasedColumn]) -> str:
+def columns_table(columns: Iterable[ColumnPart]) -> str:
     """Show the released columns."""
     header = ["column", "what", "where", "bounds", "standard error"]
     rows = [

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpframe.checker.cell import ONE_CELL, PlaceKernel
 from dpframe.checker.measured import Measured, RowPlaces
@@ -98,37 +99,43 @@ class EncodingProbe:
         return weights, of_row
 
     def at_places(self, total: int, places: Sequence[RowPlace]) -> dict[RowPlace, list[np.ndarray]]:
-        """Return what one row adds by one total, at each place.
+        """Return what one row adds by one total, at each place, block by block."""
+        found, sizes = self.whole_at_places(total, places)
+        ends = list(itertools.accumulate(sizes, initial=0))
+        return {
+            place: [whole[start:end] for start, end in itertools.pairwise(ends)]
+            for place, whole in found.items()
+        }
+
+    def whole_at_places(
+        self, total: int, places: Sequence[RowPlace]
+    ) -> tuple[dict[RowPlace, np.ndarray], list[int]]:
+        """Return what one row adds by one total, at each place, and the sizes of blocks.
 
         Several places are encoded at once, as digits of one integer. That the digits are wide
         enough is seen where they are added up another way.
         """
         found: dict[RowPlace, np.ndarray] = {}
-        others, bits = places, _DIGIT
+        others, bits = [*places], _DIGIT
         if len(places) > _WORD // bits:
             last = max(places)  # whose integers are the largest
-            others = [place for place in places if place != last]
+            others.remove(last)
             found[last] = self._encode_units(total, [last], [1])
             bits = min((2 * int(np.abs(found[last]).max(initial=0)) + 1).bit_length(), bits)
         half, at_once = 1 << bits - 1, _WORD // bits
         for start in range(0, len(others), at_once):
             some = others[start : start + at_once]
-            whole = self._encode_units(total, some, [1 << bits * k for k in range(len(some))])
-            for place in some:
-                digits = (whole + half & 2 * half - 1) - half
-                whole = (whole - digits) >> bits
-                found[place] = digits
+            shifts = bits * np.arange(len(some))
+            whole = self._encode_units(total, some, 1 << shifts) + (half << shifts).sum()
+            digits = (whole >> shifts[:, None] & 2 * half - 1) - half
+            found.update(zip(some, digits, strict=True))
         times = self._dice.integers(-_LARGEST, _LARGEST, len(places))
-        other = self._units(total, places, times.tolist())
+        other = self._units(total, places, times)
         added = self._added_up(other, self._random(self._measured.places.cells))
         sums = times @ np.array([found[place] for place in places])
         if not np.array_equal(sums, np.concatenate(added)):
             found = {place: self._encode_units(total, [place], [1]) for place in places}
-        ends = list(itertools.accumulate(map(len, added), initial=0))
-        return {
-            place: [whole[start:end] for start, end in itertools.pairwise(ends)]
-            for place, whole in found.items()
-        }
+        return found, [len(block) for block in added]
 
     def _added_up(self, one: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
         """Encode totals, and refuse what does not add up with other totals."""
@@ -141,17 +148,14 @@ class EncodingProbe:
     def _random(self, size: int) -> np.ndarray:
         return self._dice.integers(-_LARGEST, _LARGEST, (self._number, size))
 
-    def _units(self, total: int, places: Sequence[RowPlace], times: Sequence[int]) -> np.ndarray:
+    def _units(self, total: int, places: Sequence[RowPlace], times: ArrayLike) -> np.ndarray:
         """Return totals of so many rows at each place."""
         totals = np.zeros((self._number, self._measured.places.cells), np.int64)
-        for place, number in zip(places, times, strict=True):
-            # no two cells of a row are one
-            totals[total, self._measured.places.cells_at(place)] += number
+        cells = self._measured.places.cells_at(np.array(places, np.int64))
+        np.add.at(totals[total], cells, np.reshape(times, (-1, 1)))
         return totals
 
-    def _encode_units(
-        self, total: int, places: Sequence[RowPlace], times: Sequence[int]
-    ) -> np.ndarray:
+    def _encode_units(self, total: int, places: Sequence[RowPlace], times: ArrayLike) -> np.ndarray:
         return np.concatenate(self._encode(self._units(total, places, times)))
 
     def _encode(self, totals: np.ndarray) -> list[np.ndarray]:

@@ -105,12 +105,12 @@ class RowPlaces:
             start += size
         return strides, starts
 
-    def cells_at(self, place: Sequence[int]) -> np.ndarray:
-        """Return the cells that a row at a place of the first group is counted in."""
+    def cells_at(self, places: np.ndarray) -> np.ndarray:
+        """Return by place, one a row, the cells that a row of the first group is counted in."""
         if not self.tables:
-            return np.array(place)
+            return places
         strides, starts = self._strides
-        cells: np.ndarray = strides @ np.array(place, np.int64) + starts
+        cells: np.ndarray = places @ strides.T + starts
         return cells
 
 

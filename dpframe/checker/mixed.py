@@ -29,10 +29,8 @@ def worst_over_cells(
     noise = measured.noise
     added, of_rows = _added_to_totals(vectors, len(measured.totals), dice)
     places, of_places = places_to_try(measured.places, dice, two=True)
-    each = [probe.at_places(n, places) for n in range(len(measured.totals))]
-    moved = [
-        added @ np.array([np.concatenate(of_total[place]) for of_total in each]) for place in places
-    ]
+    each = [probe.whole_at_places(n, places)[0] for n in range(len(measured.totals))]
+    moved = [added @ np.array([of_total[place] for of_total in each]) for place in places]
     different = np.unique(np.concatenate(moved), axis=0)
     whole = Group(np.arange(different.shape[1]), different, np.zeros(1, np.intp))
     rows = RowVectors((Component((whole,), np.zeros((1, 1), np.intp)),), (), 0, True, False)

@@ -14,25 +14,18 @@ _Result = TypeVar("_Result")
 _SILENT = ContextVar("dpframe_silent", default=False)
 
 
-class _SilentThreads(type):
-    """Lets a category hold every warning of a silent thread, and none of the others."""
+class _OfSilentThreads:
+    """Stands where a filter has a regular expression: matches what a silent thread warns of."""
 
-    def __subclasscheck__(cls, category: type) -> bool:
+    def match(self, _: str) -> bool:
         """Tell whether the thread that warns is silent."""
         return _SILENT.get()
 
 
-class _Hidden(Warning, metaclass=_SilentThreads):
-    """Every warning of a silent thread."""
-
-
-class _HiddenInCall(_Hidden):
-    """The same, where other filters came before ours."""
-
-
 # Filters as `warnings` keeps them. They are added directly: adding one by its functions would make
 # Python forget which warnings were shown before.
-_FILTER, _CALL_FILTER = (("ignore", None, kind, None, 0) for kind in (_Hidden, _HiddenInCall))
+_FILTER = ("ignore", _OfSilentThreads(), Warning, None, 0)
+_CALL_FILTER = ("ignore", _OfSilentThreads(), Warning, None, 0)  # where others came before ours
 
 
 def silent(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:

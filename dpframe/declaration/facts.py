@@ -21,7 +21,7 @@ from dpframe.privacy.neighbors import EACH_ROW, NO_CAPS, Caps, EachRow, Neighbor
 from dpframe.queries.timescale import Moment
 from dpframe.queries.where import Condition
 
-_MOST_COLUMNS = 50
+_MOST_COLUMNS = 50  # of a declaration that are shown
 
 
 def declaration_text(declaration: Any, most: int = _MOST_COLUMNS) -> str:

@@ -20,7 +20,7 @@ SCALINGS = 2  # at the end
 CLOSE = 2.0**-40  # of the total: what sums may lack when the search ends
 FEW = 2000  # cells, for one program
 OPEN = 4  # cells of a larger table to decide on first, for each of its sums
-LEANINGS = 20
+LEANINGS = 20  # passes over rows and columns
 NOTHING = 2.0**-24  # a cell as close to a whole number is that number
 
 
@@ -282,7 +282,7 @@ Axes: TypeAlias = tuple[int, ...]
 """A set of attributes by their positions, each once."""
 Tables: TypeAlias = dict[Axes, np.ndarray]
 
-MOST_WAYS = 2
+MOST_WAYS = 2  # axes of a table
 PRECISE = 40  # binary digits of whole totals: sums of all cells are exact in floats
 
 

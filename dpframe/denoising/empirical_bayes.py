@@ -35,8 +35,8 @@ _FAR_BELOW = 30.0  # the same for posterior means: no value is, and nothing over
 _RESOLVED = 2.0**45  # from here on, float64 places a value to no better than 1/256
 
 _GAIN = 0.02  # in the log-likelihood of all values: a step that gains less follows the noise
-_GAIN_PER_VALUE = 1e-6
-_MOST_STEPS = 300
+_GAIN_PER_VALUE = 1e-6  # the same, where there are more than 20,000 values
+_MOST_STEPS = 300  # of EM
 _WORK = 1e8  # likelihoods of all steps
 _SPREAD = 1 << 15  # steps of the grid with values: more are denoised in pieces, to save memory
 _FEW_STEPS = 10  # in pieces: values so far apart share little

@@ -20,9 +20,9 @@ _TURNS = np.array([1.0, 0.5, 0.2, 0.0, -0.2, -0.4, -0.7, -1.1, -1.6])  # of log 
 _SPREAD = 0.25  # mean distance of a log density from the line
 _TURN, _NEW = 0.15, 0.1  # to the next slope up or down, to any
 _END, _GAP, _JUMP = 0.1, 0.03, 0.03  # nothing follows; an empty bin; any number
-_TINY = 2.0**-1000
-_LIVE = 1 - _END - _GAP - _JUMP
-_END_OF_GAP, _JUMP_OF_GAP = 0.5, 0.1
+_TINY = 2.0**-1000  # has a logarithm, and 0 has none
+_LIVE = 1 - _END - _GAP - _JUMP  # the next bin follows the slope
+_END_OF_GAP, _JUMP_OF_GAP = 0.5, 0.1  # the same after an empty bin
 _EMPTY = 0.1  # the first bin
 _NONE = 1  # the last state of a bin without units: state 0 is ended, 1 is empty
 

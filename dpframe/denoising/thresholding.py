@@ -23,7 +23,7 @@ Threshold: TypeAlias = Literal["sure", "universal"] | float
 """How a threshold is chosen, or the threshold itself."""
 
 _HUGE = 1e150  # multiples of sigma beyond it are alike, and below it their squares fit in a float
-_CANDIDATES = 1024
+_CANDIDATES = 1024  # thresholds whose risk is compared
 _AS_INFINITY = 40.0  # scales of noise: exp(-40) is negligible next to 1
 
 

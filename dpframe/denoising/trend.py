@@ -16,12 +16,12 @@ from dpframe.progress import show_progress
 _FINEST = 1e15  # noise, or a penalty, that is a smaller part of a float64 is lost in its rounding
 
 _SMALLEST, _LARGEST, _POINTS = 0.05, 30.0, 24  # penalties in units of sigma, evenly by ratio
-_RATIO = (_LARGEST / _SMALLEST) ** (1 / (_POINTS - 1))
+_RATIO = (_LARGEST / _SMALLEST) ** (1 / (_POINTS - 1))  # from one penalty to the next
 
 _LOOSE, _TIGHT = 1e-6, 1e-16  # duality gaps per value
 _BEYOND = 10  # multiples of the best penalty are tried up to this one, after all points
 _MOST = 100  # penalties: the last of them is above 1e10
-_STEPS, _PATIENCE = 60, 3
+_STEPS, _PATIENCE = 60, 3  # steps: all, and those in a row that gain nothing
 _DAMPING = 1e-13  # for duals that many solutions share, in cycles
 _SHORTER = 0.99  # steps stay inside the bounds
 _SIGNS = np.array([[1.0], [-1.0]])  # of what bounds from above, and from below

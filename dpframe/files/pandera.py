@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from dpframe.cells.verify import Shown, look
-from dpframe.certificates.column_parts import ColumnPart, DispersionPart, QuotientPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.public import public_call
 
 Holds: TypeAlias = Callable[[pd.DataFrame], bool]
@@ -88,11 +88,9 @@ def _described(shown: Shown) -> list[ColumnPart | None]:
 def _column(pandera: Any, values: pd.Series, described: ColumnPart | None) -> Any:
     """Describe a column; one without a certificate of its own was computed from the others."""
     checks = []
-    if isinstance(described, DispersionPart):
-        half = described.moments.half_width
-        checks.append(pandera.Check.in_range(0, half if described.root else half**2))
-    if isinstance(described, QuotientPart):
-        checks.append(pandera.Check.in_range(*(described.declared or described.span)))
+    if described is not None and (described.form.is_mean or described.form.is_fine):
+        possible = described.declared if described.form.is_mean else None
+        checks.append(pandera.Check.in_range(*(possible or described.span)))
     return pandera.Column(values.dtype, checks, nullable=bool(values.isna().any()))
 
 

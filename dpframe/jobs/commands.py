@@ -389,10 +389,12 @@ def preview_plan(given: argparse.Namespace, path: Path) -> Answer:
 def _words(job: Job, tried: Tried) -> str:
     places = [str(path) for paths in job.files.values() for path in paths]
     there = "" if job.ledger.exists() else " (not made yet)"
+    kinds = sorted(tried.needed.items())
+    columns = [f"{name} ({kind})" if kind else name for name, kind in kinds]
     lines = [
         f"Release    {job.options['name']!r}",
-        f"Reads      {_columns(tried)} of {_list_places(job.data.places)}",
-        f"Writes     {_list_places(places)}",
+        f"Reads      {', '.join(columns)} of {', '.join(map(str, job.data.places))}",
+        f"Writes     {', '.join(places)}",
         f"Ledger     {job.ledger}{there}",
         repr(_of_part(job, tried.ledger).status()),
         f"\n{_table_text(tried)}\n",
@@ -408,12 +410,6 @@ def _words(job: Job, tried: Tried) -> str:
 def _table_text(tried: Tried) -> str:
     with pd.option_context("display.width", 200, "display.max_columns", 30):
         return tried.table.to_string()
-
-
-def _columns(tried: Tried) -> str:
-    """Name the columns that are read, and what they hold."""
-    kinds = sorted(tried.needed.items())
-    return ", ".join(f"{name} ({kind})" if kind else name for name, kind in kinds)
 
 
 def diagnose_plan(given: argparse.Namespace, path: Path) -> Answer:
@@ -478,7 +474,8 @@ def _how_to_go_on(job: Job) -> str:
         again = "Once the ledger can be read, run it again as it is"
         return f"{again}: if no noise was drawn, nothing is charged."
     if lost:
-        return _under_another_name(job)
+        name = shlex.quote(f"{job.options['name']} b")
+        return f"To spend once more and release again, give another name: --name {name}."
     if seen.step not in (StartStep.BEGIN, StartStep.TAKE_OVER):
         return ""
     epoch = 0 if seen.run is None else seen.run.state.epoch
@@ -496,12 +493,6 @@ def _refuse(job: Job, why: object) -> str:
     used_up = f"the release does not fit: {whose} is used up; its budget is fixed"
     another = "another ledger is another promise, and what people in both lose adds up"
     return f"{used_up}. {job.ledger} keeps its promise by allowing nothing more; {another}."
-
-
-def _under_another_name(job: Job) -> str:
-    """Say how a release is made although its name is taken."""
-    name = shlex.quote(f"{job.options['name']} b")
-    return f"To spend once more and release again, give another name: --name {name}."
 
 
 def _warnings(warned: Sequence[str]) -> list[str]:
@@ -535,10 +526,6 @@ def _job(given: argparse.Namespace, path: Path) -> Job:
         raise FileNotFoundError("there is no such file, or it is none.")
     replaced = (dict(given.set), tuple(given.data), given.name, given.note)
     return read_plan(path, Overrides(*replaced, given.allow_imports))
-
-
-def _list_places(places: object) -> str:
-    return ", ".join(map(str, places))  # type: ignore[call-overload]
 
 
 def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:

@@ -56,6 +56,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
 }
 SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
+_NO_KEYWORDS = {"kind", "files", "outputs"}
 _YAML = (".yaml", ".yml")
 _ENDS = 2
 _FAR = 1e300  # edges stay finite
@@ -174,6 +175,9 @@ def read_plan(path: Path, given: Overrides) -> Job:
     if search is not None:
         kinds = {str(axis.column): axis.kind for axis in search.axes}
         data = replace(data, types={**kinds, **data.types})
+    ledger = plan.section("ledger")
+    folder = ledger.table.get("runs_folder")
+    budget = ledger.section("budget") if "budget" in ledger.table else None
     return Job(
         plan=plan,
         data=data,
@@ -181,10 +185,10 @@ def read_plan(path: Path, given: Overrides) -> Job:
         queries=queries,
         options=options,
         files=output_paths.read_paths(plan, queries, options["name"]),
-        ledger=_ledger(plan.section("ledger")),
-        budget=_budget(plan.section("ledger")),
-        part=plan.table["ledger"].get("part"),
-        runs_folder=_runs_folder(plan.section("ledger")),
+        ledger=_ledger(ledger),
+        budget=None if budget is None else _check_section(budget, partial(Budget, **budget.table)),
+        part=ledger.table.get("part"),
+        runs_folder=None if folder is None else ledger.path("runs_folder", folder),
         search=search,
     )
 
@@ -241,9 +245,6 @@ def _read_declared(section: Section, *, allow_imports: bool) -> dict[str, Any]:
     """Read keywords of `declare`; whom a row belongs to must be said."""
     table = section.table
     unit = table.get("privacy_unit")
-    if isinstance(unit, list) and not all(isinstance(name, str) for name in unit):
-        why = 'must be a column or a list of columns, ["aircraft", "week"]'
-        raise section.error(f"{why}, got {unit!r:.200}.", "privacy_unit")
     if (unit is None) != bool(table.get("each_row")):
         raise section.error(
             "say whom a row belongs to, in one way: privacy_unit = the name of a column, with "
@@ -390,18 +391,11 @@ def _query(section: Section) -> Query:
 
 def _keywords(section: Section) -> dict[str, Any]:
     """Read the keywords of a query."""
-    keys = [key for key in section.table if key not in ("kind", "files", "outputs")]
-    return {key: _READERS.get(key, _as_it_is)(section, key) for key in keys}
-
-
-def _as_it_is(section: Section, key: str) -> Any:
-    return section.table[key]
-
-
-def _rows(section: Section, key: str) -> Any:
-    """Read a public number of rows, or a pair of an estimate and its variance."""
-    given = section.table[key]
-    return tuple(given) if isinstance(given, list) else given
+    keywords = {key: given for key, given in section.table.items() if key not in _NO_KEYWORDS}
+    keywords |= {key: read(section, key) for key, read in _READERS.items() if key in keywords}
+    if isinstance(keywords.get("n"), list):  # an estimate of the rows, and its variance
+        keywords["n"] = tuple(keywords["n"])
+    return keywords
 
 
 def form_of(given: object) -> str:
@@ -453,38 +447,17 @@ _READERS: dict[str, Callable[[Section, str], Any]] = {
     "bounds": _by_column(_pair),
     "bins": _by_column(_edges),
     "weights": _weights,
-    "n": _rows,
 }
 
 
 def _ledger(section: Section) -> LedgerPlace:
     path: str = section.table["path"]
-    if not path or "\0" in path:
-        raise section.error(f"must be the path of a file, got {path!r:.200}.", "path")
     url = section.fill_text("path", path, environment=True)
     if is_url(url):
         return LedgerPlace(url)
     if url == path and (why := why_not_portable(path)):
         raise section.error(f"{why}: give another name, for plans travel.", "path")
     return LedgerPlace(section.path("path", path))
-
-
-def _runs_folder(section: Section) -> Path | None:
-    """Read where runs keep what they drew."""
-    folder: str | None = section.table.get("runs_folder")
-    if folder is None:
-        return None
-    if not folder or "\0" in folder:
-        raise section.error(f"must be the path of a folder, got {folder!r}.", "runs_folder")
-    return section.path("runs_folder", folder)
-
-
-def _budget(section: Section) -> Budget | None:
-    """Read what the budget of the ledger should be, to check it."""
-    if "budget" not in section.table:
-        return None
-    table = section.section("budget")
-    return _check_section(table, lambda: Budget(**table.table))
 
 
 def _check_section(section: Section, make: Callable[[], _Made]) -> _Made:

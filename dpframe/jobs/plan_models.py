@@ -29,6 +29,7 @@ from dpframe.strategies import MechanismName
 
 _WORDS = {
     "string_type": "a text",
+    "string_pattern_mismatch": "a path",
     "int_type": "a whole number",
     "float_type": "a number",
     "bool_type": "true or false",
@@ -107,6 +108,8 @@ def _forms(tell: Callable[[Any], str] = job.form_of, /, **forms: Any) -> Any:
 
 
 _TEXTS = str | list[str]
+_PATH = Annotated[str, Field(pattern="^[^\0]+$")]
+_PATHS = _PATH | Annotated[list[_PATH], Field(min_length=1)]
 _AMOUNT = float | str  # a text such as "1/12" is read by whoever spends it
 _PAIR = Annotated[list[Any], WithJsonSchema({"type": "array", "minItems": 2, "maxItems": 2})]
 _GROUPS = {
@@ -137,7 +140,7 @@ _ARGUMENTS: dict[str, Any] = {
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), int),
     "dtype": _DTYPE | _by_column(_DTYPE),
     "discovery": _AMOUNT,
-    "files": _TEXTS,
+    "files": _PATHS,
 }
 """What each argument of a query may be."""
 
@@ -148,7 +151,7 @@ _FILESYSTEM = pydantic.create_model(
     type=(_one_of(FILESYSTEMS), ...),
 )
 _DATA = {
-    "path": _TEXTS,
+    "path": _PATHS,
     "filesystem": _FILESYSTEM,
     "spill_folder": str,
     "types": _by_column(_one_of(TYPES)),
@@ -162,7 +165,7 @@ _DATA = {
 _DECLARE = {
     "schema": str,
     "each_row": bool,
-    "privacy_unit": str | list[Any],
+    "privacy_unit": _TEXTS,
     "unit": str,
     **dict.fromkeys(job.CAPS, int),
     "neighboring": _names(get_args(Neighboring)),
@@ -177,10 +180,10 @@ _RELEASE = {
     "denoise": _names(get_args(DenoiserName)),
     **dict.fromkeys(("name", "note"), str),
     "part": _AMOUNT,
-    "files": _TEXTS,
+    "files": _PATHS,
 }
 _BUDGET = _table("budget", dict.fromkeys(job.BUDGET, _AMOUNT), ["epsilon"], "a budget")
-_LEDGER = {"path": str, "budget": _BUDGET, "part": str, "runs_folder": str}
+_LEDGER = {"path": _PATH, "budget": _BUDGET, "part": str, "runs_folder": _PATH}
 
 
 def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable]:

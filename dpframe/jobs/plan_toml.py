@@ -280,10 +280,7 @@ class Section:
         if key not in self.table:
             raise self.error(f"{key} is missing{self.such(key)}.")
         given = self.table[key]
-        texts = [given] if isinstance(given, str) else given
-        if not texts or not all(texts):
-            raise self.error(f"must be a path or a list of paths, got {given!r:.200}.", key)
-        return texts
+        return [given] if isinstance(given, str) else list(given)
 
     def given_keys(self, *keys: str) -> tuple[str, ...]:
         """Return so many of some keys, one within the other, as there are in the plan."""

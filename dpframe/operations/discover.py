@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import CountPart, NoisePart
+from dpframe.certificates.column_parts import ColumnPart, FeaturePart, NoisePart
 from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.parts import GroupingPart, LedgerPart, QueryPart
 from dpframe.checker.rounds import LabelRound, worst_labels
@@ -47,6 +47,7 @@ from dpframe.privacy.threshold import (
 from dpframe.provenance import mark_found
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.tasks import Axis, LabelAxis, LabelTask
+from dpframe.statistics.form import ROWS
 from dpframe.strategies import MECHANISMS
 
 _SINGLE = ("laplace", "gaussian")
@@ -231,19 +232,21 @@ class Labels(Operation):
             max_length=longest,
         )
 
-    def _units_part(self) -> CountPart:
+    def _units_part(self) -> ColumnPart:
         """Describe the noisy numbers of units."""
         scale = self.threshold.scale
         deviation = self.threshold.law.standard_deviation(scale)
-        return CountPart(
+        return ColumnPart(
             kind="count",
             name="units",
+            columns=(),
+            condition=None,
             where=None,
             weights=None,
             integer=True,
             noise=NoisePart(scale, 1.0, 1),
             std_error=deviation,
-            loadings={_BLOCK: deviation},
+            features={ROWS: FeaturePart(None, {_BLOCK: deviation})},
         )
 
 

@@ -21,7 +21,7 @@ from dpframe.errors import QueryError
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend, below, float_above
-from dpframe.privacy.calibration import gaussian_epsilon, mu_of_pure
+from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.pots import Pots
 from dpframe.queries.tasks import Axis, LabelTask, Task

@@ -1,28 +1,36 @@
 """The certificate of a planned table, before its values are known, and what its rows leave out."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, assert_never, cast
+from functools import partial
+from typing import Any, TypeAlias, assert_never
 
+import numpy as np
 import pandas as pd
 
 from dpframe.cells.record import ATTRIBUTE
 from dpframe.cells.verify import look
-from dpframe.certificates import column_parts, mechanism_parts, parts
+from dpframe.certificates import mechanism_parts, parts
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import packed_loadings
-from dpframe.certificates.json_records import pack
-from dpframe.declaration.checks import Bounds
+from dpframe.certificates.column_parts import (
+    ColumnPart,
+    FeaturePart,
+    NoisePart,
+    ValuesPart,
+    WeightsPart,
+    values_part,
+)
+from dpframe.certificates.json_records import Packed, pack
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CertificateError
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.designs import NoisyDesign
 from dpframe.plan.plan import Plan
 from dpframe.plan.tables import Table, name_of
+from dpframe.privacy.noise_sum import Value
 from dpframe.provenance import is_found
-from dpframe.queries.grid import Grid, Ticks
+from dpframe.queries.grid import Grid
 from dpframe.queries.query import Query, list_labels
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis, LabelAxis
-from dpframe.queries.timescale import Moment, microseconds
 from dpframe.queries.where import Condition
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Estimate, Layers, Prediction, Workload
@@ -42,7 +50,7 @@ UNWANTED = "combination of keys is not wanted"
 NO_OPTIONS = parts.OptionsPart(max_true=None, n_weight=0.0, objective="total", n=None)
 
 
-Describe: TypeAlias = Callable[[Estimate], column_parts.ReleasedColumn]
+Describe: TypeAlias = Callable[[Estimate], ColumnPart]
 """From what was estimated to what is said about a column."""
 
 
@@ -132,12 +140,12 @@ def _layers(
 
 def noise_of_column(
     column: OutputColumn, prediction: Prediction, noisy: NoisyDesign
-) -> column_parts.NoisePart | None:
+) -> NoisePart | None:
     """Describe the noise of a column that is a measured block."""
     block = prediction.block
     if block is None:
         return None
-    return column_parts.NoisePart(noisy.scales[block], column.step, noisy.members[block])
+    return NoisePart(noisy.scales[block], column.step, noisy.members[block])
 
 
 def grouping_of(
@@ -187,66 +195,51 @@ def text_of(where: Condition | None) -> str | None:
 
 def _column(column: OutputColumn, prediction: Prediction, noisy: NoisyDesign) -> Describe:
     """Describe one released column and its noise."""
-    shared: dict[str, Any] = {
-        "kind": column.kind,
-        "name": str(column.name),
-        "where": text_of(column.where),
-        "weights": _weights(column),
+    is_total = column.form.is_total
+    error = prediction.std_error * column.step
+    make = partial(
+        ColumnPart,
+        kind=column.kind,
+        name=str(column.name),
+        columns=values_of(column),
+        condition=text_of(column.condition),
+        where=text_of(column.where),
+        weights=_weights(column),
+        integer=column.integer,
+        noise=noise_of_column(column, prediction, noisy),
+        std_error=error if is_total and not prediction.per_row else None,
+    )
+    return lambda estimate: make(features=_features(column, estimate))
+
+
+def values_of(column: OutputColumn) -> tuple[ValuesPart, ...]:
+    """Describe the private columns that a column is about."""
+    return tuple(values_part(label, bounds, grid.bounds) for label, grid, bounds in column.values)
+
+
+def _features(column: OutputColumn, estimate: Estimate) -> dict[str, FeaturePart]:
+    """Say what a column was read off, and what the noise of the blocks does to that."""
+    totals = estimate.totals
+    if totals is None:
+        loadings = _by_block(estimate.loadings, column.unit)
+        return {feature: FeaturePart(None, loadings) for feature in column.form.family}
+    return {
+        feature: FeaturePart(pack(total), _by_block(totals.loadings[feature]))
+        for feature, total in totals.values.items()
     }
-    if column.other_bounds is not None and column.bounds is not None:
-        shared["pair"] = (str(column.column), str(column.other))
-        shared["bounds"] = tuple(
-            bounds_part(None, own) for own in (column.bounds, column.other_bounds)
-        )
-    elif column.grid is not None and column.bounds is not None:  # a label may be None
-        shared["column"] = str(column.column)
-        shared["bounds"] = bounds_part(column.ticks, column.bounds)
-    if column.kind in ("count", "sum"):
-        shared["integer"] = column.integer
-        shared["noise"] = noise_of_column(column, prediction, noisy)
-        shared["std_error"] = None if prediction.per_row else prediction.std_error * column.step
-    if column.kind == "mean":
-        shared["moments"] = None
-    if column.kind == "rate":
-        shared["condition"] = text_of(column.condition)
-    part = column_parts.PARTS[column.kind]
-
-    def describe(estimate: Estimate) -> column_parts.ReleasedColumn:
-        own: dict[str, Any] = {"loadings": packed_loadings(estimate.loadings, column.unit)}
-        if estimate.ratio is not None:
-            own["ratio"] = column_parts.ratio_part(estimate.ratio, column.step)
-        if estimate.moments is not None:
-            own["moments"] = column_parts.moments_part(estimate.moments, column.step)
-        if estimate.joint is not None and column.other_grid is not None:
-            steps = column.step, column.other_grid.step
-            own["joint"] = column_parts.joint_part(estimate.joint, steps)
-        return part(**{**shared, **own})
-
-    return describe
 
 
-def _weights(column: OutputColumn) -> column_parts.WeightsPart | None:
+def _by_block(loadings: Mapping[int, Value], step: float = 1.0) -> dict[str, float | Packed]:
+    """Write what the noise of the blocks does to something counted in steps, in its units."""
+    return {str(block): pack(np.multiply(own, step)) for block, own in loadings.items()}
+
+
+def _weights(column: OutputColumn) -> WeightsPart | None:
     """Say what rows count for."""
     own = column.weights
     if own is None:
         return None
-    return column_parts.WeightsPart(str(own.column), own.bounds, own.grid.step)
-
-
-def bounds_part(
-    ticks: Ticks | None, bounds: Bounds
-) -> column_parts.WrittenBounds | column_parts.TimesPart:
-    """Write bounds; of times, say what the numbers of a column stand for."""
-    if ticks is None:
-        return cast(column_parts.WrittenBounds, bounds)
-    lower, upper = cast(tuple[Moment, Moment], bounds)
-    return column_parts.TimesPart(
-        written=(str(lower), str(upper)),
-        counted="from the lower bound, in seconds" if ticks.points else "in seconds",
-        origin=ticks.origin,
-        bounds=(microseconds(lower), microseconds(upper)),
-        zone=None if ticks.zone is None else str(ticks.zone),
-    )
+    return WeightsPart(str(own.column), own.bounds, own.grid.step)
 
 
 def rules_of(table: Table) -> tuple[str, ...]:

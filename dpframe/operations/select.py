@@ -13,7 +13,7 @@ import pandas as pd
 from dpframe.arguments import MOST_GROUPS
 from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import QuantilePart
+from dpframe.certificates.column_parts import quantile_part
 from dpframe.certificates.mechanism_parts import SelectionPart
 from dpframe.certificates.parts import LedgerPart, QueryPart
 from dpframe.checker.rounds import Selected, worst_selection
@@ -27,7 +27,7 @@ from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, qu
 from dpframe.ledger.log import Entry
 from dpframe.operations.operation import Operation
 from dpframe.operations.probing import check_rows
-from dpframe.operations.record import NO_OPTIONS, bounds_part, grouping_of, rules_of_groups, text_of
+from dpframe.operations.record import NO_OPTIONS, grouping_of, rules_of_groups, text_of, values_of
 from dpframe.plan.allowances import allowance_of
 from dpframe.plan.cells import cells_of, with_inner
 from dpframe.plan.columns import OutputColumn, no_numbers, output_of
@@ -199,8 +199,7 @@ class SelectedQuantiles(Operation):
     ) -> Callable[[np.ndarray, LedgerPart | None], pd.DataFrame]:
         """Write the certificate but for values and ledger."""
         query, column, cells = self.query, self.column, self.cells
-        name, source = str(column.name), str(column.column)
-        bounds = bounds_part(None, column.bounds or (0, 1))
+        (values,) = values_of(column)
         groupings = (
             grouping_of(axis, query, self.declaration, called=axis.column == LEVEL)
             for axis in cells.axes
@@ -218,7 +217,7 @@ class SelectedQuantiles(Operation):
                 left_out=rules_of_groups(self.declaration.unit_columns, self.task.cells.axes),
                 options=NO_OPTIONS,
             ),
-            columns=(QuantilePart("quantile", name, None, None, source, bounds),),
+            columns=(quantile_part(str(column.name), values),),
             mechanism=self._mechanism_part(),
             covariance=_SELECTED,
         )

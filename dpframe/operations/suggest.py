@@ -36,7 +36,6 @@ from dpframe.queries.tasks import Axis, SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
 _LATER = 9  # times what is spent on asking, by default
-_CAPPED = ("count", "sum")
 _KINDS: tuple[SizeKind, ...] = get_args(SizeKind)
 _SAME_GROUPS = "Ask for the count of the same groups, query=dpf.count(by=...), and use its cap."
 
@@ -168,7 +167,7 @@ def _check_outputs(table: Table) -> None:
     if table.query.margins or table.query.ranges:
         rule = "query must be of one table, whose groups are those that caps count,"
         raise QueryError(f"{rule} got {table.query.words}. {_SAME_GROUPS}", parameter="query")
-    other = [out.kind for out in table.outputs if out.kind not in _CAPPED]
+    other = [out.kind for out in table.outputs if not out.form.is_total]
     if other:
         why = f"query must be of counts, sums or units, got one of kind {other[0]!r}:"
         way = f"no histogram of rows says by how much a cap moves it. {_SAME_GROUPS}"
@@ -278,7 +277,9 @@ def plan_bounds(
 
     @cache  # with a ratio of powers of two, many pairs have one plan
     def error_within(low: float, high: float) -> float:
-        plan = _plan_later(replace(later, bounds=(low, high)), declaration, amounts)
+        plan = _plan_later(
+            replace(later, bounds={search.column: (low, high)}), declaration, amounts
+        )
         table = plan.tables[SINGLE]
         return mean_error(plan.predictions(table)[0].std_error) * table.outputs[0].step
 
@@ -291,7 +292,7 @@ def plan_bounds(
         return error_within(float(low / factor), float(high / factor)) * factor
 
     noise = np.array([[error(low, high) for high in ends] for low in ends])
-    groups, is_mean = cells_of(later, declaration).size, later.outputs[0].statistic == "mean"
+    groups, is_mean = cells_of(later, declaration).size, later.outputs[0].form.is_mean
     errors = BoundErrors(later.words, amounts, ends, noise, groups, is_mean=is_mean, powers=powers)
     return query, errors
 

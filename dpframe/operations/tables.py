@@ -137,7 +137,7 @@ def _describe(plan: Plan, table: Table) -> list[Described]:
     return [
         Described(
             column.name,
-            column.kind,
+            column.form,
             None if cell.per_row else cell.std_error * column.step,
             column.weights is not None,
         )
@@ -301,7 +301,7 @@ def _check_sampled(declaration: Declaration, query: Query) -> None:
     if any(out.sampled for out in query.outputs):
         caps = caps_of(query, declaration)
         if 1 not in (caps.rows, caps.rows_per_group):
-            raise several_rows(declaration.unit_columns, whole=False)
+            raise several_rows(declaration.unit_columns, of_all_groups=False)
 
 
 def _by_query(frames: Mapping[Hashable, pd.DataFrame], how: Denoisings) -> dict[Hashable, Any]:
@@ -343,7 +343,7 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
     """From grid units to those of the column; integers stay integers, and times times."""
     if column.grid is not None and column.ticks is not None:
         exponent = column.grid.exponent
-        convert = moments if column.kind == "mean" else durations
+        convert = moments if column.is_mean else durations
         counted = np.ldexp(estimate.values, exponent) if exponent else estimate.values
         return convert(counted, column.ticks)
     if column.unit == 1 and not column.shift:

@@ -6,7 +6,8 @@ from dpframe.arguments import is_one_of
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.privacy.amounts import Budget, Spend, below, exact
-from dpframe.privacy.calibration import classical_mu, gaussian_mu, pure_of_mu, pure_of_rho
+from dpframe.privacy.gaussian import classical_mu, gaussian_mu, pure_of_mu
+from dpframe.privacy.laplace import pure_of_rho
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.selection import SELECT
 from dpframe.public import did_you_mean

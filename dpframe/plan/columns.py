@@ -12,14 +12,14 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.queries.grid import BITS, Grid, Ticks
 from dpframe.queries.missing import met, present, surely
-from dpframe.queries.query import OutputSpec, Statistic
+from dpframe.queries.query import OutputSpec
 from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of
 from dpframe.queries.where import Condition
-from dpframe.strategies.association import FOURTH
+from dpframe.statistics.form import Statistic
+from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 
 _WEIGHED = "what weights= takes"
-_OF_NUMBERS = ("var", "std", "cov", "corr", "slope", "sampling=True", _WEIGHED)  # not of times
 
 
 class SourceKey(NamedTuple):
@@ -92,7 +92,7 @@ class OutputColumn:
     """
 
     name: Hashable
-    kind: Statistic
+    kind: StatisticName
     column: Hashable = None
     grid: Grid | None = None
     bounds: Bounds | None = None
@@ -108,9 +108,23 @@ class OutputColumn:
     averaged: bool = False
 
     @property
+    def form(self) -> type[Statistic]:
+        """What it says about its rows."""
+        return STATISTICS[self.kind]
+
+    @property
+    def values(self) -> tuple[tuple[Hashable, Grid, Bounds], ...]:
+        """The private columns it is about, on their grids, with their bounds."""
+        own = (
+            (self.column, self.grid, self.bounds),
+            (self.other, self.other_grid, self.other_bounds),
+        )
+        return tuple((label, grid, bounds) for label, grid, bounds in own if grid and bounds)
+
+    @property
     def ticks(self) -> Ticks | None:
         """How times became numbers, and how these become times again."""
-        return None if self.grid is None or self.kind == "count" else self.grid.ticks
+        return None if self.grid is None else self.grid.ticks
 
     @property
     def step(self) -> float:
@@ -128,7 +142,7 @@ class OutputColumn:
     @property
     def shift(self) -> float:
         """What is added to values in units of the column: where weighted means are counted from."""
-        if self.weights is None or self.grid is None or self.kind != "mean":
+        if self.weights is None or self.grid is None or not self.is_mean:
             return 0.0
         return self._range[0] * self.grid.step
 
@@ -141,7 +155,7 @@ class OutputColumn:
     def of_rows(self) -> float:
         """How many times the rows are added to a sum of parts of the range."""
         origin, span = self._range
-        return origin / span if span and self.kind == "sum" else 0.0
+        return origin / span if span and self.form.is_total else 0.0
 
     @property
     def _range(self) -> tuple[int, int]:
@@ -154,23 +168,23 @@ class OutputColumn:
         if self.weights is None or self.grid is None:
             return 0, 0
         lower, upper = self.grid.lower, self.grid.upper
-        if self.kind == "mean" or (self.averaged and upper > lower):
+        if self.is_mean or (self.averaged and upper > lower):
             return lower, upper - lower
         return 0, max(-lower, upper, 1)
 
     @property
     def unit(self) -> float:
         """Size of what is released as 1 in grid units: the squared step for variances."""
-        if self.other_grid is not None:
-            other = self.other_grid.step
-            return {"cov": self.step * other, "slope": other / self.step}.get(self.kind, 1.0)
-        return self.step**2 if self.kind == "var" else self.step
+        if self.form.is_total or self.form.is_mean:
+            return self.step
+        steps = [(-grid.step, grid.step) for _, grid, _ in self.values]
+        return statistic_of(self.kind, steps).unit
 
     @property
     def source(self) -> SourceKey:
         """The rows and values that the output is about."""
         if self.condition is None:
-            pair = self.other, self.other_grid, FOURTH if self.sampled and self.of_pair else 2
+            pair = self.other, self.other_grid, 4 if self.sampled and self.of_pair else 2
             own = self.column, self.grid, self.where, None
             return SourceKey(*own, *pair, self.weights, *self._range)
         if self.blanks_fail:
@@ -188,12 +202,12 @@ class OutputColumn:
     @property
     def is_mean(self) -> bool:
         """Whether it is the mean of something, a rate included."""
-        return self.kind in ("mean", "rate")
+        return self.form.is_mean
 
     @property
     def integer(self) -> bool:
         """Whether the column is released as whole numbers."""
-        summed = self.kind in ("count", "sum") and not self.layered
+        summed = self.form.is_total and not self.layered
         return summed and self.step == 1 and self.ticks is None and not self.of_rows
 
 
@@ -211,16 +225,17 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
         )
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
-    what: str = "sampling=True" if asked.sampled else asked.statistic
+    what: str = asked.statistic if asked.form.of_numbers else ""
+    what = "sampling=True" if asked.sampled else what
     what = _WEIGHED if weights else what
     # squares are rounded up to a part of the width: whole numbers are too coarse for them
-    fine = asked.fine or asked.statistic in ("var", "std")
+    fine = asked.fine or asked.form.is_fine
     grid, bounds = _grid_and_bounds(asked.column, what, declaration, bits, fine=fine)
     own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
     if not asked.of_pair:
         averaged = asked.averaged
         made = OutputColumn(*own, sampled=asked.sampled, weights=weights, averaged=averaged)
-        if not made.step and made.kind == "sum":
+        if not made.step and made.form.is_total:
             raise _too_small(asked)
         return made
     other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
@@ -247,7 +262,7 @@ def _grid_and_bounds(
     if facts.bounds is None:
         raise no_bounds(label)
     grid = _grid(label, replace(facts, integer=facts.integer and not fine), facts.bounds, bits)
-    if what in _OF_NUMBERS and grid.ticks is not None:
+    if what and grid.ticks is not None:
         raise no_numbers(what, "columns", label)
     return grid, facts.bounds
 

@@ -20,8 +20,8 @@ from dpframe.errors import CalibrationError
 from dpframe.forks import cached_property
 from dpframe.privacy.amounts import round_up
 from dpframe.privacy.law import Law
-from dpframe.privacy.noise_floats import MAX_SCALE
-from dpframe.privacy.unit_pair import Norm
+from dpframe.privacy.noise import MAX_SCALE
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies import Mechanism, Planner
 from dpframe.strategies.base import Design, Estimate, Need, Prediction, Workload
 from dpframe.strategies.weighted import WeightedDesign

@@ -30,10 +30,10 @@ from dpframe.plan.allowances import (
 from dpframe.plan.designs import Designs, NoisyDesign, calibrate, narrowest
 from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
 from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace
-from dpframe.privacy.calibration import laplace_of_rho
+from dpframe.privacy.laplace import laplace_of_rho
 from dpframe.privacy.law import Allowance
 from dpframe.privacy.laws import LAPLACE
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Reach
 from dpframe.queries.aggregate import Joint
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, Cells

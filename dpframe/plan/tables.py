@@ -12,14 +12,16 @@ from dpframe.plan.cells import cells_of, known_rows
 from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, sample_together
 from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
-from dpframe.privacy.unit_reach import Reach, reach_of
+from dpframe.privacy.sensitivity import Reach, reach_of
 from dpframe.queries.exclusive import exclusive_sets
 from dpframe.queries.grid import BITS, Grid
 from dpframe.queries.missing import equals_itself
-from dpframe.queries.query import Query, QueryOptions, Statistic
+from dpframe.queries.query import Query, QueryOptions
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition
-from dpframe.strategies.base import Need, Output, PublicRows, Source, Total, Workload, parts_of_pair
+from dpframe.statistics.pairs import parts_of_pair
+from dpframe.statistics.table import StatisticName
+from dpframe.strategies.base import Need, Output, PublicRows, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 
 _LEAST_BITS = 16
@@ -183,8 +185,8 @@ def table_of(
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
-            Output(total, places[source], out.sampled, out.of_rows)
-            for (source, total), out in zip(read, outputs, strict=True)
+            Output(statistic, places[source], out.sampled, out.of_rows)
+            for (source, statistic), out in zip(read, outputs, strict=True)
         ),
         neighboring=declaration.neighboring,
         has_units=bool(unit) and weights is None,
@@ -287,37 +289,20 @@ def caps_of(query: Query, declaration: Declaration) -> Caps:
     return ROW_CAPS
 
 
-def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, Total]]:
+def _read(outputs: Sequence[OutputColumn]) -> list[tuple[SourceKey, StatisticName]]:
     """Say what is read off which source; a count of what a rate counts is read off the rate's."""
+    for out in outputs:
+        if not out.form.family:
+            why = "quantiles are selected, not read off totals: release one query for them on its "
+            way = "own, .dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
+            raise QueryError(f"{why}{way}", parameter="queries")
     rates = {out.source.met: out.source for out in outputs if out.condition is not None}
     return [
-        (rates[out.where], "value")
-        if out.kind == "count" and out.where in rates
-        else (out.source, _total(out.kind))
+        (rates[out.where], "sum")
+        if out.form.is_whole and out.where in rates
+        else (out.source, out.kind)
         for out in outputs
     ]
-
-
-def _total(statistic: Statistic) -> Total:
-    """Name what a strategy reads off a source for a statistic."""
-    if statistic == "quantile":
-        why = "quantiles are selected, not read off totals: release one query for them on its own,"
-        way = ".dp.quantile(...) or dpf.release(frame, dpf.quantile(...))."
-        raise QueryError(f"{why} {way}", parameter="queries")
-    return _TOTALS[statistic]
-
-
-_TOTALS: dict[Statistic, Total] = {
-    "count": "rows",
-    "sum": "value",
-    "mean": "mean",
-    "rate": "mean",
-    "var": "variance",
-    "std": "deviation",
-    "cov": "covariance",
-    "corr": "correlation",
-    "slope": "slope",
-}
 
 
 def _most(options: QueryOptions, outputs: Sequence[OutputColumn]) -> int | None:

@@ -17,11 +17,10 @@ from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of, visible
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown
-from dpframe.certificates.column_parts import AssociationPart, QuantilePart
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.public import did_you_mean
 from dpframe.queries.edges import first_edge
 from dpframe.queries.timescale import as_moment, in_use, index_of
@@ -180,7 +179,7 @@ def gather(
                 parts["denoised"] = table.iloc[:, at]
         numbers, scale = to_numbers(list(parts.values()))
         cells = pd.DataFrame(dict(zip(parts, numbers, strict=True)), index=table.index)
-        effect = isinstance(described, AssociationPart)
+        effect = described.form.of_pair
         drawn.append(Drawn(label, scale.name(text(label)), _with_arrows(cells), scale, effect))
     return drawn
 
@@ -224,7 +223,7 @@ def _gather_quotients(
 def is_distribution(shown: Shown) -> bool:
     """Whether a table holds all numbers of rows in ranges, in rows."""
     first, *others = shown.certificate.releases
-    read = isinstance(first.columns[0], QuantilePart)
+    read = not first.columns[0].features
     whole = shown.layout.rows is not None and len(shown.rows) == shown.opened.rows
     return isinstance(first.mechanism, TreePart) and not others and not read and whole
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from dpframe.cells.verify import look
-from dpframe.certificates.column_parts import TotalPart
 from dpframe.errors import QueryError
 from dpframe.plotting.frame import gather, pyplot, text
 from dpframe.plotting.plot import PLAIN, caption, finish, given_axes, length, wrap
@@ -22,14 +21,9 @@ _LEVEL = 0.95  # of the intervals within which colors are linear
 
 @public_call
 def plot_map(
-    released: pd.DataFrame,
-    coords: Coords,
-    *,
-    column: Hashable = None,
-    edges: pd.DataFrame | None = None,
-    ax: Any = None,
-    denoised: bool | None = None,
-) -> Any:
+    released: pd.DataFrame, coords: Coords, *, column: Hashable = None,
+    edges: pd.DataFrame | None = None, ax: Any = None, denoised: bool | None = None,
+) -> Any:  # fmt: skip
     """Draw released values at their places, in color, over the edges that join them.
 
     A line below the map states the size of the noise, without other errors.
@@ -103,7 +97,7 @@ def plot_map(
     spots = _spots(points, list(shown.table.index), "keys of the release", known=True)
     lines = None if edges is None else _lines(points, edges)
     width = float((drawn.cells["high"] - drawn.cells["low"]).median())
-    total = isinstance(release.columns[columns.index(label)], TotalPart)
+    total = release.columns[columns.index(label)].form.is_total
     norm = _norm(np.concatenate(list(parts.values())), width / 2 if total else None)
     middle = np.radians((spots[:, 1].min() + spots[:, 1].max()) / 2)
     # a degree of latitude in degrees of longitude; no map reaches a pole

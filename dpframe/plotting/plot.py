@@ -100,22 +100,13 @@ class Panel:
 
 @public_call
 def plot(
-    released: pd.DataFrame | Mapping[Hashable, pd.DataFrame],
-    *,
-    column: Hashable | list[Hashable] | None = None,
-    kind: Kind = "auto",
-    level: float = 0.95,
-    per: Hashable | None = None,
-    percent: bool = False,
-    sampling: bool = False,
-    subplots: bool = True,
-    panels: bool | None = None,
-    ax: Any = None,
-    figsize: tuple[float, float] | None = None,
-    title: str | None = None,
-    color: Any = None,
+    released: pd.DataFrame | Mapping[Hashable, pd.DataFrame], *,
+    column: Hashable | list[Hashable] | None = None, kind: Kind = "auto", level: float = 0.95,
+    per: Hashable | None = None, percent: bool = False, sampling: bool = False,
+    subplots: bool = True, panels: bool | None = None, ax: Any = None,
+    figsize: tuple[float, float] | None = None, title: str | None = None, color: Any = None,
     legend: bool = True,
-) -> Any:
+) -> Any:  # fmt: skip
     """Draw released columns with the ends of their intervals.
 
     The innermost key goes along the axis; the outer keys are series of one panel, or have panels of

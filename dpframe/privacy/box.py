@@ -42,11 +42,13 @@ How wide it is
     In units of the scales, a vector of noise is R U: R has the density `r^D e^-r / D!`, and the D
     coordinates of U are independent and uniform on [-1, 1]. So a sum of coordinates is a sum of
     uniform variables times R. Tails are combinations of a few Q(n, x), the chance that a sum of n
-    standard exponentials is above x.
+    standard exponentials is above x. The tail `g(x) = P(|sum_j a_j U_j| > x)` of three or more is
+    taken as in `half_widths`, without a V, at some nodes. It is convex, as the density falls on
+    both sides: a chord is never below. `E g(t / R)` of a chord is a sum of two tails of Gamma laws.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
@@ -54,11 +56,35 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dpframe.context import Context
-from dpframe.privacy import noise, noise_floats
-from dpframe.privacy.accuracy import solve_tails
-from dpframe.privacy.noise import Interval, integer_noise, random_words, try_strips
-from dpframe.privacy.noise_floats import KNOWN_BITS, LOW_BITS, WORD, check_scale, check_size, halves
-from dpframe.privacy.noise_tables import LAPLACE_CURVE, half, strip_table
+from dpframe.privacy.gaussian import GAUSSIAN
+from dpframe.privacy.half_widths import (
+    LEAST_MISSED,
+    ROUNDING,
+    SPARED,
+    rounded_width,
+    solve_sum,
+    solve_tails,
+)
+from dpframe.privacy.laplace import LAPLACE, LAPLACE_CURVE
+from dpframe.privacy.law import Law
+from dpframe.privacy.noise import (
+    KNOWN_BITS,
+    LOW_BITS,
+    WORD,
+    Interval,
+    check_scale,
+    check_size,
+    half,
+    halves,
+    integer_noise,
+    random_words,
+    round_halves,
+    strip_table,
+    try_strips,
+    whole_part,
+    wrap_integer,
+)
+from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 
 _BLOCK = 1 << 16  # coordinates of a block: few calls, and their sums stay in the cache
 _SPARE = 20  # one draw more for so many: 3 % are rejected
@@ -138,7 +164,7 @@ def _draw_block(scales: np.ndarray, out: np.ndarray, context: Context) -> None:
     high, low = (_added_up(part.reshape(out.shape)) for part in (drawn.high, drawn.low))
     places = _places(members, cells, context)
     sizes = scales[:, None]
-    left, product = noise_floats.round_halves(sizes, high.take(places), low.take(places), out)
+    left, product = round_halves(sizes, high.take(places), low.take(places), out)
     margin = _ERROR * product.max(axis=1, keepdims=True) + sizes * members * 2.0**-KNOWN_BITS
     doubtful: dict[int, list[int]] = {}
     (unclear,) = (np.abs(left, out=left) > 0.5 - margin).ravel().nonzero()  # flat: found faster
@@ -283,9 +309,9 @@ def _round_exactly(asked: Sequence[tuple[float, int]], parts: Sequence[Interval]
         for i, (scale, last) in enumerate(asked):
             if i not in found:
                 total = Interval(sums[last], bits, parts[0].context)
-                size = noise.whole_part(scale, total, last + 1, half(scale, bits))
+                size = whole_part(scale, total, last + 1, half(scale, bits))
                 if size is not None:
-                    found[i] = noise.wrap_integer(size)
+                    found[i] = wrap_integer(size)
         if len(found) == len(asked):
             return [found[i] for i in range(len(asked))]
         bits += WORD
@@ -295,7 +321,12 @@ _NODES = 257
 _BETWEEN = 1.0001  # what the largest of so many may miss between them
 _HIGH, _SMALL = 0.93, 10
 _VAST = 1e100  # tails are 0 long before, and products stay finite
-_ROUNDING = 1e-14
+_RELATIVE = 1e-14  # of a variance, what the last digits are
+_LEAST_TAIL = 1e-300  # in place of 0
+_TAIL_NODES = 193  # of tails of sums of uniform variables
+_LONGEST = 20_000  # terms of such a tail; more of them take too long
+_LARGEST_LOG = 50.0  # of a number of terms
+_FEWEST_TERMS = 3  # of fewer, tables know the half-width
 
 _Size = TypeVar("_Size", float, np.ndarray)
 
@@ -354,7 +385,7 @@ def _is_wide(scale: float, members: int) -> bool:
     size = math.exp(-members / 2 * math.log1p(t * t)) / t
     slope = (size / members + size / math.sqrt(1 + t * t) * t) / t
     rest = 2 * (size / members / math.pi**2 + 2 * scale * slope / math.pi)
-    return rest < _ROUNDING * spread(members) * scale**2
+    return rest < _RELATIVE * spread(members) * scale**2
 
 
 def _farthest(members: int) -> float:
@@ -460,3 +491,314 @@ def pair_beyond(t: np.ndarray, ratio: np.ndarray, members: int) -> np.ndarray:
     flat = beyond_inner[0] - t * beyond_inner[1]
     slope = (1 + ratio) ** 2 * whole - 2 * (1 + ratio) * t * once + t * t * twice
     return np.asarray(flat + slope / (4 * ratio))
+
+
+def is_box_quick(parts: tuple[float, ...], level: float) -> bool:
+    """Whether `box_half_width` takes no long time: parts are alike, the level not next to 1."""
+    return 1 - level >= LEAST_MISSED and _terms_of(parts, level)[2] <= _LONGEST
+
+
+def _terms_of(parts: tuple[float, ...], level: float) -> tuple[np.ndarray, float, int]:
+    """Return falling parts of the largest one, how far they lead, and how many terms it takes."""
+    a = np.sort(parts)[::-1] / max(parts)
+    spared = SPARED * (1 - level)
+    # E e^(b U) = sinh(b) / b is at most e^(b^2 / 6), as of a normal variable of the same variance
+    far = min(float(a.sum()), math.sqrt(2 / 3 * (a @ a) * math.log(2 / spared)))
+    return a, far, _cut(2 * far / (2 * math.pi * a), spared)
+
+
+@lru_cache(1024)
+def box_half_width(parts: tuple[float, ...], members: int, level: float) -> float:
+    """Return a half-width for `sum_j a_j z_j` over some of D >= 2 coordinates of a box, scale 1.
+
+    Parameters
+    ----------
+    parts
+        The a_j, above 0.
+    members
+        How many coordinates are drawn together, D.
+    level
+        Confidence level; for which `is_box_quick` holds.
+
+    Examples
+    --------
+    >>> round(box_half_width((1.0, 1.0, 1.0), 4, 0.95), 2)
+    11.34
+    """
+    from scipy import special  # slow to import, and not always needed
+
+    missed, largest = 1 - level, max(parts)
+    a, far, last = _terms_of(parts, level)
+    spared, period = SPARED * missed, 2 * far
+    x = far * np.linspace(0, 1, _TAIL_NODES)
+    tails = np.minimum(1 - _within(x, a, period, last) + 2 * spared + ROUNDING, 1)
+    tails[0] = 1.0
+    slopes = np.diff(tails) / np.diff(x)
+    starts = tails[:-1] - slopes * x[:-1]
+
+    logs = special.gammaln(members + 1)
+
+    def excess(t: float) -> float:  # the logarithm of a tail is nearly a line
+        with np.errstate(all="ignore"):
+            ends = t / x
+            term = np.exp(members * np.log(ends) - ends - logs)
+        below = special.gammainc(members, ends)
+        below_next = below - np.where(ends < _VAST, term, 0.0)  # of members + 1
+        whole, once = -np.diff(below_next), -np.diff(below) * t / members
+        tail = float(starts @ whole + slopes @ once + tails[-1] * below_next[-1])
+        return math.log(max(tail, _LEAST_TAIL) / missed)
+
+    most = far * _farthest(members)
+    return solve_sum(excess, most, -math.log(missed)) * largest
+
+
+def _cut(ratios: np.ndarray, spared: float) -> int:
+    """Return M such that `sum_(m > M) 2 / (pi m) prod_j min(1, r_j / m)` is spared, rising r_j."""
+    k = np.arange(1, len(ratios) + 1)
+    logs = (np.cumsum(np.log(ratios)) + np.log(2 / (math.pi * k * spared))) / k
+    return math.ceil(math.exp(min(float(logs.min()), _LARGEST_LOG)))
+
+
+def _within(x: np.ndarray, a: np.ndarray, period: float, last: int) -> np.ndarray:
+    """Return the sum over m <= M for `P(|sum_j a_j U_j| <= x)`."""
+    m = np.arange(1, last + 1)
+    found = 2 / (math.pi * m)
+    for part in a:
+        found = found * np.sinc(2 * m * part / period)
+    heard = np.abs(found) > ROUNDING / last
+    at = 2 * math.pi * m[heard] / period
+    sums: np.ndarray = 2 * x / period + np.sin(np.outer(x, at)) @ found[heard]
+    return sums
+
+
+SHARES_AT = np.linspace(0, 1, 41) ** 2
+"""Weights u of a total where half-widths are tabled; they are convex in u, as a norm."""
+
+
+@lru_cache(64)
+def box_shares(
+    cells: int, own: tuple[float, ...], common: tuple[float, ...], members: int, level: float
+) -> np.ndarray:
+    """Return half-widths for `(1 - u) x_i - u sum_j x_j` of cells of one box, at some u.
+
+    There are none where one of them takes too long.
+
+    Parameters
+    ----------
+    cells
+        Number of cells of the total.
+    own, common
+        What the coordinates of each cell add to it, and those that all cells share, at scale 1.
+    members
+        How many coordinates are drawn together.
+    level
+        Confidence level.
+    """
+    widths = []
+    for u in SHARES_AT.tolist():
+        alone = [abs(1 - 2 * u) * part for part in own]
+        alone += [abs(1 - u - cells * u) * part for part in common]
+        beside = [u * part for part in own for _ in range(cells - 1)]
+        parts = sorted(part for part in (*alone, *beside) if part > 0)
+        scale = parts[-1]
+        relative = tuple(part / scale for part in parts)
+        if not is_box_quick(relative, level):
+            return np.zeros(0)
+        widths.append(box_half_width(relative, members, level) * scale)
+    return np.array(widths)
+
+
+class Box(Law):
+    """Noise in a box: vectors of density `exp(-max_k |z_k| / s_k)`, up to a constant, rounded.
+
+    A group of one is the discrete Laplace law, whose density and what follows from it are stated
+    here, too. Coordinates of larger groups are uncorrelated, not independent.
+    """
+
+    __slots__ = ()
+    name = "box"
+    title = "box"
+    norm = 1
+    inside = "max"
+    memoryless = True
+    companion = LAPLACE.companion
+
+    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
+        """Draw the noise of a group: all of its coordinates together."""
+        return box_noise(scales, size, context)
+
+    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
+        """Draw independent noise of so many scales: each is a group of one."""
+        return LAPLACE.draw_each(scales, context)
+
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return the tail of a group of one."""
+        return LAPLACE.at_least(scale, m)
+
+    def quantile(self, level: float) -> float:
+        """Return the largest of a Laplace, a normal and a uniform law, between which a sum lies."""
+        return max(LAPLACE.quantile(level), math.sqrt(3) * level)
+
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Return the half-width for a sum of noises, some of them drawn together.
+
+        One coordinate: its own half-width, times the loading. Of one group: that of the continuous
+        noises, as `sum_half_width` says or, for three and more that are the same for all rows,
+        `box_half_width`; plus half of every `|c_b|`, by so much rounding moves the sum. Of several
+        groups, that is the larger quantile of a normal and of each group, times the standard
+        deviation, a little raised; and the sum of all `|c_b| / 2`.
+
+        Examples
+        --------
+        >>> scales, together = {"0": 5.0, "1": 7.0}, [("0", "1")]
+        >>> BOX.sum_half_width(NoiseSum({"0": 10.0, "1": 14.0}, scales, together), 0.95).round(4)
+        np.float64(37.2762)
+        """
+        together = noise.drawn_together()
+        if not together:
+            return LAPLACE.sum_half_width(noise, level)
+        (group, members), *others = together.items()
+        if others:
+            return self._of_groups(noise, level, together)
+        steps, roundings = self._terms(noise, group, members)
+        parts = np.sort([part for scale, step in steps for part in step * scale if part > 0])
+        if len(parts) >= _FEWEST_TERMS and np.isfinite(parts).all():
+            relative = tuple((parts / parts[-1]).tolist())
+            if is_box_quick(relative, level):
+                width = box_half_width(relative, members, level) * float(parts[-1])
+                rounding = sum(float(step.sum()) for _, step in steps) / 2
+                return width + rounding + rounded_width(roundings, level)
+        beside = any(np.any(part) for block, part in noise.loadings.items() if block not in group)
+        if beside or noise.largest is not None:
+            return self._of_groups(noise, level, together)
+        return self._of_group(noise, level, group, members)
+
+    def sum_excess(
+        self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
+    ) -> np.ndarray:
+        """Compare a distance with the half-width: of shares of a box over all cells, by a table."""
+        together = noise.drawn_together()
+        if not together:
+            return LAPLACE.sum_excess(distance, noise, level, rows)
+        (group, members), *others = together.items()
+        shares = noise.shares
+        if shares is not None and not others:
+            over_rows = len(group) > len(set(group)) and set(shares.loadings) <= set(group)
+            if over_rows and len(np.unique(shares.cells)) == 1:
+                widths = self._widths_of_shares(noise, shares, level, members)
+                if len(widths):
+                    return np.where(distance <= widths, -1.0, 1.0)
+        return np.asarray(distance - self.sum_half_width(noise, level))
+
+    def of_sum(self, terms: int, members: int = 1) -> Law:
+        """Return the discrete Laplace law for one noise on its own, and the normal law for more.
+
+        One of several that are drawn together is not normal: its kurtosis is 4.5 for D = 3 and 3
+        for D = 10.
+        """
+        return LAPLACE if terms == members == 1 else GAUSSIAN
+
+    def _of_group(
+        self, noise: NoiseSum, level: float, group: Sequence[str], members: int
+    ) -> float | np.ndarray:
+        """Half-width for a sum of noises of one group of two or more, one of each block."""
+        group = list(dict.fromkeys(group))
+        steps = noise.steps(lambda _, scale: self.deviation_among(scale, members))
+        if len(group) == 1:
+            return steps[group[0]] * self.half_width(noise.scales[group[0]], level, members)
+        parts = [steps[block] * noise.scales[block] for block in group]
+        rounding = sum((steps[block] for block in group), start=np.zeros(()))
+        return sum_half_width(parts, members, level) + rounding / 2
+
+    def _terms(
+        self, noise: NoiseSum, group: Sequence[str], members: int
+    ) -> tuple[list[tuple[float, np.ndarray]], np.ndarray]:
+        """Return scales and steps of noises of one group that are the same for all rows.
+
+        None, where they are not known one by one, or others are among them; and roundings beside.
+        """
+        terms, roundings = noise.single_terms()
+        if not all(block in group for block in terms):
+            return [], roundings
+        over_rows = len(set(group)) < len(group)
+        if not over_rows and len({at for part in terms.values() for at in part.nonzero()[0]}) > 1:
+            return [], roundings  # each row has noise of its own
+        scales = {block: noise.scales[block] for block in terms}
+        own = {block: self.deviation_among(scale, members) for block, scale in scales.items()}
+        steps = [(scales[block], np.abs(part) / own[block]) for block, part in terms.items()]
+        return steps, roundings
+
+    def _widths_of_shares(
+        self, noise: NoiseSum, shares: Shares, level: float, members: int
+    ) -> np.ndarray:
+        """Return half-widths of shares of a total, if one box is over all cells; or none."""
+        cells = int(shares.cells[0])
+        steps = {
+            block: loading / self.deviation_among(noise.scales[block], members)
+            for block, loading in shares.loadings.items()
+        }
+        sizes = {block: step * noise.scales[block] for block, step in steps.items()}
+        own = tuple(size for block, size in sizes.items() if block not in shares.common)
+        common = tuple(size for block, size in sizes.items() if block in shares.common)
+        table = box_shares(cells, own, common, members, level)
+        if not len(table):
+            return table
+        a, b = shares.a, shares.b
+        width = (a + b) * np.interp(b / (a + b), SHARES_AT, table)
+        for block, step in steps.items():
+            alone = np.abs(a - cells * b)
+            parts = np.abs(a - b) + (cells - 1) * b
+            width = width + step / 2 * (alone if block in shares.common else parts)
+        rounded = [part for block, part in noise.loadings.items() if block not in steps]
+        widths: np.ndarray = width + GAUSSIAN.quantile(level) * norm(rounded)
+        return widths
+
+    def _of_groups(
+        self, noise: NoiseSum, level: float, together: Mapping[tuple[str, ...], int]
+    ) -> float | np.ndarray:
+        """Half-width for a sum of noises of several groups, or of several cells."""
+        own = {block: members for group, members in together.items() for block in group}
+        lonely = any(
+            noise.scales.get(block, 0.0) > 0 for block in noise.loadings.keys() - own.keys()
+        )
+        ratios = [largest_ratio(len(g), d, level) for g, d in together.items()]
+        factor = max(LAPLACE.quantile(level) if lonely else GAUSSIAN.quantile(level), *ratios)
+        factor *= raise_quantile(level, max(own.values()))
+        steps = noise.steps(lambda block, scale: self.deviation_among(scale, own.get(block, 1)))
+        width: np.ndarray = factor * noise.deviation + sum(steps.values()) / 2
+        return width
+
+    def deviation_among(self, scale: float, members: int) -> float:
+        """Return the root of (D + 1) (D + 2) s^2 / 3 and rounding, for one of D coordinates."""
+        if members <= 1 or not scale:
+            return self.standard_deviation(scale)
+        return box_deviation(scale, members)
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return that of the Laplace law."""
+        return LAPLACE.log_density(z)
+
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return that of the Laplace law."""
+        return LAPLACE.score(z)
+
+    def distance(self, exponent: float) -> float:
+        """Return that of the Laplace law."""
+        return LAPLACE.distance(exponent)
+
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return that of the Laplace law."""
+        return LAPLACE.continuous_deviation(sigma)
+
+    def _deviation(self, scale: float) -> float:
+        """Return that of a group of one."""
+        return LAPLACE._deviation(scale)
+
+    def _beyond(self, scale: float, a: int, members: int = 1) -> float:
+        if members <= 1:
+            return LAPLACE._beyond(scale, a)
+        return float(beyond((a + 0.5) / scale, members))
+
+
+BOX = Box()
+"""Noise in a box, of groups of coordinates."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.gaussian_delta import check_finite, gaussian_delta
+from dpframe.privacy.gaussian import check_finite, gaussian_delta
 
 _UP = 1 + 2.0**-40  # covers the errors of the normal distribution function and its inverse
 _POINTS = 256  # of the curve of deltas that are tried

@@ -18,12 +18,9 @@ import numpy as np
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss, least_integer
-from dpframe.privacy.noise import integer_noise
-from dpframe.privacy.noise_floats import check_scale
+from dpframe.privacy.noise import check_scale
 from dpframe.privacy.noise_sum import NoiseSum
-from dpframe.privacy.noise_tables import Curve
-from dpframe.privacy.sensitivity import Inside
-from dpframe.privacy.unit_pair import Norm
+from dpframe.privacy.sensitivity import Inside, Norm
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +32,10 @@ class Allowance:
     delta: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Law(ABC):
     """A law of noise on groups of measured integers: how it is drawn and charged, how wide it is.
 
-    Parameters
+    Attributes
     ----------
     name
         What ledgers and certificates write.
@@ -55,8 +51,6 @@ class Law(ABC):
         Whether the cost of what moves is convex, a "norm", or crosses "stairs".
     needs_delta
         Whether an epsilon allows noise of this law only beside a delta.
-    curve
-        The density that one coordinate is drawn from.
     memoryless
         Whether likelihood ratios of truths are the same for all values below these truths.
     companion
@@ -64,13 +58,13 @@ class Law(ABC):
         standard deviations of W; 0 where V is 0 (Stein's identity).
     """
 
+    __slots__ = ()
     name: str
     title: str
     norm: Norm
     inside: Inside = "sum"
     shape: Literal["norm", "stairs"] = "norm"
-    needs_delta: bool
-    curve: Curve
+    needs_delta: bool = False
     memoryless: bool = False
     companion: float = 0.0
 
@@ -97,9 +91,9 @@ class Law(ABC):
         """
         return self._draw(scales, size, context)
 
+    @abstractmethod
     def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
-        """Draw the noise of a group: each coordinate on its own."""
-        return [integer_noise(self.curve, scale, size, context) for scale in scales]
+        """Draw the noise of a group, as `draw`."""
 
     def loss(self, moved: int, scale: float) -> Fraction:
         """Return what it costs that a coordinate moves by so many integers, its scale above 0.
@@ -129,6 +123,7 @@ class Law(ABC):
         """The law that very wide noise of this one is next to."""
         return self
 
+    @abstractmethod
     def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
         """Draw independent noise of so many scales, one int64 integer for each.
 
@@ -137,15 +132,22 @@ class Law(ABC):
         CalibrationError
             If a scale is out of range.
         """
-        return integer_noise(self.curve, scales, len(scales), context)
 
-    @abstractmethod
     def movement_allowed(self, allowance: Allowance) -> Fraction:
         """Return the most that movement may add up to, 0 where the law has no noise for it."""
+        match self.norm:
+            case 1:
+                return allowance.epsilon
+            case 2:
+                return allowance.mu_squared
 
-    @abstractmethod
     def charge(self, moved: Fraction) -> PrivacyLoss:
         """Return the cost of noise that is enough for movement up to `moved`."""
+        match self.norm:
+            case 1:
+                return PrivacyLoss(epsilon=moved)
+            case 2:
+                return PrivacyLoss(mu_squared=moved)
 
     @abstractmethod
     def of_sum(self, terms: int, members: int = 1) -> "Law":
@@ -328,9 +330,9 @@ class Law(ABC):
     def _beyond(self, scale: float, a: int, members: int = 1) -> float:
         """Return P(|Y| > a) of a draw, for a >= 0."""
 
-    @abstractmethod
     def _missed_by_each(self, level: float, cells: int) -> float:
-        """Return how often one of several intervals may miss."""
+        """Return how often one of several intervals may miss: `(1 - level) / d` (Bonferroni)."""
+        return (1 - level) / cells
 
 
 @lru_cache(1024)  # outputs of a plan, and its tables, have noise of few scales

@@ -11,7 +11,7 @@ all (Mironov 2012): the low bits of the sum tell the data apart.
 
 How Z is drawn
     A point is drawn uniformly in the region under a multiple of the density; Z is its abscissa.
-    Sixteen random bits pick a cell of `noise_tables`: a strip of 1/64 of the z axis, and a
+    Sixteen random bits pick a cell of `StripTable`: a strip of 1/64 of the z axis, and a
     height. A free cell lies under the curve and is accepted as it is. In a tested cell 64 more bits
     tell the height, and points above the curve are rejected and drawn again. One cell, of the same
     area as the others, stands for the tails: blocks of 64 strips, each block half as likely as the
@@ -49,26 +49,264 @@ Why it is exact
 The time it takes depends on the noise that is drawn, never on the data it is added to.
 """
 
+import decimal
 import math
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
-from dpframe.privacy import noise_floats
-from dpframe.privacy.noise_floats import KNOWN_BITS, WORD, Points
-from dpframe.privacy.noise_tables import MARGIN, STRIP_BITS, Curve, StripTable, strip_table
+
+STRIP_BITS = 6
+"""A strip is 2**-6 wide."""
+MARGIN = 2.0**-16
+"""No float decides a comparison closer than this: their errors stay below 2**-18."""
+_CELLS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A multiple of the density of Z, `f(z) = peak * exp(-energy(z))`, even and falling in |z|.
+
+    Parameters
+    ----------
+    peak
+        Height at 0, in cells.
+    reach
+        The table covers |z| < reach. Beyond, `f(z) <= 2**-(8 + i)` for |z| >= reach + i, i >= 0.
+    energy
+        Minus the log-density of Z up to a constant; takes arrays and `Decimal` numbers alike.
+    offset
+        What is added to scale * |Z| before the whole part is taken, d: takes the scale and a number
+        of bits, and returns integers below and above 2**bits d, at most 3 apart.
+    pull
+        1/2 - d in floats, right to 2**-50, of an array of scales; `None` if it is 0.
+    """
+
+    peak: int
+    reach: int
+    energy: Callable[[Any], Any]
+    offset: Callable[[float, int], tuple[int, int]]
+    pull: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def heights(self, z: np.ndarray) -> np.ndarray:
+        """Return f(z) in floats, right to 2**-40 for exact |z| <= reach."""
+        return np.asarray(self.peak * np.exp(-self.energy(z)))
+
+    def bracket(self, start: int, bits: int) -> tuple[Fraction, Fraction]:
+        """Return numbers below and above every f(z) with z in [start, start + 1] / 2**bits.
+
+        `decimal` rounds each of six steps to a relative 10**-precision. The energy is below
+        4**extra and known to two of those, f therefore to 2 * 4**extra + 3 of them: less than the
+        slack, wherever z lies. The slack itself is small beside the change of f over the interval.
+        """
+        nearest, farthest = sorted((abs(start), abs(start + 1)))
+        digits = bits // 3 + 10  # 10**-(bits / 3) < 2**-bits
+        extra = max(0, farthest.bit_length() - bits)
+        with exact_decimals(digits + extra + 4):
+            low = self.peak * (-self.energy(Decimal(farthest) / 2**bits)).exp()
+            high = self.peak * (-self.energy(Decimal(nearest) / 2**bits)).exp()
+        slack = Fraction(1, 10**digits)
+        return Fraction(low) * (1 - slack), Fraction(high) * (1 + slack)
+
+
+def exact_decimals(digits: int) -> AbstractContextManager[object]:
+    """Compute with so many digits, whatever the caller has set."""
+    rounding, ends = decimal.ROUND_HALF_EVEN, (decimal.MIN_EMIN, decimal.MAX_EMAX)
+    return decimal.localcontext(decimal.Context(digits, rounding, *ends, traps=[]))
+
+
+def half(_: float, bits: int) -> tuple[int, int]:
+    """Bracket 1/2, which rounds to the nearest integer."""
+    return (1 << bits) // 2, ((1 << bits) + 1) // 2
+
+
+@dataclass(frozen=True, eq=False)
+class StripTable:
+    """The cells of a curve: free ones first, then tested ones, then spare ones, then the tail's.
+
+    Parameters
+    ----------
+    curve
+        The curve that the cells cover.
+    free
+        Number of free cells.
+    strip
+        Strips of the 2**16 cells, int16.
+    bottom
+        Lower edges of the cells that are not free, float64: infinite for a spare cell, which is
+        above any curve, and NaN for the last cell, which stands for |z| >= reach.
+    """
+
+    curve: Curve
+    free: int
+    strip: np.ndarray
+    bottom: np.ndarray
+
+
+@cache
+def strip_table(curve: Curve) -> StripTable:
+    """Cut the region under a curve into cells.
+
+    The number of free cells of a strip is rounded down, from the lowest height of the curve minus
+    the margin; the number of all its cells is rounded up, from the highest plus the margin. So
+    whatever the last bits of `exp`, free cells lie under the curve and all of it is covered.
+    """
+    width = 2.0**-STRIP_BITS
+    strips = np.arange(curve.reach << STRIP_BITS)
+    free = np.floor(curve.heights((strips + 1) * width) - MARGIN).clip(0).astype(np.int64)
+    cells = np.ceil(curve.heights(strips * width) + MARGIN).astype(np.int64)
+    # the strips of -z: ~k is -k - 1
+    strips, free, cells = np.r_[strips, ~strips], np.tile(free, 2), np.tile(cells, 2)
+    tested = cells - free
+
+    strip = np.zeros(_CELLS, np.int16)
+    strip[: cells.sum()] = np.r_[np.repeat(strips, free), np.repeat(strips, tested)]
+    bottom = np.full(_CELLS - free.sum(), np.inf)
+    first = np.cumsum(tested) - tested
+    bottom[: tested.sum()] = np.arange(tested.sum()) + np.repeat(free - first, tested)
+    bottom[-1] = np.nan
+    return StripTable(curve, int(free.sum()), strip, bottom)
+
+
+MAX_SCALE = 2.0**60
+"""Largest scale: beyond, a draw would often not fit in an int64."""
+
+
+def check_size(size: int) -> None:
+    """Validate a number of draws."""
+    if size < 0:
+        raise CalibrationError.about("size", "must be >= 0", size)
+
+
+def check_scale(scale: float | np.ndarray) -> np.ndarray:
+    """Validate a scale or scales; return them as float64."""
+    if type(scale) is float and 0 <= scale <= MAX_SCALE:
+        return np.asarray(scale + 0.0)[()]  # faster than an array of no axes
+    scales = np.asarray(np.add(scale, 0.0), np.float64)  # -0.0 is 0.0, whose inverse is positive
+    valid = (scales >= 0) & (scales <= MAX_SCALE)
+    if not valid.all():
+        way_out = "Wider noise does not fit in 64 bits: give a larger epsilon or narrower bounds."
+        value = scales[~valid].flat[0].item()
+        raise CalibrationError.about("scale", "must be between 0 and 2**60", value, way_out)
+    return scales
+
+
+WORD = 64
+"""Bits are drawn by the word."""
+KNOWN_BITS = WORD + STRIP_BITS
+"""Bits of Z after the point that are drawn at once."""
+# arrays of no axes: faster than numbers where there are few draws
+_UNUSED_BITS = np.array(WORD - 52, np.uint64)  # of a place: the fraction of a float has 52
+_ONE = np.array(1.0).view(np.uint64)
+_ONE_STRIP = np.array(1, np.int16)
+_HIGH_BITS = 30  # of Z after the point in the first product
+LOW_BITS = KNOWN_BITS - _HIGH_BITS
+"""Of a 64-bit place, left for the second product."""
+NARROW = 2.0**26
+"""Up to this scale, one product of floats is close enough."""
+
+
+def in_strips(strip: np.ndarray, place: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Write 64 Z to `out`, in floats, with the first 52 bits of the place; return `out`."""
+    bits = out.view(np.uint64)
+    np.right_shift(place, _UNUSED_BITS, out=bits)
+    bits |= _ONE  # now the bits of the float 1 + place / 2**64
+    out += strip - _ONE_STRIP
+    return out
+
+
+class Points(NamedTuple):
+    """Z of a block: strips, places, and 64 Z in floats, or `None` if floats do not say enough."""
+
+    strip: np.ndarray
+    place: np.ndarray
+    floats: np.ndarray | None
+
+    def near(self, chosen: np.ndarray) -> np.ndarray:
+        """Return 64 Z of some of them in floats."""
+        if self.floats is not None:
+            return self.floats.take(chosen)
+        return in_strips(self.strip[chosen], self.place[chosen], np.empty(chosen.size))
+
+
+def round_whole(
+    scales: np.ndarray, left: np.ndarray, out: np.ndarray, pull: np.ndarray | None, room: np.ndarray
+) -> np.ndarray:
+    """Write the integers nearest to scale * Z to `out`, for scales of at most `NARROW`.
+
+    Takes 64 Z in floats. Works in their memory, and in `room` of the same size.
+
+    Returns
+    -------
+    numpy.ndarray
+        What is left over, in floats between -1/2 and 1/2.
+    """
+    left *= scales * 2.0**-STRIP_BITS
+    if pull is not None:
+        left -= left.clip(-pull, pull, out=room)
+    nearest = np.rint(left, out=room)
+    out[:] = nearest
+    left -= nearest
+    return left
+
+
+def halves(
+    strip: np.ndarray, place: np.ndarray, room: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split Z into (high + (low + [0, 1)) / 2**40) / 2**30; works in `room`, of two rows."""
+    high, low = np.empty((2, place.size), np.int64) if room is None else room.view(np.int64)
+    np.right_shift(place, LOW_BITS, out=high.view(np.uint64))
+    high += np.multiply(strip, 1 << _HIGH_BITS - STRIP_BITS, out=low, dtype=np.int64)
+    np.bitwise_and(place, (1 << LOW_BITS) - 1, out=low.view(np.uint64))
+    return high, low
+
+
+def round_halves(
+    scales: np.ndarray,
+    high: np.ndarray,
+    low: np.ndarray,
+    out: np.ndarray,
+    *,
+    pull: np.ndarray | None = None,
+    room: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Write the integers nearest to scale * Z to `out`, for Z = (high + low / 2**40) / 2**30.
+
+    Works in the memory of `low`, and in `room`, of two rows.
+
+    Returns
+    -------
+    tuple
+        In floats: what is left over, between -1/2 and 1/2, and the product it is left over of,
+        scale * Z less the whole part of scale / 2**30 times `high`, and less the pull.
+    """
+    product, nearest = np.empty((2, *high.shape)) if room is None else room
+    unit = scales * 2.0**-_HIGH_BITS
+    whole = np.floor(unit)
+    np.multiply(high, unit - whole, out=product)
+    product += np.multiply(low, unit * 2.0**-LOW_BITS, out=nearest)
+    if pull is not None:
+        product -= product.clip(-pull, pull, out=nearest)
+    np.rint(product, out=nearest)
+    out[:] = nearest
+    if whole.any():
+        out += np.multiply(high, whole.astype(np.int64), out=low)
+    return np.subtract(product, nearest, out=nearest), product
+
 
 BLOCK = 1 << 16
 """Draws of a block: many enough for few calls, few enough for the processor's cache."""
-
 ROWS = 4
 """Of a room: as many arrays of 64-bit numbers are needed at once."""
-
 _MOST = 4  # rooms of two megabytes that are kept
 _shelf: deque[np.ndarray] = deque(maxlen=_MOST)
 
@@ -128,7 +366,7 @@ def integer_noise(
     Parameters
     ----------
     curve
-        `GAUSSIAN_CURVE` or `LAPLACE_CURVE`.
+        That of the Gaussian or of the Laplace law.
     scale
         From 0 to 2**60: one number, or an array of shape (size,) with one scale per draw. For the
         Gaussian it is the standard deviation before rounding. Scale 0 gives 0.
@@ -159,15 +397,15 @@ def integer_noise(
     Examples
     --------
     >>> from dpframe.context import SYSTEM
-    >>> from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
-    >>> noise = integer_noise(GAUSSIAN_CURVE, 4.2, 1000, SYSTEM)
+    >>> from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+    >>> noise = integer_noise(GAUSSIAN.curve, 4.2, 1000, SYSTEM)
     >>> noise.dtype, noise.shape
     (dtype('int64'), (1000,))
-    >>> integer_noise(LAPLACE_CURVE, 0, 3, SYSTEM)
+    >>> integer_noise(LAPLACE.curve, 0, 3, SYSTEM)
     array([0, 0, 0])
     """
-    noise_floats.check_size(size)
-    scales = noise_floats.check_scale(scale)
+    check_size(size)
+    scales = check_scale(scale)
     if scales.ndim and scales.shape != (size,):
         text = f"scale must be one number or one per draw, got shape {scales.shape} for {size=}."
         raise CalibrationError(text, parameter="scale")
@@ -271,8 +509,8 @@ def try_strips(
 
 def _points(room: np.ndarray, scales: np.ndarray, strip: np.ndarray, place: np.ndarray) -> Points:
     """Return Z, in the first row of the room as floats if these say enough for the scales."""
-    narrow = (scales.max(initial=0.0) if scales.ndim else scales) <= noise_floats.NARROW
-    return Points(strip, place, noise_floats.in_strips(strip, place, room[0]) if narrow else None)
+    narrow = (scales.max(initial=0.0) if scales.ndim else scales) <= NARROW
+    return Points(strip, place, in_strips(strip, place, room[0]) if narrow else None)
 
 
 def _round_block(
@@ -287,10 +525,10 @@ def _round_block(
     """Write the draws to `out` that Z gives."""
     pull = None if curve.pull is None else curve.pull(scales)
     if points.floats is not None:
-        left = noise_floats.round_whole(scales, points.floats, out, pull, room[1])
+        left = round_whole(scales, points.floats, out, pull, room[1])
     else:
-        high, low = noise_floats.halves(points.strip, points.place, room[:2])
-        left, _ = noise_floats.round_halves(scales, high, low, out, pull=pull, room=room[2:])
+        high, low = halves(points.strip, points.place, room[:2])
+        left, _ = round_halves(scales, high, low, out, pull=pull, room=room[2:])
     unknown = scales * 2.0**-KNOWN_BITS
     for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0].tolist():
         drawn = _interval(points, i, context)

@@ -31,8 +31,7 @@ from typing import ClassVar, NamedTuple, assert_never
 from dpframe.forks import cached_property
 from dpframe.privacy import renyi
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below, is_above, root_below
-from dpframe.privacy.calibration import gaussian_mu, mu_of_pure, pure_of_mu
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu, mu_of_pure, pure_of_mu
 
 GAUSSIAN_PART = Fraction(4, 5)
 """Part of delta of the Gaussian pot, where there are Renyi pots; these share the rest."""

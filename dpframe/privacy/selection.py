@@ -51,12 +51,10 @@ import numpy as np
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import float_above
-from dpframe.privacy.footprints import Footprint
+from dpframe.privacy.laplace import LAPLACE_CURVE
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.privacy.noise import integer_noise, random_words
-from dpframe.privacy.noise_tables import LAPLACE_CURVE
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Footprint, Reach, movement
 
 SELECT = "select"
 """The name of the mechanism."""
@@ -168,7 +166,7 @@ def selection_of(
 
     Examples
     --------
-    >>> from dpframe.privacy.unit_reach import Reach
+    >>> from dpframe.privacy.sensitivity import Reach
     >>> median = [Fraction(1, 2)]
     >>> [
     ...     selection_of(median, Fraction(1), Reach(1, rows, 0, 1), neighboring).scales
@@ -223,7 +221,7 @@ def select(
     Examples
     --------
     >>> from dpframe.context import SYSTEM
-    >>> from dpframe.privacy.unit_reach import Reach
+    >>> from dpframe.privacy.sensitivity import Reach
     >>> sure = selection_of([Fraction(1, 2)], Fraction(10**6), Reach(1, 1, 0, 1), "add_remove")
     >>> select(np.array([[3, 1, 0], [0, 0, 1]]), sure, np.ones(3, np.int64), SYSTEM)
     array([[0],

@@ -23,19 +23,321 @@ two ends is.
 """
 
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple, assert_never
+from typing import Any, Literal, NamedTuple, TypeVar, assert_never
 
-from dpframe.privacy.footprints import Corners, Exclusive, Footprint, Kernel, Parts, Sparse
-from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.unit_pair import Norm, Scale, UnitPair, pairs_of_units
-from dpframe.privacy.unit_reach import Reach, fillings
+from dpframe.privacy.neighbors import Caps, Neighboring
+
+Corners = tuple[tuple[int, ...], ...]
+"""Corners of the convex set of what a row adds to some coordinates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one row can add to some of the measured coordinates of its cell.
+
+    Parameters
+    ----------
+    coordinates
+        Positions of the coordinates.
+    corners
+        Corners of the convex set of what a row adds to them.
+    parts
+        In what part of 1 the corners count: they are whole numbers of 1 / parts.
+    """
+
+    coordinates: tuple[int, ...]
+    corners: Corners
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """What one row can add to coordinates of one kind, of which it has at most a few.
+
+    Parameters
+    ----------
+    coordinate
+        Position of one of the coordinates; all have its scale.
+    size
+        How many coordinates there are.
+    absent, present
+        What a row adds to a coordinate that it does not have, and to one that it has.
+    most
+        How many coordinates a row can have.
+    """
+
+    coordinate: int
+    size: int
+    absent: int
+    present: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """What one row can add to parts that exclude each other: it is in one of them at most.
+
+    Parameters
+    ----------
+    members
+        What a row in a part adds to the coordinates of that part.
+    absent
+        What a row that is not in a part adds to them, by part.
+    """
+
+    members: tuple[Footprint, ...]
+    absent: tuple[tuple[int, ...], ...]
+
+
+Parts = Sequence[Footprint | Sparse | Exclusive]
+"""What one row can add to all measured coordinates, in parts that share none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What rows have in common whose cells are measured together.
+
+    Let C be the integer matrix of what is measured of the cells of a total, with one noise scale
+    `f_r` per row, relative to one scale of them all. For Gaussian noise rows in cells x and y share
+    `K(x, y) = sum_r C_rx C_ry / f_r^2`; for Laplace noise on counts of disjoint groups, several
+    times over, the sum of `1 / f_r` over the groups with both cells.
+
+    Parameters
+    ----------
+    whole
+        What a row shares with itself, the same for all cells.
+    least
+        What rows share that are in the two cells farthest apart.
+    """
+
+    whole: Fraction
+    least: Fraction
+
+
+Scale = TypeVar("Scale", Fraction, float)
+"""Exact, for what is promised, or a float, to compare designs with."""
+Norm = Literal[1, 2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitPair:
+    """Rows of two units in one cell, or in two cells that are measured together.
+
+    Parameters
+    ----------
+    norm
+        That of the noise.
+    mine, theirs
+        How many rows each of them has.
+    shared, apart
+        What a row shares with one of the other unit, and what it moves beyond that, in whole parts.
+    parts
+        How many parts make what a row moves in one cell, measured by itself; 0: it is that cell.
+    """
+
+    norm: Norm
+    mine: int
+    theirs: int
+    shared: int = 1
+    apart: int = 0
+    parts: int = 0
+
+    def step(self, v: int, w: int) -> int:
+        """Return how far apart rows are that count v and w each, for `length`."""
+        mine, theirs = self.mine * v, self.theirs * w
+        if not self.parts:
+            return abs(mine - theirs)
+        together: int = abs(mine - theirs) ** self.norm
+        alone: int = abs(mine) ** self.norm + abs(theirs) ** self.norm
+        return together * self.shared + alone * self.apart
+
+    def length(self, step: int, scale: Scale) -> Scale:
+        """Return the weighted length of a step, to the power `norm`."""
+        if step == 0:
+            return 0 * scale  # a coordinate that does not move needs no noise
+        if self.parts:
+            return Fraction(step, self.parts) / scale**self.norm
+        length = step / scale
+        return length if self.norm == 1 else length * length
+
+
+def pairs_of_units(norm: Norm, a: int, b: int, kernel: Kernel | None) -> list[UnitPair]:
+    """Return what rows of two units can share: one of the ends is the worst."""
+    if kernel is None:
+        return [UnitPair(norm, a, b)]
+    parts = math.lcm(kernel.whole.denominator, kernel.least.denominator)
+    whole, least = int(kernel.whole * parts), int(kernel.least * parts)
+    return [UnitPair(norm, a, b, shared, whole - shared, parts) for shared in {least, whole}]
+
+
+_MOST_ROWS = 2**60
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How much of the cells one unit can fill.
+
+    Parameters
+    ----------
+    full
+        Number of cells that a unit can fill with `rows` rows each.
+    rows
+        Rows in a full cell.
+    rest
+        Rows left for one further cell, possibly 0.
+    cells
+        Number of cells there are.
+    always
+        Whether a unit always has exactly one row in the only cell, so that none ever leaves it.
+    groups
+        How many cells a unit has rows in at most, where caps leave fewer than rows and cells do.
+    """
+
+    full: int
+    rows: int
+    rest: int
+    cells: int
+    always: bool = False
+    groups: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Most rows of one unit over all cells: min(m, g c)."""
+        return self.full * self.rows + self.rest
+
+    @property
+    def touched(self) -> int:
+        """Most cells that one unit has rows in."""
+        return min(self.total, self.cells) if self.groups is None else self.groups
+
+
+def reach_of(caps: Caps, cells: int, *, always: bool = False) -> Reach | None:
+    """Derive what a unit can fill from its caps; `None` if they leave it unbounded.
+
+    More than 2**60 rows are as good as unbounded: no noise hides them.
+
+    With at most m rows, g groups and c rows in a group: `full = min(g, floor(m / c))` cells with c
+    rows, and `rest = m - full c` rows in one more cell if `full < g`.
+
+    Examples
+    --------
+    >>> reach_of(Caps(rows=7, groups=5, rows_per_group=2), cells=100)
+    Reach(full=3, rows=2, rest=1, cells=100, always=False, groups=5)
+    """
+    groups = cells if caps.groups is None else min(caps.groups, cells)
+    per_group = caps.rows if caps.rows_per_group is None else caps.rows_per_group
+    if per_group is None:
+        return None
+    rows = groups * per_group if caps.rows is None else caps.rows
+    if min(rows, groups * per_group) > _MOST_ROWS:
+        return None
+    per_group = min(per_group, rows)
+    full = min(groups, rows // per_group)
+    rest = rows - full * per_group if full < groups else 0
+    least = groups if groups < min(full * per_group + rest, cells) else None
+    return Reach(full, per_group, rest, cells, always, least)
+
+
+class Filling(NamedTuple):
+    """How many cells of every kind a pair of units fills.
+
+    Parameters
+    ----------
+    full
+        Full of rows of both units.
+    full_alone
+        Full of one unit, without the other.
+    full_and_rest
+        Full of one unit, with the rest of the other.
+    rests
+        With the rests of both.
+    rest_alone
+        With the rest of one unit, without the other.
+    """
+
+    full: int
+    full_alone: int
+    full_and_rest: int
+    rests: int
+    rest_alone: int
+
+    def pairs(self, reach: Reach) -> list[tuple[int, int, int]]:
+        """Return how many cells hold so many rows of one unit and of the other."""
+        rows, rest = reach.rows, reach.rest
+        kinds = (
+            (self.full, rows, rows),
+            (self.full_alone, rows, 0),
+            (self.full_and_rest, rows, rest),
+            (self.rests, rest, rest),
+            (self.rest_alone, rest, 0),
+        )
+        return [kind for kind in kinds if kind[0]]
+
+
+class Rests(NamedTuple):
+    """Where the rests of a pair of units lie; the numbers are 0 or 1.
+
+    Parameters
+    ----------
+    mine, theirs
+        Whether a unit has a rest at all.
+    on_theirs, on_mine
+        Whether it lies in a cell that is full of the other.
+    together
+        Whether both lie in one cell.
+    """
+
+    mine: int
+    theirs: int
+    on_theirs: int
+    on_mine: int
+    together: int
+
+    @property
+    def possible(self) -> bool:
+        """Whether every rest there is lies in one place, and no other does."""
+        mine, theirs = self.on_theirs + self.together, self.on_mine + self.together
+        return mine <= self.mine and theirs <= self.theirs
+
+    @property
+    def alone(self) -> int:
+        """How many lie in a cell without the other unit."""
+        return self.mine + self.theirs - self.on_theirs - self.on_mine - 2 * self.together
+
+
+def fillings(reach: Reach) -> Iterator[Filling]:
+    """Ways to fill the cells, among them that of a worst pair of units."""
+    for numbers in itertools.product(range(2 if reach.rest else 1), repeat=len(Rests._fields)):
+        rests = Rests(*numbers)
+        if rests.possible:
+            yield from _fillings_around(rests, reach)
+
+
+def _fillings_around(rests: Rests, reach: Reach) -> Iterator[Filling]:
+    """Ways to fill the cells where the rests lie somewhere.
+
+    A unit has a rest only beside all its full cells. The total is concave and piecewise linear in
+    the number of cells that are full for both: trying its ends and its one bend is enough.
+    """
+    room = reach.cells - rests.mine - rests.theirs + rests.together  # cells without a rest
+    mine = reach.full - rests.on_mine  # my full cells that do not hold the other's rest
+    theirs = reach.full - rests.on_theirs
+    for both in {0, mine + theirs - room, mine, theirs, room}:
+        needed = rests.mine * (mine - both) + rests.theirs * (theirs - both)
+        if 0 <= both <= min(mine, theirs, room) and needed <= room - both:
+            full_alone = min(mine + theirs - 2 * both, room - both)
+            full_and_rest = rests.on_theirs + rests.on_mine
+            yield Filling(both, full_alone, full_and_rest, rests.together, rests.alone)
+
 
 Inside = Literal["sum", "max"]
 """How coordinates count whose noise is drawn together: all of them, or the largest."""
-
 Groups = Sequence[tuple[int, ...]]
 """Positions of coordinates whose noise is drawn together."""
 

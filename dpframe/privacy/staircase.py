@@ -19,28 +19,41 @@ Q. Geng and P. Viswanath, "The optimal noise-adding mechanism in differential pr
 Transactions on Information Theory 62(2), 2016 (Theorem 7 has r for the least variance).
 """
 
-import decimal
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from dpframe.context import Context
 from dpframe.errors import CalibrationError
-from dpframe.privacy.noise import random_words
-from dpframe.privacy.noise_floats import WORD, check_size
+from dpframe.privacy.gaussian import GAUSSIAN
+from dpframe.privacy.half_widths import (
+    LEAST_MISSED,
+    KnownTerms,
+    Noises,
+    OneNoise,
+    Others,
+    ShareSteps,
+    Terms,
+    TwoNoises,
+    form_of,
+    is_share_quick,
+    rounded_width,
+    share_holds,
+)
+from dpframe.privacy.laplace import LAPLACE
+from dpframe.privacy.law import Law
+from dpframe.privacy.noise import WORD, check_scale, check_size, exact_decimals, random_words
+from dpframe.privacy.noise_sum import NoiseSum, Steps
 
 MOST_MOVED = 2**40
 """Largest D: beyond, a float has too few digits left for b."""
 
-_DIGITS = 60
-# whatever the caller has set
-_EXACT = decimal.Context(
-    _DIGITS, decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[]
-)
+_DIGITS = 60  # of exponentials and logarithms that decide on scales and costs
 _SLACK = Decimal(f"1e{10 - _DIGITS}")  # of exponentials and logarithms, relative and absolute
 _FARTHEST = 2.0**62
 _NOT_LESS = 1 + 1e-13  # with D = 1 noise is not to look better than that of Laplace
@@ -101,7 +114,7 @@ def scale_for(moved: int, wide: float) -> float:
         )
         raise CalibrationError(text, parameter="epsilon")
     unit = math.ulp(float(moved))
-    with decimal.localcontext(_EXACT):
+    with exact_decimals(_DIGITS):
         least = (-Decimal(moved) / Decimal(wide)).exp() * (1 + _SLACK)
         return moved + max(1, math.ceil(least / Decimal(unit))) * unit  # e^-epsilon may be 0
 
@@ -126,100 +139,16 @@ def stairs_of(scale: float) -> Stairs:
     return Stairs(period, width, fraction, denominator.bit_length() - 1)
 
 
-def cost(scale: float, moved: int) -> Fraction:
-    """Return what it costs to move by so much, at most 1e-50 above `ceil(|moved| / D) log(1 / b)`.
-
-    Examples
-    --------
-    >>> [round(float(cost(scale_for(20, 20 / 3), moved)), 9) for moved in (0, 1, 20, 21)]
-    [0.0, 3.0, 3.0, 6.0]
-    """
-    stairs = stairs_of(scale)
-    return -(-abs(moved) // stairs.period) * _logarithm(stairs.numerator, stairs.bits)
-
-
 @lru_cache(1024)
 def _logarithm(numerator: int, bits: int) -> Fraction:
     """Return `log(2**bits / numerator)`, rounded up."""
-    with decimal.localcontext(_EXACT):
+    with exact_decimals(_DIGITS):
         return Fraction((Decimal(2**bits) / Decimal(numerator)).ln() + _SLACK)
-
-
-def deviation(scale: float) -> float:
-    """Return the standard deviation.
-
-    With `w_p` the sum of `i^p` times the chance of i, in that of 0, over i from 0 to D - 1, the
-    variance is `2 a (D^2 w b (1 + b) / (1 - b)^3 + 2 D w_1 b / (1 - b)^2 + w_2 / (1 - b))`.
-    """
-    stairs = stairs_of(scale)
-    period, width, b = stairs.period, stairs.width, stairs.ratio
-    left = 1 - b
-    ones = [n * (n - 1) // 2 for n in (width, period)]
-    squares = [n * (n - 1) * (2 * n - 1) // 6 for n in (width, period)]
-    first, second = (below + b * (all_ - below) for below, all_ in (ones, squares))
-    sums = period * stairs.first * b * (1 + b) / left**3 * period
-    sums += 2 * period * first * b / left**2 + second / left
-    return math.sqrt(2 * stairs.peak * sums) * _NOT_LESS
-
-
-def at_least(scale: float, m: np.ndarray | int) -> np.ndarray:
-    """Return P(Y >= m)."""
-    stairs = stairs_of(scale)
-    places = np.asarray(np.clip(m, -_FARTHEST, _FARTHEST), np.int64)  # may be infinite
-    above = places >= 1
-    k, j = np.divmod(np.where(above, places, 1 - places), stairs.period)
-    rest = np.maximum(stairs.width - j, 0) + stairs.ratio * np.minimum(
-        stairs.period - j, stairs.period - stairs.width
-    )
-    rest = rest + stairs.first * stairs.ratio / (1 - stairs.ratio)
-    tail = stairs.peak * rest * np.exp(k * math.log(stairs.ratio))
-    return np.asarray(np.where(above, tail, 1 - tail))
-
-
-def beyond(scale: float, a: int) -> float:
-    """Return P(|Y| > a) for one whole a >= 0: half-widths ask for it dozens of times.
-
-    Examples
-    --------
-    >>> scale = scale_for(20, 20 / 3)
-    >>> bool(np.isclose(beyond(scale, 24), 2 * at_least(scale, 25), rtol=1e-14))
-    True
-    """
-    stairs = stairs_of(scale)
-    b = stairs.ratio
-    k, j = divmod(a + 1, stairs.period)
-    rest = max(stairs.width - j, 0) + b * min(stairs.period - j, stairs.period - stairs.width)
-    rest += stairs.first * b / (1 - b)
-    return 2 * stairs.peak * rest * math.exp(k * math.log(b))
-
-
-def characteristic(scale: float, t: np.ndarray) -> np.ndarray:
-    """Return `E cos(t Y)`, in closed form: sums of powers of `z = exp(i t)` are geometric."""
-    stairs = stairs_of(scale)
-    period, width, b = stairs.period, stairs.width, stairs.ratio
-    turn = t - 2 * math.pi * np.rint(t / (2 * math.pi))  # of whole turns nothing is left
-    near = np.exp(0.5j * (width - 1) * turn) * _ratio_of_sines(turn, width)
-    far = np.exp(0.5j * (period + width - 1) * turn) * _ratio_of_sines(turn, period - width)
-    upward = (near + b * far) / (1 - b * np.exp(1j * period * turn))
-    return np.asarray(stairs.peak * (2 * upward.real - 1))
 
 
 def _ratio_of_sines(turn: np.ndarray, n: int) -> np.ndarray:
     """Return `sin(n t / 2) / sin(t / 2)`, n at 0."""
     return np.asarray(n * np.sinc(n / (2 * math.pi) * turn) / np.sinc(turn / (2 * math.pi)))
-
-
-def largest_tilt(scale: float) -> float:
-    """Return `log(1 / b) / D`."""
-    stairs = stairs_of(scale)
-    return -math.log(stairs.ratio) / stairs.period
-
-
-def log_moment(scale: float, tilt: np.ndarray) -> np.ndarray:
-    """Return `log E exp(h Y)`, for tilts h of size below `log(1 / b) / D`."""
-    stairs = stairs_of(scale)
-    sides = [_upward(stairs, sign * np.asarray(tilt)) for sign in (1, -1)]
-    return np.asarray(np.log(stairs.peak * (sides[0] + sides[1] - 1)))
 
 
 def _upward(stairs: Stairs, tilt: np.ndarray) -> np.ndarray:
@@ -286,3 +215,244 @@ def _periods(stairs: Stairs, size: int, context: Context) -> np.ndarray:
         going = going[words < stairs.numerator]
         periods[going] += 1
     return periods
+
+
+_NODES = 32  # ratios of two noises whose half-widths are found
+_NO_MORE = 1e-12  # what rounding adds to a ratio
+_FEW_ROWS = 100  # in which they are found by tails
+
+
+class Staircase(Law):
+    """Staircase noise: its scale is `D + b`.
+
+    What is stated of a density is that of the Laplace law, which very wide noise is next to.
+    """
+
+    __slots__ = ()
+    name = "staircase"
+    title = "staircase"
+    norm = 1
+    shape = "stairs"
+    memoryless = True
+    companion = LAPLACE.companion
+
+    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
+        """Draw each coordinate on its own."""
+        checked = (float(check_scale(scale)) for scale in scales)
+        return [staircase_noise(scale, size, context) for scale in checked]
+
+    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
+        """Draw independent noise of so many scales."""
+        out = np.zeros(len(scales), np.int64)
+        for scale in np.unique(check_scale(scales)).tolist():
+            these = np.flatnonzero(scales == scale)
+            out[these] = staircase_noise(scale, these.size, context)
+        return out
+
+    def loss(self, moved: int, scale: float) -> Fraction:
+        """Return `ceil(|moved| / D) log(1 / b)`, at most 1e-50 above.
+
+        Examples
+        --------
+        >>> scale = scale_for(20, 20 / 3)
+        >>> [round(float(STAIRCASE.loss(moved, scale)), 9) for moved in (0, 1, 20, 21)]
+        [0.0, 3.0, 3.0, 6.0]
+        """
+        stairs = stairs_of(scale)
+        return -(-abs(moved) // stairs.period) * _logarithm(stairs.numerator, stairs.bits)
+
+    def settle(self, wide: float, reach: float) -> float:
+        """Return `D + b` of D, the reach, and the least b >= exp(-D / wide)."""
+        return scale_for(int(reach), wide) if wide else 0.0
+
+    def knows(self, scale: float) -> bool:
+        """Tell whether a scale is `D + b`."""
+        try:
+            return bool(stairs_of(scale))
+        except CalibrationError:
+            return False
+
+    @property
+    def limit(self) -> Law:
+        """The Laplace law."""
+        return LAPLACE
+
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return P(Y >= m)."""
+        stairs = stairs_of(scale)
+        places = np.asarray(np.clip(m, -_FARTHEST, _FARTHEST), np.int64)  # may be infinite
+        above = places >= 1
+        k, j = np.divmod(np.where(above, places, 1 - places), stairs.period)
+        rest = np.maximum(stairs.width - j, 0) + stairs.ratio * np.minimum(
+            stairs.period - j, stairs.period - stairs.width
+        )
+        rest = rest + stairs.first * stairs.ratio / (1 - stairs.ratio)
+        tail = stairs.peak * rest * np.exp(k * math.log(stairs.ratio))
+        return np.asarray(np.where(above, tail, 1 - tail))
+
+    def characteristic(self, scale: float, t: np.ndarray) -> np.ndarray:
+        """Return `E cos(t Y)`, in closed form: sums of powers of `z = exp(i t)` are geometric."""
+        stairs = stairs_of(scale)
+        period, width, b = stairs.period, stairs.width, stairs.ratio
+        turn = t - 2 * math.pi * np.rint(t / (2 * math.pi))  # of whole turns nothing is left
+        near = np.exp(0.5j * (width - 1) * turn) * _ratio_of_sines(turn, width)
+        far = np.exp(0.5j * (period + width - 1) * turn) * _ratio_of_sines(turn, period - width)
+        upward = (near + b * far) / (1 - b * np.exp(1j * period * turn))
+        return np.asarray(stairs.peak * (2 * upward.real - 1))
+
+    def log_moment(self, scale: float, tilt: np.ndarray) -> np.ndarray:
+        """Return `log E exp(h Y)`, for tilts h of size below `log(1 / b) / D`."""
+        stairs = stairs_of(scale)
+        sides = [_upward(stairs, sign * np.asarray(tilt)) for sign in (1, -1)]
+        return np.asarray(np.log(stairs.peak * (sides[0] + sides[1] - 1)))
+
+    def largest_tilt(self, scale: float) -> float:
+        """Return `log(1 / b) / D`, where moments end."""
+        stairs = stairs_of(scale)
+        return -math.log(stairs.ratio) / stairs.period
+
+    def quantile(self, level: float) -> float:
+        """Return what is enough for every sum of symmetric noises with one peak.
+
+        Of deviation 1, one is beyond t at most `4 / (9 t^2)` of the time, and where that is above a
+        third, `1 - t / sqrt(3)` (Gauss 1823).
+        """
+        missed = 1 - level
+        return 2 / (3 * math.sqrt(missed)) if missed <= 1 / 3 else math.sqrt(3) * level
+
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Return the half-width for a sum of staircase noises.
+
+        It is that of the exact law where the noises are known one by one, see `half_widths`, or
+        where it is of a single one. Of two that differ from row to row, and of a share of a total,
+        it is that of the next larger ratio of 32, plus all steps: wider noise is never less spread
+        if it has one peak, as noises have after half a step of rounding. For others it is
+        `quantile` deviations, and half of all steps.
+
+        Examples
+        --------
+        >>> scale = STAIRCASE.settle(20 / 3, 20)
+        >>> noise = NoiseSum({"0": STAIRCASE.standard_deviation(scale)}, {"0": scale})
+        >>> STAIRCASE.half_width(scale, 0.95), STAIRCASE.sum_half_width(noise, 0.95)
+        (20, 20.0)
+        """
+        match form_of(noise, level, self, 0):
+            case OneNoise(block, step, roundings):
+                width = step * self.half_width(noise.scales[block], level)
+                return width + rounded_width(roundings, level)
+            case KnownTerms(terms, roundings):
+                return terms.half_width(level, self) + rounded_width(roundings, level)
+            case TwoNoises(steps, scales) if 1 - level >= LEAST_MISSED:
+                return self._of_two_kinds(steps, [*map(Noises, scales)], level)
+            case TwoNoises() | Others():
+                return self._of_others(noise, level)
+
+    def _of_others(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Half-width where the law of the sum is not known, or takes too long."""
+        steps = noise.steps(lambda _, scale: self.standard_deviation(scale))
+        if noise.largest is None and len(steps) == len(noise.loadings) == 1:
+            ((block, step),) = steps.items()
+            return step * self.half_width(noise.scales[block], level)
+        width: np.ndarray = self.quantile(level) * noise.deviation + sum(steps.values()) / 2
+        return width
+
+    def sum_excess(
+        self, distance: np.ndarray, noise: NoiseSum, level: float, rows: int = 0
+    ) -> np.ndarray:
+        """Compare a distance with the half-width: in few rows, of two noises by their tails."""
+        if 1 - level >= LEAST_MISSED:
+            shares = ShareSteps.of(noise, self)
+            holds = partial(self._holds, level=level)
+            if shares is not None:
+                return np.where(shares.hold(distance, holds), -1.0, 1.0)
+            pair = noise.pair(self.standard_deviation)
+            if pair is not None and (rows or np.size(distance)) <= _FEW_ROWS:
+                (one, other), (scale, its) = pair
+                both = np.abs(one), np.abs(other)
+                return np.where(holds(distance, both, scale, Noises(its)), -1.0, 1.0)
+        return np.asarray(distance - self.sum_half_width(noise, level))
+
+    def _holds(
+        self, distance: np.ndarray, steps: Steps, scale: float, others: Noises, level: float
+    ) -> np.ndarray:
+        """Tell where noise of a scale and others may lead that far, by tails or a half-width."""
+        if is_share_quick(others, np.size(distance), level, self):
+            return share_holds(distance, steps, scale, others, level, law=self)
+        return np.asarray(distance <= self._of_two_kinds(steps, [Noises(scale), others], level))
+
+    def _of_two_kinds(self, steps: Steps, noises: Sequence[Noises], level: float) -> np.ndarray:
+        """Half-width for noises of two kinds, of steps that differ from row to row."""
+        one, other = np.broadcast_arrays(*steps)
+        units = [self.standard_deviation(s) * math.sqrt(number) for s, number in noises]
+        first = one * units[0] >= other * units[1]
+        large, small = np.where(first, one, other), np.where(first, other, one)
+        ratio = np.divide(small, large, out=np.zeros(large.shape), where=large > 0)
+        ratio *= np.where(first, units[1], units[0]) / np.where(first, units[0], units[1])
+        node = np.ceil(ratio * _NODES * (1 - _NO_MORE)).clip(0, _NODES).astype(np.int64)
+        width = np.zeros(large.shape)
+        for mine, a, b in ((first, 0, 1), (~first, 1, 0)):
+            numbers = [noises[a].number, noises[b].number]
+            scales = np.repeat([noises[a].scale, noises[b].scale], numbers)
+            for at in np.unique(node[mine]).tolist():
+                parts = np.repeat([1.0, at / _NODES * units[a] / (units[b] or 1.0)], numbers)
+                wide = Terms.of(parts, scales).half_width(level, self)
+                these = mine & (node == at)
+                width[these] = (wide + parts.sum()) * large[these]
+        return width
+
+    def of_sum(self, terms: int, members: int = 1) -> Law:
+        """Return the Laplace law for one noise, and the normal law for more."""
+        return LAPLACE if terms == 1 else GAUSSIAN
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return that of the Laplace law."""
+        return LAPLACE.log_density(z)
+
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return that of the Laplace law."""
+        return LAPLACE.score(z)
+
+    def distance(self, exponent: float) -> float:
+        """Return that of the Laplace law."""
+        return LAPLACE.distance(exponent)
+
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return that of the Laplace law."""
+        return LAPLACE.continuous_deviation(sigma)
+
+    def _deviation(self, scale: float) -> float:
+        """Return the standard deviation.
+
+        With `w_p` the sum of `i^p` times the chance of i, in that of 0, over i from 0 to D - 1, the
+        variance is `2 a (D^2 w b (1 + b) / (1 - b)^3 + 2 D w_1 b / (1 - b)^2 + w_2 / (1 - b))`.
+        """
+        stairs = stairs_of(scale)
+        period, width, b = stairs.period, stairs.width, stairs.ratio
+        left = 1 - b
+        ones = [n * (n - 1) // 2 for n in (width, period)]
+        squares = [n * (n - 1) * (2 * n - 1) // 6 for n in (width, period)]
+        first, second = (below + b * (all_ - below) for below, all_ in (ones, squares))
+        sums = period * stairs.first * b * (1 + b) / left**3 * period
+        sums += 2 * period * first * b / left**2 + second / left
+        return math.sqrt(2 * stairs.peak * sums) * _NOT_LESS
+
+    def _beyond(self, scale: float, a: int, members: int = 1) -> float:
+        """Return P(|Y| > a) for one whole a >= 0: half-widths ask for it dozens of times.
+
+        Examples
+        --------
+        >>> scale = scale_for(20, 20 / 3)
+        >>> tails = STAIRCASE._beyond(scale, 24), 2 * STAIRCASE.at_least(scale, 25)
+        >>> bool(np.isclose(*tails, rtol=1e-14))
+        True
+        """
+        stairs = stairs_of(scale)
+        b = stairs.ratio
+        k, j = divmod(a + 1, stairs.period)
+        rest = max(stairs.width - j, 0) + b * min(stairs.period - j, stairs.period - stairs.width)
+        rest += stairs.first * b / (1 - b)
+        return 2 * stairs.peak * rest * math.exp(k * math.log(b))
+
+
+STAIRCASE = Staircase()
+"""Staircase noise."""

@@ -37,7 +37,7 @@ import numpy as np
 
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss, float_below, least_integer, round_up
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.law import Allowance, Law
 from dpframe.privacy.neighbors import Neighboring
 

@@ -70,21 +70,23 @@ class Aggregate(Query):
             for name, part in self.queries.items()
             for specs in part.outputs
         ]
-        means = {(spec.column, spec.where) for spec in specs if spec.statistic == "mean"}
+        means = {
+            (spec.column, spec.where) for spec in specs if spec.form.is_mean and spec.of_column
+        }
         # sums stay whole numbers; means alone are read off the integers of the variance
-        summed = {spec.column for spec in specs if spec.statistic == "sum"}
-        fine = {spec.column for spec in specs if spec.statistic in ("var", "std")} - summed
+        summed = {spec.column for spec in specs if spec.is_sum}
+        fine = {spec.column for spec in specs if spec.form.is_fine} - summed
         return tuple(
             replace(
                 spec,
-                averaged=spec.statistic == "sum" and (spec.column, spec.where) in means,
+                averaged=spec.is_sum and (spec.column, spec.where) in means,
                 fine=spec.column in fine and not spec.of_pair,
             )
             for spec in specs
         )
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         return ", ".join(f"{name}: {part.words}" for name, part in self.queries.items())
 
@@ -117,9 +119,9 @@ class Joint(Query):
         )
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return "; ".join(part.what for part in self.parts)
+        return "; ".join(part.subject for part in self.parts)
 
     @property
     def condition(self) -> Condition | None:
@@ -168,17 +170,10 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 
 @public_call
 def aggregate(
-    by: By = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    max_rows: int | None = None,
-    max_groups: int | None = None,
-    max_rows_per_group: int | None = None,
-    n_weight: float = 0.0,
-    objective: Objective = "total",
-    **queries: AggregatePart,
-) -> Aggregate:
+    by: By = None, *, where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, n_weight: float = 0.0,
+    objective: Objective = "total", **queries: AggregatePart,
+) -> Aggregate:  # fmt: skip
     """Describe several outputs by the same groups, one column each.
 
     Parameters

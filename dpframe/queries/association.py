@@ -1,7 +1,7 @@
 """Queries for how two bounded columns go together: covariance, correlation and slope."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dpframe.arguments import check_flag, is_label
@@ -9,40 +9,33 @@ from dpframe.errors import QueryError
 from dpframe.options import By, ChosenRows, GivenBounds, Keys
 from dpframe.public import public_call
 from dpframe.queries import reading
-from dpframe.queries.query import OutputSpec, Query, Statistic
-from dpframe.queries.where import Condition
+from dpframe.queries.query import OutputSpec, Query
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 
 @dataclass(frozen=True, eq=False)
 class _OfPair(Query):
     """One statistic of two bounded columns."""
 
-    _statistic: ClassVar[Statistic]
-    _called: ClassVar[str]
+    _statistic: ClassVar[StatisticName]
 
     x: Hashable = None
     y: Hashable = None
-    bounds: GivenBounds = None
+    bounds: Mapping[Hashable, object] = field(default_factory=dict)
     sampling: bool = False
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output, named after what it is."""
-        labels, bounds = (self.x, self.y), self.bounds
-        by_column = bounds if isinstance(bounds, Mapping) else dict.fromkeys(labels, bounds)
-        known = {} if bounds is None else by_column
-        statistic = self._statistic
-        spec = {"bounds": known, "other": self.y, "sampled": self.sampling}
-        return (OutputSpec(statistic, statistic, self.x, **spec),)  # type: ignore[arg-type]
+        name = self._statistic
+        spec = OutputSpec(name, name, self.x, bounds=self.bounds)
+        return (replace(spec, other=self.y, sampled=self.sampling),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return self._words + ", with what its sampling error takes" * self.sampling
-
-    @property
-    def _words(self) -> str:
-        return f"{self._called} of {self.x} and {self.y}"
+        words = STATISTICS[self._statistic].words((self.x, self.y))
+        return words + ", with what its sampling error takes" * self.sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +43,6 @@ class Covariance(_OfPair):
     """The covariance of two columns per group, over the rows where both have a value."""
 
     _statistic = "cov"
-    _called = "covariance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +50,6 @@ class Correlation(_OfPair):
     """The correlation of two columns per group, as `Covariance`."""
 
     _statistic = "corr"
-    _called = "correlation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +57,11 @@ class Slope(_OfPair):
     """The slope of the second column on the first one per group, as `Covariance`."""
 
     _statistic = "slope"
-    _called = "slope"
-
-    @property
-    def _words(self) -> str:
-        return f"slope of {self.y} on {self.x}"
 
 
 def _of_pair(
     x: Hashable, y: Hashable, by: By, rows: ChosenRows, bounds: GivenBounds
-) -> tuple[tuple[Hashable, ...], Condition | None, Keys, Hashable, Hashable, GivenBounds]:
+) -> tuple[*reading.Groups, Hashable, Hashable, Mapping[Hashable, object]]:
     """Read groups, the two columns and their bounds."""
     for name, label in (("x", x), ("y", y)):
         if not is_label(label):

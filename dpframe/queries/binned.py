@@ -26,7 +26,7 @@ from dpframe.queries.timescale import Moment, as_moment, in_use, index_of, micro
 BINS = 1024
 """How many bins there are, where nothing is said of them."""
 
-_HUGE = 1e290
+_HUGE = 1e290  # bounds below it stay floats when they are multiplied by a number of bins
 _FAR = 2**53  # whole numbers up to here are floats
 _Bounds: TypeAlias = tuple[float, float] | tuple[Moment, Moment]
 _PLAIN = {int, float, np.int64, np.float64}  # arrays of them hold the same numbers
@@ -126,7 +126,7 @@ class Histogram(Query):
         return (OutputSpec("count", "count", weights=self.weights),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         return weighted_words(f"histogram of {self.column}", self.weights)
 
@@ -195,7 +195,7 @@ class Ranges(Query):
 
     column: Hashable = field(kw_only=True)
     bins: pd.IntervalIndex | int = field(default=BINS, kw_only=True)
-    bounds: GivenBounds = field(default=None, kw_only=True)
+    bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
     read: ReadOff | None = field(default=None, kw_only=True)
 
     @property
@@ -207,9 +207,9 @@ class Ranges(Query):
         return (OutputSpec(name, "count"),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return f"ranges of {self.column}" if self.read is None else self.read.what
+        return f"ranges of {self.column}" if self.read is None else self.read.subject
 
     ranges = True
 
@@ -226,10 +226,7 @@ class Ranges(Query):
 
 def bounds_of_bins(query: Query) -> Mapping[Hashable, object]:
     """Return bounds of a column in bins that were given in the call, by column."""
-    if not isinstance(query, Ranges) or query.bounds is None:
-        return {}
-    bounds = query.bounds
-    return bounds if isinstance(bounds, Mapping) else {query.column: bounds}
+    return query.bounds if isinstance(query, Ranges) else {}
 
 
 def bins_of(query: Query, bounds: _Bounds | None, *, integer: bool) -> BinAxis | None:
@@ -416,5 +413,5 @@ def ranges(
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
     groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
-    bounds, limits = bounds_of((column,), bounds), limits_of(rows)
-    return Ranges(*groups, column=column, bins=bins, bounds=bounds, limits=limits)
+    by_column = bounds_of((column,), bounds)
+    return Ranges(*groups, column=column, bins=bins, bounds=by_column, limits=limits_of(rows))

@@ -26,7 +26,7 @@ class Count(Query):
         return (OutputSpec("count", "count", weights=self.weights),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         return "count" if self.weights is None else weighted_words("total", self.weights)
 
@@ -83,7 +83,7 @@ class Rate(Query):
         return (replace(share, blanks_fail=self.blanks_fail),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         blanks = ", missing as not met" if self.blanks_fail else ""
         return weighted_words(f"rate of {self.met.text}{blanks}", self.weights)
@@ -149,7 +149,7 @@ class UnitCount(Query):
     """The number of distinct privacy units per group."""
 
     outputs = (OutputSpec("units", "count"),)
-    what = "units"
+    subject = "units"
     counts_units = True
 
     def caps(self, declared: Caps) -> Caps:

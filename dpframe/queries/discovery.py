@@ -23,7 +23,7 @@ Dtypes: TypeAlias = LabelKind | Mapping[Hashable, LabelKind]
 DiscoveryMechanism: TypeAlias = Literal["auto", "laplace", "gaussian"]
 """The noise that hides numbers of units."""
 
-_MOST_LENGTH = 10_000
+_MOST_LENGTH = 10_000  # characters of a label
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ import pandas as pd
 from dpframe.queries.timescale import in_use, index_of
 
 _DIGITS = 3  # decimals of the difference, as in pandas.cut; more for narrow bins
-_MOST_DIGITS = 20
+_MOST_DIGITS = 20  # decimals, beyond those of floats near 1
 _PART = 10  # the difference is at most one part in so many of the first bin
 _EXACT = Context(prec=400, traps=[])  # sums of any two floats, whatever a program has set
 _TICK = pd.Timedelta(1, "us").as_unit("us")  # in nanoseconds, pandas 2 knows few years
-_LEAST = -(2**63)
+_LEAST = -(2**63)  # of integers of 64 bits
 _FAR = 2**53  # whole numbers up to here are floats
 
 

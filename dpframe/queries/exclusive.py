@@ -35,7 +35,7 @@ def exclusive_sets(conditions: Sequence[Condition | None]) -> tuple[tuple[int, .
     >>> exclusive_sets([Condition.parse(text) for text in texts])
     ((0, 2), (1, 4))
     """
-    if sum(one is not None for one in conditions) <= 1:
+    if sum(condition is not None for condition in conditions) <= 1:
         return ()
     by_column: dict[str, list[int]] = {}
     for at, condition in enumerate(conditions):
@@ -46,10 +46,10 @@ def exclusive_sets(conditions: Sequence[Condition | None]) -> tuple[tuple[int, .
     for column, places in by_column.items():
         free = [at for at in places if at not in taken]
         if len(free) > 1:
-            roots = {at: one.root for at in free if (one := conditions[at]) is not None}
-            own = [one for one in _disjoint(_may_hold(column, roots)) if len(one) > 1]
-            sets += own
-            taken.update(at for one in own for at in one)
+            roots = {at: condition.root for at in free if (condition := conditions[at]) is not None}
+            groups = [group for group in _disjoint(_may_hold(column, roots)) if len(group) > 1]
+            sets += groups
+            taken.update(at for group in groups for at in group)
     return tuple(sorted(sets))
 
 
@@ -57,15 +57,15 @@ def _disjoint(cells: Mapping[int, int]) -> list[tuple[int, ...]]:
     """Put each set of cells to the first ones that it shares no cell with."""
     groups: list[list[int]] = []
     used: list[int] = []
-    for at, own in cells.items():
+    for at, places in cells.items():
         for k in range(max(0, len(groups) - _MOST_OPEN), len(groups)):
-            if not own & used[k]:
+            if not places & used[k]:
                 groups[k].append(at)
-                used[k] |= own
+                used[k] |= places
                 break
         else:
             groups.append([at])
-            used.append(own)
+            used.append(places)
     return list(map(tuple, groups))
 
 
@@ -156,8 +156,8 @@ class _Cut:
     ) -> _Cells:
         may = must = start
         for part in parts:
-            one, other = self.cells(part)
-            may, must = joint(may, one), joint(must, other)
+            left, other = self.cells(part)
+            may, must = joint(may, left), joint(must, other)
         return may, must
 
     def _compared(self, sign: str, constant: float | str) -> _Cells:
@@ -177,8 +177,8 @@ class _Cut:
         equal = first + 2 * bisect_left(self.numbers, constant) + 1
         last = first + 2 * len(self.numbers)
         below, above = (1 << equal) - (1 << first), (2 << last) - (2 << equal)
-        found = {"<": below, ">": above}.get(sign[0], 0)
-        return found | (1 << equal if "=" in sign else 0)
+        cells = {"<": below, ">": above}.get(sign[0], 0)
+        return cells | (1 << equal if "=" in sign else 0)
 
 
 _MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

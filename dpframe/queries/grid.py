@@ -113,6 +113,15 @@ class Grid:
         return cls(exponent, low, high, fill, ticks)
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds on the grid, in the units of the column, or in seconds from the origin."""
+        ends = math.ldexp(self.lower, self.exponent), math.ldexp(self.upper, self.exponent)
+        if self.ticks is None:
+            return ends
+        lower, upper = (end * self.ticks.tick / 10**6 for end in ends)
+        return lower, upper
+
+    @property
     def step(self) -> float:
         """Distance between neighboring grid points, in the units of the column, or in seconds."""
         step = math.ldexp(1.0, self.exponent)

@@ -37,7 +37,7 @@ class _Margin(Aggregate):
     """A table by some columns."""
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed; an output whose name says no more than its query stands for both."""
         return ", ".join(
             part.words if part.words == name else f"{name}: {part.words}"
@@ -91,9 +91,9 @@ class Margins(_Margin):
     groups_named_by = "columns"
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return f"{super().what} in {len(self.tables)} margins"
+        return f"{super().subject} in {len(self.tables)} margins"
 
     @cached_property
     def margins(self) -> Mapping[tuple[Hashable, ...], Query]:
@@ -146,25 +146,19 @@ MarginWeights: TypeAlias = Mapping[Hashable, float] | None
 
 ColumnSet: TypeAlias = tuple[Hashable, ...]
 
-_WAYS = 2
-_MOST_LAYERS = 2**17
-_FAR_APART = 1e6
+_WAYS = 2  # columns of a table, unless the call says so
+_MOST_LAYERS = 2**17  # layers of all tables; planning more would take very long
+_FAR_APART = 1e6  # how many times a weight may be more or less than 1
 _GROUP_CAPS = ("max_groups", "max_rows_per_group")
 
 
 @public_call
 def margins(
-    columns: Columns | Iterable[Sequence[Hashable]],
-    ways: int | None = None,
-    *,
-    where: str | None = None,
-    keys: Keys = None,
-    bins: MarginBins = None,
-    other: MarginOther = None,
-    weights: MarginWeights = None,
-    max_rows: int | None = None,
+    columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
+    where: str | None = None, keys: Keys = None, bins: MarginBins = None,
+    other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
     **queries: MarginPart,
-) -> Margins:
+) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 
     They are measured together: the cells of a table add up to those of all tables by fewer of its
@@ -228,13 +222,17 @@ def margins(
         _check_part(name, query, by)
     check_weights(outputs, "margins")
     named_bins = _by_column("bins", by, bins).items()
-    own_bins = {column: check_bins(column, given) for column, given in named_bins}
-    given = by, condition_of(where), _keys(by, keys, own_bins), View(outputs)
-    importance = _weights(by, tables, weights)
-    rest = View(_other(by, own_bins, other))
-    limits = limits_of(ChosenRows(max_rows=max_rows))
+    intervals = {column: check_bins(column, edges) for column, edges in named_bins}
     return Margins(
-        *given, tables=tables, weights=importance, bins=View(own_bins), other=rest, limits=limits
+        by,
+        condition_of(where),
+        _keys(by, keys, intervals),
+        View(outputs),
+        tables=tables,
+        weights=_weights(by, tables, weights),
+        bins=View(intervals),
+        other=View(_other(by, intervals, other)),
+        limits=limits_of(ChosenRows(max_rows=max_rows)),
     )
 
 

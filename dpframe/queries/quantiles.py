@@ -12,8 +12,8 @@ import pandas as pd
 from dpframe.arguments import check_flag, check_size
 from dpframe.errors import QueryError
 from dpframe.options import By, ChosenRows, GivenBounds
-from dpframe.privacy.accuracy import check_level
 from dpframe.privacy.amounts import as_float, as_number, exact
+from dpframe.privacy.half_widths import check_level
 from dpframe.queries.binned import BINS, Ranges, check_range_bins
 from dpframe.queries.query import OutputSpec, Query, ReadOff
 from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of
@@ -29,8 +29,8 @@ QUARTILES = (0.25, 0.5, 0.75)
 MOST_BINS = 16_384
 """Bins between the bounds, where the call does not say how many."""
 
-_LARGEST_BINS = 2**20
-_MOST_QUANTILES = 9
+_LARGEST_BINS = 2**20  # bins to select among
+_MOST_QUANTILES = 9  # quantiles to select, in four rounds
 _MOST_PARTS = 10**6  # quantiles are whole multiples of 1 over this or less, so integers stay small
 
 
@@ -40,7 +40,7 @@ class Quantile(Query):
 
     column: Hashable = field(kw_only=True)
     quantiles: tuple[Fraction, ...] = field(kw_only=True)
-    bounds: GivenBounds = field(default=None, kw_only=True)
+    bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
     bins: pd.IntervalIndex | int | None = field(default=None, kw_only=True)
     candidates: tuple[float, ...] | None = field(default=None, kw_only=True)
     level: float = field(default=0.95, kw_only=True)
@@ -49,12 +49,10 @@ class Quantile(Query):
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One column, of all quantiles."""
-        interval = self.bounds[self.column] if isinstance(self.bounds, Mapping) else self.bounds
-        bounds = {} if interval is None else {self.column: interval}
-        return (OutputSpec(self.column, "quantile", self.column, bounds=bounds),)
+        return (OutputSpec(self.column, "quantile", self.column, bounds=self.bounds),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         several = "quantile" if len(self.quantiles) == 1 else "quantiles"
         number = self.bins if isinstance(self.bins, int | None) else len(self.bins)
@@ -81,7 +79,7 @@ class Quantile(Query):
         """
         bins = BINS if self.bins is None else self.bins
         quantiles = tuple(map(float, self.quantiles))
-        read = ReadOff(self.what, quantiles, self.level, self.simultaneous)
+        read = ReadOff(self.subject, quantiles, self.level, self.simultaneous)
         return Ranges(
             self.by,
             self.where,

@@ -6,7 +6,7 @@ A new kind is a class of its own; Python refuses one that leaves out what a quer
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import pandas as pd
 
@@ -15,11 +15,8 @@ from dpframe.options import Keys, KnownRows, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis, Sizes
 from dpframe.queries.where import Condition
-
-Statistic: TypeAlias = Literal[
-    "count", "sum", "mean", "rate", "var", "std", "cov", "corr", "slope", "quantile"
-]
-"""What an output says about its rows: their number, something of their values, or a share."""
+from dpframe.statistics.form import Statistic
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +50,7 @@ class OutputSpec:
     """
 
     name: Hashable
-    statistic: Statistic
+    statistic: StatisticName
     column: Hashable = None
     where: Condition | None = None
     bounds: Mapping[Hashable, object] = field(default_factory=dict)
@@ -66,14 +63,24 @@ class OutputSpec:
     fine: bool = False
 
     @property
+    def form(self) -> type[Statistic]:
+        """What it says about its rows."""
+        return STATISTICS[self.statistic]
+
+    @property
     def of_pair(self) -> bool:
         """Whether it is about the values of two columns together."""
-        return self.statistic in ("cov", "corr", "slope")
+        return self.form.of_pair
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is a sum of values."""
+        return self.form.is_total and self.of_column
 
     @property
     def of_column(self) -> bool:
         """Whether it is about the values of a column."""
-        return self.statistic not in ("count", "rate")
+        return self.form.of_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +109,10 @@ class QueryOptions:
         words = "" if self.max_true is None else f", at most {self.max_true} true in a row"
         if self.n is None:
             return words
-        known = "an estimate of the rows" if isinstance(self.n, tuple) else "the rows of each group"
-        return f"{words}, given {known}"
+        knowledge = (
+            "an estimate of the rows" if isinstance(self.n, tuple) else "the rows of each group"
+        )
+        return f"{words}, given {knowledge}"
 
 
 NO_OPTIONS = QueryOptions()
@@ -116,7 +125,7 @@ class ReadOff:
 
     Parameters
     ----------
-    what
+    subject
         What is computed, in words.
     quantiles
         The quantiles, in increasing order.
@@ -124,7 +133,7 @@ class ReadOff:
         Confidence level of their intervals, and whether it is that of all at once.
     """
 
-    what: str
+    subject: str
     quantiles: tuple[float, ...]
     level: float
     simultaneous: bool
@@ -164,7 +173,7 @@ class Query(ABC):
 
     @property
     @abstractmethod
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed per group, in words."""
 
     @property
@@ -249,7 +258,7 @@ class Query(ABC):
         """
         groups = f" by {list_labels(self.by)}" if self.by else ""
         condition = "" if self.where is None else f" where {self.where.text}"
-        return self.what + groups + self.options.words + self.limits.words + condition
+        return self.subject + groups + self.options.words + self.limits.words + condition
 
     @property
     def labels(self) -> Mapping[Hashable, str]:
@@ -258,9 +267,7 @@ class Query(ABC):
         conditions = [(self.condition, "where")]
         for output in self.outputs:
             if output.of_column:
-                named.append(
-                    (output.column, "column" if output.statistic == "quantile" else "columns")
-                )
+                named.append((output.column, "columns" if output.form.family else "column"))
             if output.of_pair:
                 named.append((output.other, "columns"))
             if output.weights is not None:

@@ -1,7 +1,7 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -12,6 +12,9 @@ from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
+
+Groups: TypeAlias = tuple[tuple[Hashable, ...], Condition | None, Keys]
+"""Labels to group by, a condition and keys."""
 
 _ANY_WHOLE = "must be a whole number >= 1"
 _GROUPERS: tuple[Any, ...] = (Callable, pd.Grouper)
@@ -26,7 +29,7 @@ def limits_of(rows: ChosenRows) -> Caps:
         raise QueryError(str(error), parameter=error.parameter, value=error.value) from None
 
 
-def groups_of(by: By, rows: ChosenRows) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
+def groups_of(by: By, rows: ChosenRows) -> Groups:
     """Read labels to group by, a condition and keys."""
     keys = materialized_keys(rows.keys)
     return labels_of("by", by), condition_of(rows.where), keys
@@ -34,7 +37,7 @@ def groups_of(by: By, rows: ChosenRows) -> tuple[tuple[Hashable, ...], Condition
 
 def binned_groups_of(
     column: object, by: By, rows: ChosenRows, use: str = "be binned and"
-) -> tuple[tuple[Hashable, ...], Condition | None, Keys]:
+) -> Groups:
     """Read the same where the values of one column are groups, too."""
     groups = groups_of(by, rows)
     if not is_label(column):
@@ -105,10 +108,14 @@ def is_aggregation(value: object) -> bool:
     return callable(value) or (isinstance(value, str) and hasattr(pd.Series, value))
 
 
-def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> GivenBounds:
-    """Check that bounds are of the columns that are asked for."""
-    refuse_unknown("bounds", bounds if isinstance(bounds, Mapping) else (), columns)
-    return bounds
+def bounds_of(columns: tuple[Hashable, ...], bounds: GivenBounds) -> Mapping[Hashable, object]:
+    """Read bounds by column: those of all columns asked for, or of some."""
+    if bounds is None:
+        return {}
+    if not isinstance(bounds, Mapping):
+        return dict.fromkeys(columns, bounds)
+    refuse_unknown("bounds", bounds, columns)
+    return dict(bounds)
 
 
 def refuse_unknown(name: str, labels: Iterable[Hashable], columns: tuple[Hashable, ...]) -> None:

@@ -17,8 +17,8 @@ from dpframe.queries.query import OutputSpec, Query
 from dpframe.queries.reading import check_whole
 from dpframe.queries.tasks import BinAxis, Cells, KeyAxis, SizeKind, Sizes
 
-_MOST_EXPONENT = 100
-_MOST_BINS = 128
+_MOST_EXPONENT = 100  # of two: squares of bounds stay floats
+_MOST_BINS = 128  # bins that a search counts in
 
 Ends = np.ndarray
 """Finite ends of bins, increasing; they are the candidates for bounds."""
@@ -80,7 +80,7 @@ def _size(called: str, value: object) -> float:
 LARGEST = 2**20
 """The largest cap that is looked at, unless a call names another."""
 
-_MOST_LARGEST = 2**40
+_MOST_LARGEST = 2**40  # rows of one unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class UnitSizes(Query):
     outputs = (OutputSpec("units", "count"),)
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
         bins = "".join(f", binned by {label}" for label in self.binned)
         return f"units by the {self.cap} that they need{bins}"

@@ -19,7 +19,8 @@ OfValues = Literal["sum", "mean"]
 
 _CAPS: dict[str, SizeKind] = {f"max_{kind}": kind for kind in get_args(SizeKind)}
 _MAKERS: dict[str, Callable[..., Sum | Mean]] = {"sum": sum, "mean": mean}
-_SMALLEST, _LARGEST, _BINS = 2.0**-10, 2.0**32, 64
+_SMALLEST, _LARGEST = 2.0**-10, 2.0**32  # sizes of bounds, unless the call says so
+_BINS = 64  # between the two numbers of within=
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Queries for sums, means, variances and standard deviations of bounded columns."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, cast, get_args
 
 from dpframe.arguments import check_flag, is_one_of
@@ -10,32 +10,26 @@ from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRow
 from dpframe.privacy.amounts import WRITTEN, as_float
 from dpframe.public import public_call
 from dpframe.queries import reading
-from dpframe.queries.query import (
-    NO_OPTIONS,
-    OutputSpec,
-    Query,
-    QueryOptions,
-    Statistic,
-    list_labels,
-    weighted_words,
-)
-from dpframe.queries.where import Condition
+from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions, weighted_words
+from dpframe.statistics.table import STATISTICS, StatisticName
 
 
-def several_rows(unit: Sequence[Hashable], *, whole: bool) -> QueryError:
+def several_rows(unit: Sequence[Hashable], *, of_all_groups: bool) -> QueryError:
     """Make the error about a sampling error of rows of which one unit may have several.
 
     Parameters
     ----------
     unit
         The columns of the unit.
-    whole
+    of_all_groups
         Whether rows of several groups are put together.
     """
     rule = "takes each row for a draw of its own"
     named = ", ".join(map(str, unit))
-    reason = f"{rule}, and a unit ({named}) may have several{'' if whole else ' in a group'}"
-    cap = "max_rows=1" if whole else "max_rows_per_group=1"
+    reason = (
+        f"{rule}, and a unit ({named}) may have several{'' if of_all_groups else ' in a group'}"
+    )
+    cap = "max_rows=1" if of_all_groups else "max_rows_per_group=1"
     way_out = f"Release it with {cap}, so that each unit counts with one row at random."
     return QueryError.about("sampling", reason, True, way_out)
 
@@ -44,30 +38,33 @@ def several_rows(unit: Sequence[Hashable], *, whole: bool) -> QueryError:
 class _OfColumns(Query):
     """One statistic of several bounded columns."""
 
-    _statistic: ClassVar[Statistic]
-    _called: ClassVar[str]
+    _statistic: ClassVar[StatisticName]
 
     columns: tuple[Hashable, ...] = ()
-    bounds: GivenBounds = None
+    bounds: Mapping[Hashable, object] = field(default_factory=dict)
+    sampling: bool = field(default=False, kw_only=True)
+    weights: Hashable = field(default=None, kw_only=True)
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
         """One output per column."""
-        statistic, bounds = self._statistic, self._bounds
         return tuple(
-            OutputSpec(label, statistic, label, bounds=bounds(label)) for label in self.columns
+            OutputSpec(
+                label,
+                self._statistic,
+                label,
+                bounds={name: ends for name, ends in self.bounds.items() if name == label},
+                sampled=self.sampling,
+                weights=self.weights,
+            )
+            for label in self.columns
         )
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """What is computed."""
-        return f"{self._called} of {list_labels(self.columns)}"
-
-    def _bounds(self, label: Hashable) -> Mapping[Hashable, object]:
-        """Bounds of a column that were given in the call, if they were."""
-        if isinstance(self.bounds, Mapping):
-            return {label: self.bounds[label]} if label in self.bounds else {}
-        return {} if self.bounds is None else {label: self.bounds}
+        words = weighted_words(STATISTICS[self._statistic].words(self.columns), self.weights)
+        return words + ", with what its sampling error takes" * self.sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,45 +72,15 @@ class Sum(_OfColumns):
     """Sums of several columns per group."""
 
     options: QueryOptions = NO_OPTIONS
-    weights: Hashable = field(default=None, kw_only=True)
 
     _statistic = "sum"
-    _called = "sum"
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One output per column."""
-        return tuple(replace(output, weights=self.weights) for output in super().outputs)
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        return weighted_words(super().what, self.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class Mean(_OfColumns):
     """Means of several columns per group, over the rows where the column is present."""
 
-    sampling: bool = False
-    weights: Hashable = field(default=None, kw_only=True)
-
     _statistic = "mean"
-    _called = "mean"
-
-    @property
-    def outputs(self) -> tuple[OutputSpec, ...]:
-        """One output per column."""
-        return tuple(
-            replace(output, sampled=self.sampling, weights=self.weights)
-            for output in super().outputs
-        )
-
-    @property
-    def what(self) -> str:
-        """What is computed."""
-        words = weighted_words(super().what, self.weights)
-        return words + ", with what its sampling error takes" * self.sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +88,6 @@ class Variance(_OfColumns):
     """Variances of several columns per group, over the rows where the column is present."""
 
     _statistic = "var"
-    _called = "variance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +95,6 @@ class Deviation(_OfColumns):
     """Standard deviations of several columns per group, as `Variance`."""
 
     _statistic = "std"
-    _called = "standard deviation"
 
 
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite
@@ -167,7 +132,7 @@ def _objective(value: object) -> Objective:
 
 def _of_columns(
     columns: Columns, by: By, rows: ChosenRows, bounds: GivenBounds
-) -> tuple[tuple[Hashable, ...], Condition | None, Keys, tuple[Hashable, ...], GivenBounds]:
+) -> tuple[*reading.Groups, tuple[Hashable, ...], Mapping[Hashable, object]]:
     """Read groups, columns and their bounds."""
     labels = reading.labels_of("columns", columns)
     if not labels:
@@ -286,7 +251,7 @@ def mean(
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
     groups = _of_columns(columns, by, rows, bounds)
     limits = reading.limits_of(rows)
-    return Mean(*groups, bool(sampling), weights=weights, limits=limits)
+    return Mean(*groups, sampling=bool(sampling), weights=weights, limits=limits)
 
 
 @public_call

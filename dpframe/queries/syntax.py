@@ -15,7 +15,8 @@ ALLOWED = (
     "'in' with a list, and arithmetic."
 )
 
-_LONGEST, _DEEPEST, _SHOWN = 10_000, 100, 60
+_LONGEST, _SHOWN = 10_000, 60  # characters: of a condition, and of it in an error
+_DEEPEST = 100  # levels that are nested
 
 # Longest first, so that what looks like a label within a text is none.
 _TOKENS = re.compile(

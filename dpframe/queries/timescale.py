@@ -130,18 +130,30 @@ def times_like(column: pd.Series, numbers: np.ndarray, origin: int) -> np.ndarra
 
 
 def times_around(
-    column: pd.Series, seconds: float | np.ndarray, span: tuple[int, int] | None
+    column: pd.Series, seconds: float | np.ndarray
 ) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
-    """Go some seconds back and forth from released times, not beyond a span in microseconds."""
+    """Go some seconds back and forth from released times."""
     counted, per_second = _count_times(column)
     # a width is often a whole number of units, except for the rounding of its product
     width = _whole(np.ceil(np.round(np.multiply(seconds, per_second), 6)))
     near = np.clip(counted, -_FARTHEST, _FARTHEST)
-    low, high = near - width, near + width
-    if span is not None:
-        first, last = (bound * per_second // 10**6 for bound in span)
-        low, high = np.clip(low, first, last), np.clip(high, first, last)
-    return _like(column, low), _like(column, high)
+    return _like(column, near - width), _like(column, near + width)
+
+
+def times_between(
+    column: pd.Series, ends: tuple[np.ndarray, np.ndarray], origin: int, span: tuple[int, int]
+) -> tuple[np.ndarray | ExtensionArray, np.ndarray | ExtensionArray]:
+    """Turn ends in seconds from the origin into times like those of a column, outwards.
+
+    Origin and span, which holds them, are in microseconds.
+    """
+    _, per_second = _count_times(column)
+    start = origin * per_second // 10**6 if column.dtype.kind == "M" else 0
+    low, high = (np.round(np.multiply(end, per_second), 6) for end in ends)
+    first, last = (bound * per_second // 10**6 for bound in span)
+    within = (np.clip(_whole(end) + start, first, last) for end in (np.floor(low), np.ceil(high)))
+    below, above = (_like(column, end) for end in within)
+    return below, above
 
 
 def _whole(numbers: np.ndarray | float) -> np.ndarray:

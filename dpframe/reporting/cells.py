@@ -14,7 +14,7 @@ MOST_ROWS = 200
 
 _PLACES = 6  # digits after the point, at most
 _HUGE = 1e15  # numbers from here on are shown with an exponent
-_WIDTH = 100.0
+_WIDTH = 100.0  # of a drawing, in units of its own
 _ALL = 100  # an interval of percentages that says nothing
 
 

@@ -11,7 +11,7 @@ from dpframe.accuracy.change import change_of
 from dpframe.accuracy.intervals import intervals_of
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
 from dpframe.reporting.tables import level_and_keys
@@ -110,8 +110,8 @@ def compare_tables(
         ends = pd.concat([end for _, end in pair], ignore_index=True)
         cells = cells_of(values, ends, part.origin, None)
         rows = slice(place, len(parts) * len(shown), len(parts))
-        own = changes.iloc[rows], percents.iloc[rows]
-        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, *own))
+        of_column = changes.iloc[rows], percents.iloc[rows]
+        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, *of_column))
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return ChangeView(
         *names,
@@ -190,7 +190,7 @@ def put_side_by_side(
     size = len(shown)
     columns = []
     for place, part in enumerate(described):
-        pairs = [_column(*one, place, shown) for one in parts]
+        pairs = [_column(*table, place, shown) for table in parts]
         values = pd.concat([value for value, _ in pairs], ignore_index=True)
         ends = pd.concat([end for _, end in pairs], ignore_index=True)
         cells = cells_of(values, ends, part.origin, None)
@@ -221,27 +221,27 @@ def _column(
 def _cells(
     before: list[CellView],
     now: list[CellView],
-    part: ReleasedColumn,
+    part: ColumnPart,
     changes: pd.DataFrame,
     percents: pd.DataFrame,
 ) -> list[ChangeCell]:
     """Put the cells of a column beside their changes."""
     unit = "" if part.times is None else " s"
-    whole = isinstance(part, TotalPart) and part.integer
-    texts = zip(_texts(changes, unit, whole=whole), _texts(percents, " %"), strict=True)
+    is_whole = part.integer
+    texts = zip(_texts(changes, unit, is_whole=is_whole), _texts(percents, " %"), strict=True)
     drowned = (changes["low"] <= 0) & (changes["high"] >= 0)
     rows = zip(before, now, texts, drowned, strict=True)
-    return [ChangeCell(one, two, *text, bool(noise)) for one, two, text, noise in rows]
+    return [ChangeCell(first, second, *text, bool(noise)) for first, second, text, noise in rows]
 
 
-def _texts(changes: pd.DataFrame, unit: str, *, whole: bool = False) -> list[str]:
+def _texts(changes: pd.DataFrame, unit: str, *, is_whole: bool = False) -> list[str]:
     """Show changes with their intervals; nothing where one is missing."""
-    found = []
+    texts = []
     for estimate, low, high in zip(
         changes["estimate"], changes["low"], changes["high"], strict=True
     ):
         width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
-        ends = (int(end) if whole and end.is_integer() else end for end in (estimate, low, high))
+        ends = (int(end) if is_whole and end.is_integer() else end for end in (estimate, low, high))
         value, first, last = (number_text(end, width) for end in ends)
-        found.append(f"{value}{unit} ({first} to {last})" if value else "")
-    return found
+        texts.append(f"{value}{unit} ({first} to {last})" if value else "")
+    return texts

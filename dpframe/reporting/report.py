@@ -19,7 +19,6 @@ from dpframe.arguments import check_flag, check_place, no_ledger, visible
 from dpframe.cells.reduce import apart
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import TEST, Release
-from dpframe.certificates.column_parts import ValuePart
 from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
 from dpframe.certificates.words import has_noise
 from dpframe.context import at_the_door
@@ -28,8 +27,8 @@ from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.protected import Protected
 from dpframe.ledger.status import BudgetStatus
-from dpframe.privacy.accuracy import check_level
-from dpframe.privacy.calibration import gaussian_epsilon
+from dpframe.privacy.gaussian import gaussian_epsilon
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.public import public_call
 from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
@@ -38,22 +37,18 @@ from dpframe.reporting.tables import TableView, tables_of
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)
 _FALSE_POSITIVES = (0.01, 0.05, 0.1)
-_MOST_ENTRIES = 50
+_MOST_ENTRIES = 50  # of a ledger that are shown
 _CHART = (600.0, 120.0)
 _MOST_POINTS = 1000  # of a chart 600 wide
 
 
 @public_call
 def report(
-    released: pd.DataFrame | Sequence[pd.DataFrame] | Mapping[Any, pd.DataFrame],
-    *,
-    ledger: Ledger | None = None,
-    title: str = "Release report",
-    path: str | PathLike[str] | None = None,
-    level: float = 0.95,
-    percent: bool = False,
+    released: pd.DataFrame | Sequence[pd.DataFrame] | Mapping[Any, pd.DataFrame], *,
+    ledger: Ledger | None = None, title: str = "Release report",
+    path: str | PathLike[str] | None = None, level: float = 0.95, percent: bool = False,
     changes: bool = False,
-) -> str:
+) -> str:  # fmt: skip
     """Write one page that says what is published, what is promised, and what a person must confirm.
 
     It shows
@@ -141,15 +136,21 @@ def report(
     template = _template()
     status = None if ledger is None else ledger.status()
     protected = None if ledger is None else ledger.protected
-    given = {} if status is None else status.releases["name"].dropna().to_dict()
-    views = [tables_of(name, frame, ledger, given, level, shares=percent) for name, frame in named]
-    tables = [table for own in views for table in own]
+    names_by_release = {} if status is None else status.releases["name"].dropna().to_dict()
+    views = [
+        tables_of(name, frame, ledger, names_by_release, level, shares=percent)
+        for name, frame in named
+    ]
+    tables = [table for of_frame in views for table in of_frame]
     sound = all(table.stamp.sound for table in tables)
     guarantees = _guarantees(tables, status, protected)
     page: str = template.render(
         title=title,
         tables=tables,
-        published=[_published(*one, own, level) for one, own in zip(named, views, strict=True)],
+        published=[
+            _published(name, frame, of_frame, level)
+            for (name, frame), of_frame in zip(named, views, strict=True)
+        ],
         changes=_changes(named, views, level) if changes else [],
         sound=sound,
         test=TEST if any(table.release.testing for table in tables) else "",
@@ -195,8 +196,8 @@ def _published(
     """Gather what is shown of a frame."""
     if len(views) == 1:
         return _Published(views[0].name, views, None)
-    asked = (view.release.query for view in views)
-    called = name or ", ".join(dict.fromkeys(one.name or one.words for one in asked))
+    queries = (view.release.query for view in views)
+    called = name or ", ".join(dict.fromkeys(query.name or query.words for query in queries))
     if not views[0].stamp.sound or any(view.has_percent for view in views):
         return _Published(called, views, None)
     tables = apart(look(frame))
@@ -250,16 +251,16 @@ def _template() -> Any:
 
 def _units(tables: Sequence[TableView], status: BudgetStatus | None) -> list[tuple[str, list[str]]]:
     """Say who is protected, once for tables that protect the same: who, and against what."""
-    found: dict[tuple[str, str], list[str]] = {}
+    names_by_unit: dict[tuple[str, str], list[str]] = {}
     for table in tables:
         release = table.release
         who = _who(release.privacy_unit.columns)
-        found.setdefault((who, release.neighboring), []).append(table.name)
-    several = len(found) > 1
+        names_by_unit.setdefault((who, release.neighboring), []).append(table.name)
+    several = len(names_by_unit) > 1
     part = status.chain.part if status is not None and status.chain else None
     return [
         (f"{who}{' (' + ', '.join(names) + ')' if several else ''}", [_against(relation, part)])
-        for (who, relation), names in found.items()
+        for (who, relation), names in names_by_unit.items()
     ]
 
 
@@ -310,16 +311,16 @@ def _guarantees(
     if status is not None:
         budget = status.budget
         part = status.chain.part if status.chain else None
-        each = f" per {part}" if part else ""
-        promise = [f"({budget.epsilon:g}, {budget.delta:g})-differentially private{each}"]
+        per_part = f" per {part}" if part else ""
+        promise = [f"({budget.epsilon:g}, {budget.delta:g})-differentially private{per_part}"]
         relation = (protected or tables[0].release).neighboring  # tables may be of other ledgers
         others = "others"
         if part and relation == "replace":
             promise.append(f"for units of the same {part}, which is not hidden")
             others = f"others of the same {part}"
         name = "everything charged to the ledger, now and later"
-        whole = Guarantee(float(budget.epsilon), float(budget.delta))
-        rows.append(_row(name, promise, whole, relation, others))
+        guarantee = Guarantee(float(budget.epsilon), float(budget.delta))
+        rows.append(_row(name, promise, guarantee, relation, others))
     return rows
 
 
@@ -327,14 +328,14 @@ def _promise(release: Release) -> list[str]:
     """Say what is promised: an epsilon and a delta, of Gaussian noise those at a usual delta."""
     loss = release.privacy_loss
     epsilon, delta = loss.epsilon, loss.delta
-    found = []
+    notes = []
     if epsilon is None or delta is None:
         delta = _USUAL_DELTA
         epsilon = gaussian_epsilon(delta, loss.mu)
         delta += loss.extra_delta
-        found = ["Gaussian noise: each delta has an epsilon of its own"]
+        notes = ["Gaussian noise: each delta has an epsilon of its own"]
     joint = ["shared by all queries released together"] * loss.joint
-    return [f"({_most(epsilon)}, {_most(delta)})-differentially private", *found, *joint]
+    return [f"({_most(epsilon)}, {_most(delta)})-differentially private", *notes, *joint]
 
 
 def _most(amount: float) -> str:
@@ -345,32 +346,26 @@ def _most(amount: float) -> str:
 
 def _guarantee(release: Release) -> Guarantee:
     loss = release.privacy_loss
-    known = Guarantee(mu=loss.mu, extra_delta=loss.extra_delta)
+    guarantee = Guarantee(mu=loss.mu, extra_delta=loss.extra_delta)
     if loss.epsilon is None or loss.delta is None:
-        return known
-    return known._replace(epsilon=loss.epsilon, delta=loss.delta)
+        return guarantee
+    return guarantee._replace(epsilon=loss.epsilon, delta=loss.delta)
 
 
 def _row(
     name: str, cost: list[str], guarantee: Guarantee, relation: str, others: str = "others"
 ) -> _Row:
     """Say what is known between neighbors, and under add_remove between two changes, too."""
-    which = f"does it have these rows, or {others}?"
-    asked = {which: guarantee}
+    asks_rows = f"does it have these rows, or {others}?"
+    guarantees = {asks_rows: guarantee}
     if relation == "add_remove":
-        asked = {"is it in the data?": guarantee, which: guarantee.twice()}
-    return _Row(
-        name,
-        cost,
-        [
-            (
-                question,
-                [(_down(known.least(p)), _up(known.belief(p))) for p in _PRIORS],
-                [_up(known.power(rate)) for rate in _FALSE_POSITIVES],
-            )
-            for question, known in asked.items()
-        ],
-    )
+        guarantees = {"is it in the data?": guarantee, asks_rows: guarantee.twice()}
+    questions = []
+    for question, promise in guarantees.items():
+        beliefs = [(_down(promise.least(p)), _up(promise.belief(p))) for p in _PRIORS]
+        powers = [_up(promise.power(rate)) for rate in _FALSE_POSITIVES]
+        questions.append((question, beliefs, powers))
+    return _Row(name, cost, questions)
 
 
 def _up(probability: float) -> str:
@@ -428,8 +423,8 @@ def _left(status: BudgetStatus) -> str:
 def _steps(used: Sequence[float]) -> str:
     """Return the corners of a line of steps, one per release: what is used of the budget."""
     wide, high = _CHART
-    every = max(len(used) // _MOST_POINTS, 1)
-    kept = [*used[:-1:every], used[-1]]
+    stride = max(len(used) // _MOST_POINTS, 1)
+    kept = [*used[:-1:stride], used[-1]]
     x = [wide * place / max(len(kept) - 1, 1) for place in range(len(kept))]
     y = [high * (1 - min(max(part, 0.0), 1.0)) for part in kept]
     corners = zip(np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:], strict=True)
@@ -443,11 +438,11 @@ def _how(tables: Sequence[TableView]) -> str:
         ("Noise was added to exact totals before anybody saw them.", any(map(has_noise, releases))),
         (
             "Labels were published by noisy totals that nobody saw.",
-            any(isinstance(one.mechanism, SetPart) for one in releases),
+            any(isinstance(release.mechanism, SetPart) for release in releases),
         ),
         (
             "Quantiles were selected at random, those near the exact ones being the likelier.",
-            any(isinstance(one.mechanism, SelectionPart) for one in releases),
+            any(isinstance(release.mechanism, SelectionPart) for release in releases),
         ),
         (
             "Numbers that the protection does not have to hide are exact.",
@@ -466,20 +461,20 @@ def _is_exact(release: Release) -> bool:
 def _checks(tables: Sequence[TableView], ledger: Ledger | None) -> list[str]:
     """List what only a person can confirm."""
     releases = [table.release for table in tables]
-    units = {one.privacy_unit.columns for one in releases}
-    sources = {grouping.source for one in releases for grouping in one.query.by}
-    bounded = any(isinstance(part, ValuePart) for one in releases for part in one.columns)
-    selects = {isinstance(one.mechanism, SelectionPart) for one in releases}
+    units = {release.privacy_unit.columns for release in releases}
+    sources = {grouping.source for release in releases for grouping in release.query.by}
+    bounded = any(len(part.columns) == 1 for release in releases for part in release.columns)
+    selects = {isinstance(release.mechanism, SelectionPart) for release in releases}
     others = (
         "All releases about these people are charged to this ledger, and there is no other copy."
         if ledger is not None
         else "No other release is about these people, or all of them together are acceptable: no "
         "ledger was given for this page."
     )
-    known = bool(sources - {"discovered", "found"})
+    groups_are_known = bool(sources - {"discovered", "found"})
     noisy = any(map(has_noise, releases))
     checks = [
-        (known, "The groups were known beforehand, and not read off these data."),
+        (groups_are_known, "The groups were known beforehand, and not read off these data."),
         (bounded, "Bounds were chosen without looking at these data."),
         (units != {()}, "Caps on rows were chosen without looking at these data."),
         (True, "Conditions and questions were not chosen by looking at the exact numbers."),

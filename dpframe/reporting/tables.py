@@ -15,7 +15,6 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
 from dpframe.certificates.claims import check_recorded
-from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart
 from dpframe.certificates.table_parts import TablePart
@@ -169,7 +168,7 @@ def _sampled(definition: definitions.Definition) -> str:
     return ", sample included," if getattr(definition, "sampling", False) else ""
 
 
-_MOST_NAMES = 5
+_MOST_NAMES = 5  # of columns, in a note
 
 
 @dataclass(frozen=True)
@@ -433,7 +432,7 @@ def _percentages(
     found: dict[int, pd.DataFrame] = {}
     without: dict[str, list[str]] = {}
     for place, part in enumerate(shown.certificate.columns):
-        if not asked or not isinstance(part, TotalPart) or place in there:
+        if not asked or not part.form.is_total or place in there:
             continue
         label = shown.frame.columns[place]
         try:

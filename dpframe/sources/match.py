@@ -291,7 +291,7 @@ def _of_output(declaration: Declaration, output: OutputSpec) -> Iterator[Claim]:
     """Ask for values with an order, and bounds of their kind."""
     labels = [output.column] if output.of_column else []
     labels += [output.other] if output.of_pair else []
-    parameter = "column" if output.statistic == "quantile" else "columns"
+    parameter = "columns" if output.form.family else "column"
     for label in labels:
         yield Claim(label, parameter, _ORDERED, "its {} is asked for", output.statistic)
         bounds: Any = output.bounds.get(label, declaration.column(label).bounds)

@@ -11,7 +11,6 @@ from dpframe.arguments import is_one_of
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import CountPart
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
@@ -173,7 +172,7 @@ def _columns(release: Release) -> tuple[str, ...]:
 def _definition(release: Release, at: int, into: str) -> DenoiseDefinition:
     """Say how a column was computed."""
     column = release.columns[at]
-    error = column.std_error if isinstance(column, CountPart) else None
+    error = column.std_error if column.form.is_whole else None
     return DenoiseDefinition(
         call="denoise",
         column=column.name,

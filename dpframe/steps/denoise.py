@@ -19,9 +19,8 @@ from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import ColumnPart, QuotientPart, ReleasedColumn, TotalPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import DenoiseDefinition, GraphPart, Setting
-from dpframe.certificates.json_records import unpack
 from dpframe.denoising.base import Denoised
 from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
@@ -29,6 +28,7 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAPLACE
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds, seconds, times_like
+from dpframe.statistics.form import ROWS, Y
 from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, describe, label_of
 
 MEANS = "shrunken_means"
@@ -147,7 +147,7 @@ def _of_means(released: pd.Series, column: ColumnPart, law: Law, how: Denoising)
     """Denoise a column of means."""
     values = in_seconds(released, column.origin)
     found, raw_risk = Denoised(values, math.nan, {}), math.nan
-    if isinstance(column, QuotientPart) and np.isfinite(values).all():
+    if column.form.is_mean and np.isfinite(values).all():
         found, raw_risk = shrunken_means(values, _noisy_ratio(column, law, len(values)))
     tried = {MEANS: found} if found.chosen else {}
     moved = found.chosen.get("moved", 0) > 0
@@ -159,24 +159,24 @@ def _of_means(released: pd.Series, column: ColumnPart, law: Law, how: Denoising)
     return (times_like(released, found.values, column.origin) if moved else released.array), step
 
 
-def _noisy_ratio(column: QuotientPart, law: Law, rows: int) -> NoisyRatio:
+def _noisy_ratio(column: ColumnPart, law: Law, rows: int) -> NoisyRatio:
     """Read from the certificate what means were read off, and the noise in it."""
-    ratio = column.ratio
+    totals, half = column.totals, column.statistic.unit
     of_sum, of_rows = (
-        {block: float(np.max(unpack(of))) for block, of in loadings.items()}
-        for loadings in (ratio.of_centered, ratio.of_rows)
+        {block: float(np.max(of)) for block, of in totals.loadings[feature].items()}
+        for feature in (Y, ROWS)
     )
-    unit = 1 if column.times is None else 10**6
     scales = [abs(of) for of in of_rows.values() if of]
     alike = law is LAPLACE and len(scales) <= MOST_LAPLACE and len(set(scales)) == 1
     with np.errstate(over="ignore"):  # bounds can be near the largest float
+        moved = {block: half * of for block, of in of_sum.items()}
         return NoisyRatio(
-            centered=np.broadcast_to(unpack(ratio.centered), rows),
-            rows=np.broadcast_to(unpack(ratio.rows), rows),
-            centered_variance=sum(np.square(of) for of in of_sum.values()),
+            centered=np.broadcast_to(half * totals.values[Y], rows),
+            rows=np.broadcast_to(totals.values[ROWS], rows),
+            centered_variance=sum(np.square(of) for of in moved.values()),
             rows_variance=sum(np.square(of) for of in of_rows.values()),
-            covariance=sum(of * of_rows.get(block, 0.0) for block, of in of_sum.items()),
-            bounds=(column.span[0] / unit, column.span[1] / unit),
+            covariance=sum(of * of_rows.get(block, 0.0) for block, of in moved.items()),
+            bounds=column.span,
             laplace=len(scales) if alike else 0,
         )
 
@@ -207,7 +207,7 @@ def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
     return Choice((how.method,), denoise_array(values, how.method, facts, how.options), {})
 
 
-def _facts(release: Release, columns: Sequence[ReleasedColumn], how: Denoising) -> list[Facts]:
+def _facts(release: Release, columns: Sequence[ColumnPart], how: Denoising) -> list[Facts]:
     """Read from the certificate what is known of the noise in what is denoised together."""
     sizes = [_sizes(column) for column in columns]
     common = set(release.noise.shared_blocks) if how.across == "rows" else _shared_blocks(sizes)
@@ -220,7 +220,7 @@ def _facts(release: Release, columns: Sequence[ReleasedColumn], how: Denoising) 
             math.hypot(*(size for block, size in own.items() if block not in common)),
             math.hypot(*(size for block, size in own.items() if block in common)),
             lower=0.0 if column.span[0] >= 0 else None,
-            integer=isinstance(column, TotalPart) and column.integer and column.times is None,
+            integer=column.integer and column.times is None,
             edges=how.edges,
         )
         for column, own in zip(columns, sizes, strict=True)

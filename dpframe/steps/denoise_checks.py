@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.certificates.column_parts import ReleasedColumn, TotalPart
+from dpframe.certificates.column_parts import ColumnPart
 from dpframe.denoising.base import check_edges
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import QueryError, is_data, quote
 from dpframe.public import nearest, no_such_keyword
-from dpframe.queries.query import Statistic
+from dpframe.statistics.form import Statistic
 
 _FORMS = (
     "a scipy sparse adjacency matrix, a networkx graph, a frame of edges whose first two columns "
@@ -147,24 +147,24 @@ class Described(NamedTuple):
     """What is public about a released column before it has values."""
 
     name: Hashable
-    kind: Statistic
+    form: type[Statistic]
     std_error: float | None
     weighted: bool
 
     @property
     def is_mean(self) -> bool:
         """Whether it is denoised as a mean: by numbers of rows, which weights do not say."""
-        return self.kind in ("mean", "rate") and not self.weighted
+        return self.form.is_mean and not self.weighted
 
     @property
     def counts_rows(self) -> bool:
         """Whether it is a number of rows, which is whole."""
-        return self.kind == "count" and not self.weighted
+        return self.form.is_whole and not self.weighted
 
     @property
     def is_total(self) -> bool:
         """Whether it is a count or a sum."""
-        return self.kind in ("count", "sum")
+        return self.form.is_total
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,15 +195,10 @@ class Denoising:
     across: Across
 
 
-def describe(columns: Sequence[ReleasedColumn], names: pd.Index) -> list[Described]:
+def describe(columns: Sequence[ColumnPart], names: pd.Index) -> list[Described]:
     """Describe released columns from their certificate."""
     return [
-        Described(
-            name,
-            column.kind,
-            column.std_error if isinstance(column, TotalPart) else None,
-            column.weights is not None,
-        )
+        Described(name, column.form, column.std_error, column.weights is not None)
         for name, column in zip(names, columns, strict=False)
     ]
 

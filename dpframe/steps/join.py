@@ -10,7 +10,7 @@ from dpframe.arguments import check_flag
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.definitions import Definition, End, IntervalDefinition, PercentDefinition
 from dpframe.errors import QueryError
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
 
 PERCENT = "_percent"

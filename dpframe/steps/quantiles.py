@@ -19,7 +19,7 @@ from dpframe.certificates.definitions import End, QuantileDefinition
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote
 from dpframe.options import By, ChosenRows, GivenBounds, Keys
-from dpframe.privacy.accuracy import check_level
+from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call, takes_no_frame
 from dpframe.queries.quantiles import (

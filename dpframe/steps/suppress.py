@@ -12,7 +12,6 @@ from dpframe.arguments import is_one_of
 from dpframe.cells.locate import Located
 from dpframe.cells.needs import check_parts
 from dpframe.cells.verify import Shown, look, without_cells
-from dpframe.certificates.column_parts import TotalPart
 from dpframe.certificates.table_parts import CutPart
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
@@ -130,7 +129,7 @@ def _check_judges(shown: Shown, judge: str | None, low: float | None, most: floa
             raise QueryError.about("by", rule, shown.opened.shown_label(str(judge)), way_out)
         return
     for place in range(len(known)) if judge is None else [shown.labels.index(judge)]:
-        own = low is not None and judge is None and not isinstance(known[place], TotalPart)
+        own = low is not None and judge is None and not known[place].form.is_total
         if own or known[place].times is not None:
             label = shown.frame.columns[place]
             rule = f"column {label!r} cannot say by its size which cells are to be suppressed"

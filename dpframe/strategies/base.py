@@ -5,18 +5,17 @@ combinations of their totals, one noise scale per block, and turns the measured 
 estimates. Neither knows frames.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.unit_pair import Scale
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Kernel, Reach, Scale
+from dpframe.statistics.form import Statistic, Totals
+from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.structure import Structure
 
@@ -56,31 +55,14 @@ class Layers(Protocol):
 EVERYONE = 0
 """The source of all rows of a cell."""
 
-Total: TypeAlias = Literal[
-    "rows", "value", "mean", "variance", "deviation", "covariance", "correlation", "slope"
-]
-"""What is read off a source: how many rows, the sum of their values, their mean, and so on."""
-
 Need: TypeAlias = tuple[int, str]
 """A total to compute: the position of a source, and which of its totals.
 
-It is "value", "rows", "square" or "units", or one of `parts_of_pair`.
+It is "value", "rows", "square" or "units", or one of `statistics.pairs.parts_of_pair`.
 """
 
 WHOLE = 1 << 32
 """What the parts of a pair of values add up to."""
-
-
-def parts_of_pair(degree: int) -> dict[str, tuple[int, int]]:
-    """Return which part of the first column and which of the second one each part of a pair is.
-
-    Examples
-    --------
-    >>> [*parts_of_pair(1)]
-    ['part 0 0', 'part 0 1', 'part 1 0', 'part 1 1']
-    """
-    each = range(degree + 1)
-    return {f"part {i} {j}": (i, j) for i in each for j in each}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +91,9 @@ class Source:
     degree: int = 2
 
     @property
-    def half_widths(self) -> tuple[float, float]:
-        """Half the widths of the bounds of both columns of a pair."""
-        low, high = self.other or (0, 0)
-        return (self.upper - self.lower) / 2, (high - low) / 2
+    def bounds(self) -> list[tuple[int, int]]:
+        """The bounds of the columns of values."""
+        return [(self.lower, self.upper), *([self.other] if self.other else [])]
 
     @property
     def hull(self) -> tuple[int, int]:
@@ -127,10 +108,8 @@ class Output:
 
     Parameters
     ----------
-    kind
-        "rows": how many rows of the source are present; "value": the sum of their values; "mean":
-        the ratio of the two; "variance": that of the values, divided by rows; "deviation": its
-        root; "covariance", "correlation" and "slope": those of a pair of values.
+    name
+        What it says about the rows of the source.
     source
         Position of the source in the workload.
     sampled
@@ -141,25 +120,20 @@ class Output:
         the lower bound where their mean is an output, too.
     """
 
-    kind: Total
+    name: StatisticName
     source: int
     sampled: bool = False
     of_rows: float = 0.0
 
     @property
-    def needs_squares(self) -> bool:
-        """Whether it is read off squares of values, too."""
-        return self.sampled or self.is_dispersion
+    def kind(self) -> type[Statistic]:
+        """What it says about the rows of the source."""
+        return STATISTICS[self.name]
 
     @property
-    def is_association(self) -> bool:
-        """Whether it says how two columns go together."""
-        return self.kind in ("covariance", "correlation", "slope")
-
-    @property
-    def is_dispersion(self) -> bool:
-        """Whether it says how far values are apart."""
-        return self.kind in ("variance", "deviation")
+    def is_sum(self) -> bool:
+        """Whether it is a sum of values."""
+        return self.kind.is_total and not self.kind.is_whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,7 +211,7 @@ class Workload:
     @property
     def is_paired(self) -> bool:
         """Whether something is wanted of a pair of columns."""
-        return any(output.is_association for output in self.outputs)
+        return any(output.kind.of_pair for output in self.outputs)
 
     @property
     def cells(self) -> int:
@@ -247,7 +221,7 @@ class Workload:
     @property
     def everyone(self) -> Output:
         """The number of all rows of the cell."""
-        return Output("rows", EVERYONE)
+        return Output("count", EVERYONE)
 
     @property
     def outputs_and_rows(self) -> tuple[Output, ...]:
@@ -260,24 +234,17 @@ class Workload:
         """Whether rows are always there and only replaced, so that their number is public."""
         return self.reach.always and self.neighboring == "replace"
 
-    def width(self, output: Output) -> float:
-        """Return the range of what a row adds to an output, to which its error is compared.
+    def statistic(self, output: Output) -> Statistic:
+        """Return what an output says, in grid units."""
+        bounds = self.sources[output.source].bounds[: max(output.kind.arity, 1)]
+        return statistic_of(output.name, bounds, sampled=output.sampled)
 
-        It is 1 for rows, and `u - l` for values and means, or the largest value where that is 0.
-        For variances, deviations and what is about pairs it is the largest value there can be, or
-        1; for slopes, the ratio of the widths.
-        """
-        if output.kind == "rows":
-            return 1
-        if output.is_association:
-            x, y = self.sources[output.source].half_widths
-            largest = {"covariance": x * y, "correlation": 1.0, "slope": y / x if x else 1.0}
-            return largest[output.kind] or 1
-        if output.is_dispersion:
-            half = (self.sources[output.source].upper - self.sources[output.source].lower) / 2
-            return (half**2 if output.kind == "variance" else half) or 1
-        source = self.sources[output.source]
-        lower, upper = source.hull if output.kind == "value" else (source.lower, source.upper)
+    def width(self, output: Output) -> float:
+        """Return the range of what a row adds to an output, to which its error is compared."""
+        statistic, source = self.statistic(output), self.sources[output.source]
+        if not output.is_sum:
+            return statistic.width
+        lower, upper = source.hull
         if output.of_rows:
             ends = (0.0, source.lower + output.of_rows, source.upper + output.of_rows)
             return max(ends) - min(ends)
@@ -310,76 +277,6 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ratio:
-    """The noisy numbers that a mean is read off.
-
-    Parameters
-    ----------
-    centered, rows
-        The sum of values, each less the middle of the bounds, and the number of rows, per cell.
-    of_centered, of_rows
-        By block, the standard deviation that its noise gives them, with a sign.
-    """
-
-    centered: np.ndarray
-    rows: np.ndarray
-    of_centered: Mapping[int, float]
-    of_rows: Mapping[int, float]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moments:
-    """The noisy numbers that variances are read off.
-
-    Parameters
-    ----------
-    rows, first, rest
-        The number of rows, the sum of y and that of `y^2 - 1 / 2`, per cell, where y is how far a
-        value is off the center of its bounds, in half widths.
-    of_rows, of_first, of_rest
-        By block, the standard deviation that its noise gives them, with a sign.
-    half_width
-        Half the width of the bounds.
-    """
-
-    rows: np.ndarray
-    first: np.ndarray
-    rest: np.ndarray
-    of_rows: Mapping[int, float]
-    of_first: Mapping[int, float]
-    of_rest: Mapping[int, float]
-    half_width: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JointMoments:
-    """The noisy parts of a pair of columns that covariances are read off.
-
-    With x and y how far values are off the centers of their bounds, in half widths, and d the
-    degree, part (d + 1) i + j is the sum of `B_i(x) B_j(y)`, where `B_i(x) = C(d, i) ((1 + x) /
-    2)^i ((1 - x) / 2)^(d - i)`.
-
-    Parameters
-    ----------
-    parts
-        By block, the sum, per cell; blocks are in the order of the parts.
-    noise
-        By block, the standard deviation of its noise.
-    half_widths
-        Half the widths of the bounds of both columns.
-    """
-
-    parts: Mapping[int, np.ndarray]
-    noise: Mapping[int, float]
-    half_widths: tuple[float, float]
-
-    @property
-    def degree(self) -> int:
-        """The degree d."""
-        return math.isqrt(len(self.parts)) - 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """Values of one output in grid units, and what the noise of the blocks does to them.
 
@@ -391,20 +288,13 @@ class Estimate:
         By block, the standard deviation that its noise gives the values, with a sign, one for all
         cells or one for each. Blocks are uncorrelated, so the covariance of two outputs in a cell
         is the sum of the products of their loadings.
-    ratio
-        What means are read off; `None` for other outputs.
-    moments
-        What variances and deviations are read off, and those of sampled means; `None` for other
-        outputs.
-    joint
-        What covariances, correlations and slopes are read off; `None` for other outputs.
+    totals
+        What quotients are read off; `None` for totals.
     """
 
     values: np.ndarray
     loadings: Mapping[int, float | np.ndarray]
-    ratio: Ratio | None = None
-    moments: Moments | None = None
-    joint: JointMoments | None = None
+    totals: Totals[int] | None = None
 
 
 class Design(Protocol):

@@ -33,7 +33,7 @@ import numpy as np
 from dpframe.forks import cached_property
 from dpframe.privacy.box import spread
 from dpframe.privacy.law import Law
-from dpframe.privacy.unit_pair import Scale
+from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.base import Estimate, Need, Prediction, Workload
 from dpframe.strategies.box import boxes_of
 from dpframe.strategies.contrasts import place
@@ -43,9 +43,7 @@ from dpframe.strategies.linear import (
     ROUNDED,
     AnyReading,
     Block,
-    Dispersion,
-    Pair,
-    Quotient,
+    QuotientReading,
     Reading,
     corners,
     round_whole,
@@ -480,7 +478,7 @@ def _sums_read(readings: Sequence[AnyReading]) -> list[Reading] | None:
         match reading:
             case Reading():
                 sums.append(reading)
-            case Quotient() | Dispersion() | Pair():
+            case QuotientReading():
                 return None
             case _:
                 assert_never(reading)

@@ -30,7 +30,7 @@ from typing import TypeAlias
 
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.unit_pair import Norm
+from dpframe.privacy.sensitivity import Norm
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import best_scales, depend_on_rows, lift_totals, parts, weights
 from dpframe.strategies.linear import LinearDesign, corners, parts_of
@@ -140,7 +140,7 @@ def _alone(workload: Workload) -> bool:
     """
     if len(workload.outputs) > 1 or workload.rows_weight or workload.known_rows:
         return False
-    return workload.neighboring == "add_remove" or workload.outputs[0].kind != "mean"
+    return workload.neighboring == "add_remove" or not workload.outputs[0].kind.is_mean
 
 
 def _units_apart(workload: Workload) -> int:

@@ -11,10 +11,9 @@ from typing import ClassVar, assert_never
 import numpy as np
 
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_pair import Scale
+from dpframe.privacy.sensitivity import Scale, movement
 from dpframe.strategies.base import Estimate, Layers, Need, Prediction, Workload
-from dpframe.strategies.linear import AnyReading, Dispersion, LinearDesign, Pair, Quotient, Reading
+from dpframe.strategies.linear import AnyReading, LinearDesign, QuotientReading, Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +98,7 @@ def _without_rounding(reading: AnyReading) -> AnyReading:
     match reading:
         case Reading():
             return replace(reading, step=0)
-        case Quotient() | Dispersion() | Pair():
-            return reading  # these are not rounded
+        case QuotientReading():
+            return reading  # it is not rounded
         case _:
             assert_never(reading)

@@ -9,16 +9,15 @@ of the squares, less the middle of what these can be.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, assert_never, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, assert_never
 
-from dpframe.privacy.unit_pair import Norm
-from dpframe.strategies.association import Association
-from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload, parts_of_pair
-from dpframe.strategies.linear import KNOWN, AnyReading, Block, Dispersion, Pair, Quotient, Reading
+from dpframe.privacy.sensitivity import Norm
+from dpframe.statistics.form import ROWS, SQUARES, Y
+from dpframe.strategies.base import EVERYONE, WHOLE, Output, Workload
+from dpframe.strategies.linear import KNOWN, AnyReading, Block, QuotientReading, Reading
 
 _Blocks = dict[Block, int]  # with the position of each
-_OF_SQUARES = 1 / 16  # of the weight of a mean: with Gaussian noise, its error is 1/8 larger
 
 
 class Layout(NamedTuple):
@@ -45,22 +44,13 @@ def separate(workload: Workload) -> Layout:
 
 def _separately(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off totals, adding those it needs."""
-    match output.kind:
-        case "rows":
-            return _plain_rows(workload, output.source, blocks)
-        case "value":
-            return _plain_value(workload, output, blocks)
-        case "mean":
-            _place(blocks, _center_sum(workload, output.source))
-            return _mean(workload, output, _plain_rows(workload, output.source, blocks), blocks)
-        case "variance" | "deviation":
-            _place(blocks, _center_sum(workload, output.source))
-            rows = _plain_rows(workload, output.source, blocks)
-            return _dispersion(workload, output, rows, blocks)
-        case "covariance" | "correlation" | "slope":
-            return _read_pair(workload, output, blocks)
-        case _:
-            assert_never(output.kind)
+    if output.kind.is_whole:
+        return _plain_rows(workload, output.source, blocks)
+    if output.kind.is_total:
+        return _plain_value(workload, output, blocks)
+    if Y in output.kind.family:
+        _place(blocks, _center_sum(workload, output.source))
+    return _read_quotient(workload, output, blocks, _plain_rows)
 
 
 def _plain_rows(workload: Workload, position: int, blocks: _Blocks) -> Reading:
@@ -105,58 +95,41 @@ def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
 
 def _lift_output(workload: Workload, output: Output, blocks: _Blocks) -> AnyReading:
     """Read an output off lifted totals, adding those it needs."""
-    match output.kind:
-        case "rows":
-            rows = _rows(workload, output.source, blocks)
-            return rows if rows.block is not None else rows.whole(2)
-        case "value":
-            total = _value(workload, output, blocks)
-            return total if output.of_rows else total.whole(2)
-        case "mean":
-            return _mean(workload, output, _rows(workload, output.source, blocks), blocks)
-        case "variance" | "deviation":
-            rows = _rows(workload, output.source, blocks)
-            return _dispersion(workload, output, rows, blocks)
-        case "covariance" | "correlation" | "slope":
-            raise TypeError("what is about a pair of columns is read off its parts alone")
-        case _:
-            assert_never(output.kind)
+    if output.kind.is_whole:
+        rows = _rows(workload, output.source, blocks)
+        return rows if rows.block is not None else rows.whole(2)
+    if output.kind.is_total:
+        total = _value(workload, output, blocks)
+        return total if output.of_rows else total.whole(2)
+    if output.kind.of_pair:
+        raise TypeError("what is about a pair of columns is read off its parts alone")
+    return _read_quotient(workload, output, blocks, _rows)
 
 
-def _mean(workload: Workload, output: Output, rows: Reading, blocks: _Blocks) -> Quotient:
-    """Read a mean off rows and the centered sum, and where it is sampled, what a variance is."""
-    source = workload.sources[output.source]
-    centered = Reading({_place(blocks, _center_sum(workload, output.source)): 0.5})
-    apart = _dispersion(workload, output, rows, blocks) if output.sampled else None
-    return Quotient(centered, rows, (source.lower, source.upper), apart)
-
-
-def _dispersion(workload: Workload, output: Output, rows: Reading, blocks: _Blocks) -> Dispersion:
-    """Read a variance off rows, the centered sum and that of squares less their middle, h / 2."""
-    position = output.source
-    source = workload.sources[position]
+def _read_quotient(
+    workload: Workload, output: Output, blocks: _Blocks, rows: Callable[..., Reading]
+) -> QuotientReading:
+    """Read a quotient off the totals of its features, adding those it needs."""
+    statistic, at = workload.statistic(output), output.source
+    source = workload.sources[at]
     width = source.upper - source.lower
-    first = _place(blocks, _center_sum(workload, position))
-    rest = _place(blocks, Block(position, 0, -width, square=2))
-    unit = 1 / (width or 1)
-    root = output.kind == "deviation"
-    return Dispersion(rows, Reading({first: unit}), Reading({rest: unit / 2}), width, root)
 
+    def read(feature: str) -> Reading:
+        if feature == ROWS:
+            return rows(workload, at, blocks)
+        if feature == Y:
+            return Reading({_place(blocks, _center_sum(workload, at)): 1 / (width or 1)})
+        if feature == SQUARES:
+            squares = Block(at, 0, -width, square=2)
+            return Reading({_place(blocks, squares): 1 / (width or 1) / 2})
+        return Reading({_place(blocks, Block(at, 0, 0, part=feature)): 1 / WHOLE})
 
-def _read_pair(workload: Workload, output: Output, blocks: _Blocks) -> Pair:
-    """Read what is about a pair of columns off its parts, adding these."""
-    source = workload.sources[output.source]
-    names = parts_of_pair(source.degree)
-    places = tuple(_place(blocks, Block(output.source, 0, 0, part=name)) for name in names)
-    return Pair(places, source.half_widths, cast(Association, output.kind))
+    return QuotientReading(statistic, {feature: read(feature) for feature in statistic.features})
 
 
 def _is_averaged(workload: Workload, position: int) -> bool:
     """Whether the centered sum of a source and its rows are measured for another output."""
-    return any(
-        output.source == position and (output.kind == "mean" or output.is_dispersion)
-        for output in workload.outputs
-    )
+    return any(output.source == position and Y in output.kind.family for output in workload.outputs)
 
 
 def _place(blocks: _Blocks, block: Block) -> int:
@@ -200,25 +173,13 @@ def _value(workload: Workload, output: Output, blocks: _Blocks) -> Reading:
 def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]:
     """Yield the linear parts of the outputs, with the weight of their variance."""
     for output, reading in zip(workload.outputs, layout.readings, strict=False):
-        weight = 1 / workload.width(output) ** 2
         match reading:
-            case Quotient():
-                # the worst mean is half a width away from the center
-                yield reading.centered, weight
-                yield reading.rows, 0.25
-                if reading.apart is not None:  # off by no more than the sum, for one row
-                    yield reading.apart.rest, _OF_SQUARES
-            case Pair():
-                # together the parts cost what one of them does: each counts for all
-                each = math.sqrt(len(reading.blocks)) / WHOLE
-                yield Reading(dict.fromkeys(reading.blocks, each)), 1.0
-            case Dispersion():
-                # equal to each other, relative to how far a row moves them
-                yield reading.rows, 0.25
-                yield reading.first, 0.25
-                yield reading.rest, 1.0
+            case QuotientReading():
+                importance = reading.statistic.importance
+                for feature, total in reading.features.items():
+                    yield total, importance[feature]
             case Reading():
-                yield reading, weight
+                yield reading, 1 / workload.width(output) ** 2
             case _:
                 assert_never(reading)
 
@@ -241,7 +202,7 @@ def _number_of_rows(workload: Workload, layout: Layout) -> list[tuple[Reading, f
             return [(reading, workload.rows_weight)]
         case None:
             return []
-        case Quotient() | Dispersion() | Pair():
+        case QuotientReading():
             raise TypeError("a number of rows is read off blocks as it is")
         case _:
             assert_never(reading)
@@ -296,7 +257,7 @@ def share_in_sets(
     --------
     >>> from dpframe.strategies.base import Source
     >>> from dpframe.strategies.domain import Domain
-    >>> from dpframe.privacy.unit_reach import Reach
+    >>> from dpframe.privacy.sensitivity import Reach
     >>> two = Source(0, 0, optional=True), Source(0, 0, optional=True)
     >>> facts = {"domain": Domain(), "reach": Reach(1, 1, 0, 1), "neighboring": "add_remove"}
     >>> work = Workload((Source(0, 0, optional=False), *two), (), **facts, exclusive=((1, 2),))

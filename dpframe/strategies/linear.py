@@ -1,13 +1,13 @@
 """Designs in which measured integers and outputs are linear in the totals of a cell.
 
 A block measures, in every cell, an integer combination of the values, their squares and the rows of
-one source, and of all rows of the cell. An output reads a linear combination of blocks, the ratio
-of two of them for a mean, or three of them for a variance.
+one source, and of all rows of the cell. An output reads a linear combination of blocks, or several
+of them: the totals of the features of a quotient.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -15,26 +15,21 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.footprints import Exclusive, Footprint, Parts, Sparse
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Neighboring
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_pair import Norm, Scale
-from dpframe.privacy.unit_reach import Reach
-from dpframe.strategies.association import Association, associate, center, read, unit_of
-from dpframe.strategies.base import (
-    EVERYONE,
-    WHOLE,
-    Estimate,
-    JointMoments,
-    Moments,
-    Need,
-    Prediction,
-    Source,
-    Workload,
-    parts_of_pair,
+from dpframe.privacy.sensitivity import (
+    Exclusive,
+    Footprint,
+    Norm,
+    Parts,
+    Reach,
+    Scale,
+    Sparse,
+    movement,
 )
-from dpframe.strategies.dispersion import WORST, Loadings, dispersion, loadings_at, ratio
+from dpframe.statistics.form import Statistic, Totals
+from dpframe.statistics.pairs import parts_of_pair
+from dpframe.strategies.base import EVERYONE, WHOLE, Estimate, Need, Prediction, Source, Workload
 
 KNOWN = -1
 """Stands for the block that a public number of rows is: nothing is measured for it."""
@@ -128,136 +123,29 @@ def round_whole(read: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
-    """A mean: the center of the bounds plus the ratio of a centered sum and a number of rows.
+class QuotientReading:
+    """A quotient, with how the totals of its features are read off the blocks."""
 
-    With `apart`, it is known how far values are apart.
-    """
+    statistic: Statistic
+    features: Mapping[str, Reading]
 
-    centered: Reading
-    rows: Reading
-    bounds: tuple[int, int]
-    apart: "Dispersion | None" = None
-
-    def loadings(self, deviations: _Deviations) -> tuple[Loadings, Loadings]:
-        """Return what the noise of the blocks does to the sum and to the number of rows."""
-        return self.centered.loadings(deviations), self.rows.loadings(deviations)
-
-    def predict(self, deviations: _Deviations, _: int) -> Prediction:
-        """Return the largest error there can be, that of a mean at a bound."""
-        half_width = (self.bounds[1] - self.bounds[0]) / 2
-        of_sum, of_rows = self.loadings(deviations)
-        ends = [
-            {k: of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows}}
-            for far in (-half_width, half_width)
-        ]
-        worst = max(ends, key=lambda noise: math.hypot(*noise.values()))
-        if self.apart is not None:  # blocks that are read, but do not move the mean
-            worst = dict.fromkeys(self.apart.rest.weights, 0.0) | worst
-        return Prediction(math.hypot(*worst.values()), per_row=True, loadings=worst)
-
-    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
-        """Estimate the mean."""
-        centered, rows = self.centered.of(measured), self.rows.of(measured)
-        found = ratio(centered, rows, self.loadings(deviations), self.bounds)
-        if self.apart is None:
-            return found
-        return replace(found, moments=self.apart.moments(measured, deviations))
-
-
-@dataclass(frozen=True, slots=True)
-class Dispersion:
-    """A variance, or its root: rows, the sum of y and that of `y^2 - 1 / 2`.
-
-    Parameters
-    ----------
-    rows, first, rest
-        The three, where y is how far a value is off the center of its bounds, in half widths.
-    width
-        Width of the bounds.
-    root
-        Whether the standard deviation is read.
-    """
-
-    rows: Reading
-    first: Reading
-    rest: Reading
-    width: int
-    root: bool
-
-    def loadings(self, deviations: _Deviations) -> tuple[Loadings, Loadings, Loadings]:
-        """Return what the noise of the blocks does to the three."""
-        rows, first, rest = (one.loadings(deviations) for one in (self.rows, self.first, self.rest))
-        return rows, first, rest
+    def loadings(self, deviations: _Deviations) -> dict[str, dict[int, float]]:
+        """Return what the noise of the blocks does to the totals."""
+        return {name: reading.loadings(deviations) for name, reading in self.features.items()}
 
     def predict(self, deviations: _Deviations, _: int) -> Prediction:
         """Return the largest error there can be."""
-        half = self.width / 2
-        noise = loadings_at(*WORST, self.loadings(deviations))
-        worst = np.sqrt(sum(np.square(part) for part in noise.values())).argmax()
-        unit = half if self.root else half**2
-        shape = WORST[0].shape
-        at_worst = {k: np.broadcast_to(part, shape)[worst] for k, part in noise.items()}
-        loadings = {k: float(part) * unit for k, part in at_worst.items()}
-        return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
+        noise = self.statistic.predict(self.loadings(deviations))
+        return Prediction(math.hypot(*noise.values()), per_row=True, loadings=noise)
 
     def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
-        """Estimate the variance, or its root."""
-        return dispersion(self.moments(measured, deviations), root=self.root)
-
-    def moments(self, measured: _Measured, deviations: _Deviations) -> Moments:
-        """Read the three numbers."""
-        rows, first, rest = (part.of(measured) for part in (self.rows, self.first, self.rest))
-        return Moments(rows, first, rest, *self.loadings(deviations), self.width / 2)
+        """Estimate the quotient."""
+        values = {name: reading.of(measured) for name, reading in self.features.items()}
+        totals = Totals(values, self.loadings(deviations))
+        return Estimate(*self.statistic.estimate(totals), totals)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A covariance, a correlation or a slope, read off the parts of a pair of columns.
-
-    Parameters
-    ----------
-    blocks
-        Positions of the parts, in their order.
-    half_widths
-        Half the widths of the bounds of both columns.
-    kind
-        What is read.
-    """
-
-    blocks: tuple[int, ...]
-    half_widths: tuple[float, float]
-    kind: Association
-
-    def _joint(self, parts: Mapping[int, np.ndarray], deviations: _Deviations) -> JointMoments:
-        noise = {at: deviations[at] / WHOLE for at in self.blocks}
-        return JointMoments(parts, noise, self.half_widths)
-
-    def predict(self, deviations: _Deviations, _: int) -> Prediction:
-        """Return the error where both standard deviations are a quarter of the width."""
-        degree = math.isqrt(len(self.blocks)) - 1
-        joint = self._joint(dict(zip(self.blocks, _typical_parts(degree), strict=True)), deviations)
-        at = center(joint)._replace(variances=(np.array([0.25]), np.array([0.25])))
-        unit = unit_of(self.kind, self.half_widths)
-        loadings = {
-            k: float(np.ravel(part)[0]) * unit for k, part in read(self.kind, at)[1].items()
-        }
-        return Prediction(math.hypot(*loadings.values()), per_row=True, loadings=loadings)
-
-    def decode(self, measured: _Measured, deviations: _Deviations, _: int) -> Estimate:
-        """Estimate what is read."""
-        parts = {at: measured[at] / WHOLE for at in self.blocks}
-        return associate(self._joint(parts, deviations), self.kind)
-
-
-def _typical_parts(degree: int) -> list[np.ndarray]:
-    """Return the parts of one row, half of it in each of the two places half a half width off."""
-    ends = [0.25**i * 0.75 ** (degree - i) for i in range(degree + 1)]
-    each = [math.comb(degree, i) * (ends[i] + ends[-1 - i]) / 2 for i in range(degree + 1)]
-    return [np.array([own * other]) for own in each for other in each]
-
-
-AnyReading: TypeAlias = Reading | Quotient | Dispersion | Pair
+AnyReading: TypeAlias = Reading | QuotientReading
 """What an output can be read off."""
 
 

@@ -40,8 +40,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.law import Law
+from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Layers, Workload
 from dpframe.strategies.contrasts import (

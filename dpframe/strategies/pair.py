@@ -31,22 +31,15 @@ Two columns with their squares and their product (`plan_tensor`)
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from dpframe.privacy.law import Law
-from dpframe.strategies.association import Association
-from dpframe.strategies.base import EVERYONE, WHOLE, Output, Source, Workload, parts_of_pair
-from dpframe.strategies.linear import (
-    AnyReading,
-    Block,
-    Dispersion,
-    LinearDesign,
-    Pair,
-    Quotient,
-    Reading,
-)
+from dpframe.statistics.form import ROWS, SQUARES, Statistic, Y
+from dpframe.statistics.pairs import parts_of_pair
+from dpframe.strategies.base import EVERYONE, WHOLE, Output, Source, Workload
+from dpframe.strategies.linear import AnyReading, Block, LinearDesign, QuotientReading, Reading
 
-_Read: TypeAlias = Callable[[Source, Output], AnyReading]
+_Read: TypeAlias = Callable[[Source, Output, Statistic], AnyReading]
 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:
@@ -60,9 +53,8 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
         Law of the noise.
     """
     outputs, at = workload.outputs_and_rows, _only_column(workload)
-    squared = any(output.needs_squares for output in outputs)
     # a sum alone has nothing to share: it is measured as it is
-    if at is None or outputs == (Output("value", at),) or squared:
+    if at is None or outputs == (Output("sum", at),) or _squared(workload):
         return None
     source = workload.sources[at]
     blocks = [Block(at, 1, -source.lower), Block(at, -1, source.upper)]
@@ -80,7 +72,7 @@ def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
         Law of the noise.
     """
     at = _only_column(workload)
-    if law.norm != 1 or at is None or not any(output.needs_squares for output in workload.outputs):
+    if law.norm != 1 or at is None or not _squared(workload):
         return None
     source = workload.sources[at]
     width, ends = source.upper - source.lower, source.lower + source.upper
@@ -103,8 +95,8 @@ def plan_tensor(workload: Workload, law: Law) -> LinearDesign | None:
         Law of the noise.
     """
     outputs = workload.outputs_and_rows
-    about = {output.source for output in outputs if output.is_association}
-    rows = all(output.is_association or output == workload.everyone for output in outputs)
+    about = {output.source for output in outputs if output.kind.of_pair}
+    rows = all(output.kind.of_pair or output == workload.everyone for output in outputs)
     if len(about) != 1 or not rows or workload.known_rows:
         return None
     (at,) = about
@@ -113,13 +105,19 @@ def plan_tensor(workload: Workload, law: Law) -> LinearDesign | None:
     return _plan(workload, blocks, float(WHOLE), _read_tensor)
 
 
-def _read_tensor(source: Source, output: Output) -> AnyReading:
+def _squared(workload: Workload) -> bool:
+    """Whether something is read off squares of values, too."""
+    return any(SQUARES in workload.statistic(output).features for output in workload.outputs)
+
+
+def _read_tensor(source: Source, output: Output, statistic: Statistic) -> AnyReading:
     """Read an output off the parts and M."""
-    parts = len(parts_of_pair(source.degree))
-    if output.kind == "rows":
-        rows = Reading(dict.fromkeys(range(parts), 1 / WHOLE))
-        return (rows.plus(parts, 1.0) if source.optional else rows).whole(WHOLE)
-    return Pair(tuple(range(parts)), source.half_widths, cast(Association, output.kind))
+    if not output.kind.is_whole:
+        parts = {name: Reading({at: 1 / WHOLE}) for at, name in enumerate(statistic.features)}
+        return QuotientReading(statistic, parts)
+    number = len(parts_of_pair(source.degree))
+    rows = Reading(dict.fromkeys(range(number), 1 / WHOLE))
+    return (rows.plus(number, 1.0) if source.optional else rows).whole(WHOLE)
 
 
 def _only_column(workload: Workload) -> int | None:
@@ -139,41 +137,37 @@ def _plan(workload: Workload, blocks: list[Block], scale: float, read: _Read) ->
     if source.optional and workload.everyone in outputs:
         blocks.append(Block(at, 0, -1, everyone=1))
         scales.append(1.0)
-    readings = tuple(read(source, output) for output in outputs)
+    readings = tuple(read(source, out, workload.statistic(out)) for out in outputs)
     return LinearDesign(workload, tuple(blocks), tuple(scales), readings)
 
 
-def _read_pair(source: Source, output: Output) -> Reading | Quotient:
+def _read_pair(source: Source, output: Output, statistic: Statistic) -> AnyReading:
     """Read an output off A, B and M."""
     lower, upper = source.lower, source.upper
     width = upper - lower
     rows = Reading({0: 1 / width, 1: 1 / width})
-    if output.kind == "rows":
+    if output.kind.is_whole:
         missing = source.optional and output.source == EVERYONE
         return (rows.plus(2, 1.0) if missing else rows).whole(width)
-    if output.kind == "mean":
-        return Quotient(Reading({0: 0.5, 1: -0.5}), rows, (lower, upper))
+    if not output.kind.is_total:
+        return QuotientReading(statistic, {ROWS: rows, Y: Reading({0: 1 / width, 1: -1 / width})})
     shares = {0: (upper + output.of_rows) / width, 1: (lower + output.of_rows) / width}
     total = Reading({k: share for k, share in shares.items() if share})
     return total if output.of_rows else total.whole(width // math.gcd(width, lower))
 
 
-def _read_bernstein(source: Source, output: Output) -> AnyReading:
+def _read_bernstein(source: Source, output: Output, statistic: Statistic) -> AnyReading:
     """Read an output off P, Q, R and M."""
-    lower, upper = source.lower, source.upper
-    whole = 4 * (upper - lower)
+    whole = 4 * (source.upper - source.lower)
     rows = Reading({0: 1 / whole, 1: 1 / whole, 2: 1 / whole})
-    if output.kind == "rows":
+    if output.kind.is_whole:
         missing = source.optional and output.source == EVERYONE
         return (rows.plus(3, 1.0) if missing else rows).whole(whole)
-    if output.kind == "value":
-        center = (lower + upper) / 2 / whole
+    if output.kind.is_total:
+        center = (source.lower + source.upper) / 2 / whole
         weights = {0: center - 0.125, 1: center, 2: center + 0.125}
         return Reading({k: weight for k, weight in weights.items() if weight}).whole(2 * whole)
     first = Reading({0: -1 / whole, 2: 1 / whole})
     rest = Reading({0: 0.5 / whole, 1: -1.5 / whole, 2: 0.5 / whole})
-    apart = Dispersion(rows, first, rest, upper - lower, root=output.kind == "deviation")
-    if output.kind != "mean":
-        return apart
-    centered = Reading({0: -0.125, 2: 0.125})
-    return Quotient(centered, rows, (lower, upper), apart if output.sampled else None)
+    read = {ROWS: rows, Y: first, SQUARES: rest}
+    return QuotientReading(statistic, {feature: read[feature] for feature in statistic.features})

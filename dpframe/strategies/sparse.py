@@ -25,12 +25,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpframe.privacy.footprints import Footprint, Sparse
 from dpframe.privacy.law import Law
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_pair import Scale
-from dpframe.privacy.unit_reach import Reach
-from dpframe.strategies.base import EVERYONE, Estimate, Need, Output, Prediction, Workload
+from dpframe.privacy.sensitivity import Footprint, Reach, Scale, Sparse, movement
+from dpframe.strategies.base import EVERYONE, Estimate, Need, Prediction, Workload
 from dpframe.strategies.box import MOST_JOINED
 from dpframe.strategies.linear import ROUNDED, Block, LinearDesign, Reading
 
@@ -40,12 +37,12 @@ _WIDEST = 2**32  # what a unit adds to a bin, as wide as values: with more, few 
 
 def design(workload: Workload, law: Law) -> LinearDesign | None:
     """Plan sparse counting queries; `None` without a limit on them or where nothing is gained."""
-    asked = [output.source for output in workload.outputs if output.kind == "value"]
-    others = [output for output in workload.outputs if output.kind != "value"]
+    others = [output for output in workload.outputs if not output.is_sum]
+    asked = [output.source for output in workload.outputs if output not in others]
     d, k = len(asked), workload.most
     if law.norm != 2 or k is None or workload.neighboring != "add_remove":  # noqa: PLR2004
         return None
-    if any(output != Output("rows", EVERYONE) for output in others) or d < 2:  # noqa: PLR2004
+    if any(output != workload.everyone for output in others) or d < 2:  # noqa: PLR2004
         return None
     radius, shift = lift(d, k)
     if shift == 0:
@@ -56,7 +53,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     rows = Reading({0: 1.0})
     readings = [
         Reading({1 + asked.index(output.source): 1 / q, 0: p / q}, step=q)
-        if output.kind == "value"
+        if output.is_sum
         else rows
         for output in workload.outputs
     ]
@@ -87,7 +84,7 @@ def lift(d: int, k: int) -> tuple[float, Fraction]:
 def plan_bins(workload: Workload, law: Law) -> "SpreadDesign | None":
     """Plan counts over bins; `None` where a unit is in one bin only, or nothing is gained."""
     reach = workload.reach
-    counted = workload.outputs == (Output("rows", EVERYONE),)
+    counted = workload.outputs == (workload.everyone,)
     if not counted or workload.neighboring != "add_remove" or not workload.has_units:
         return None
     if law.inside == "max":

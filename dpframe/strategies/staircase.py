@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpframe.privacy.law import Law
+from dpframe.privacy.sensitivity import Reach, Scale
 from dpframe.privacy.staircase import MOST_MOVED
-from dpframe.privacy.unit_pair import Scale
-from dpframe.privacy.unit_reach import Reach
 from dpframe.strategies.base import Workload
 from dpframe.strategies.layout import separate
 from dpframe.strategies.linear import Block, LinearDesign, move_in
@@ -55,7 +54,7 @@ def design(workload: Workload, law: Law) -> StaircaseDesign | None:
     law
         Law of the noise.
     """
-    rows_alone = all(output.kind == "rows" for output in workload.outputs)
+    rows_alone = all(output.kind.is_whole for output in workload.outputs)
     if rows_alone and workload.reach.rows == workload.weight == 1:  # most counts
         return None
     made = design_beside(workload, law)

@@ -27,8 +27,8 @@ from typing import Protocol
 import numpy as np
 
 from dpframe.forks import cached_property
-from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.law import Law
+from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import independent
 from dpframe.strategies.base import Layers, Workload
 from dpframe.strategies.contrasts import (

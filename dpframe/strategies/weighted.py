@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.privacy.law import Law
-from dpframe.privacy.unit_pair import Scale
+from dpframe.privacy.sensitivity import Scale
 from dpframe.strategies.base import Design, Estimate, Layers, Need, Prediction
 
 

@@ -28,7 +28,7 @@ from scipy.special import erfinv, ndtri
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError
-from dpframe.privacy.calibration import TIGHT, classical_sigma, gaussian_sigma
+from dpframe.privacy.gaussian import TIGHT, classical_sigma, gaussian_sigma
 
 STATED = 1e-6  # what rounding the noise to whole steps adds is far less
 STANDARD_ERRORS = 6.0  # a false alarm in fewer than one of 10^7 checks

@@ -13,8 +13,7 @@ from bw18_common import Settings, claim, draw_lines, just_below_one, plt, show
 from checks import Checks
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.calibration import classical_sigma, gaussian_sigma, least_sigma
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import classical_sigma, gaussian_delta, gaussian_sigma, least_sigma
 
 DELTA = 1e-6  # of the panels over epsilon
 EPSILONS = (0.001, 0.01, 0.1, 0.5, 1.0)

@@ -32,7 +32,7 @@ from matplotlib.colors import SymLogNorm
 
 from dpframe.context import SYSTEM
 from dpframe.denoising.methods import Facts, choose, denoise_array
-from dpframe.privacy.calibration import classical_sigma, gaussian_sigma
+from dpframe.privacy.gaussian import classical_sigma, gaussian_sigma
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise import integer_noise
 from dpframe.steps.denoise_checks import edges_of

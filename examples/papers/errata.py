@@ -17,8 +17,7 @@ import numpy as np
 from checks import Checks
 from scipy.special import ndtr
 
-from dpframe.privacy.calibration import gaussian_sigma, least_sigma
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import gaussian_delta, gaussian_sigma, least_sigma
 
 ROUNDS = 400_000
 

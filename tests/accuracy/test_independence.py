@@ -6,7 +6,6 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accuracy.independence import CellNoise, NoisyTable, cramers_v
-from dpframe.context import SYSTEM
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
@@ -58,7 +57,7 @@ def test_there_is_one_test_for_each_table_in_any_order_of_rows():
 @pytest.mark.parametrize(("law", "scale"), [(LAPLACE, 2.0), (GAUSSIAN, 3.5), (LAPLACE, 1e5)])
 def test_made_up_noise_has_the_variance_of_the_law(law, scale):
     noise = CellNoise(law, scale)
-    drawn = noise.draw((200_000,), np.random.default_rng(1), SYSTEM).astype(float)
+    drawn = noise.draw((200_000,), np.random.default_rng(1)).astype(float)
     deviation = law.standard_deviation(scale)
     # 5.3 standard errors, false alarm 1e-7, of a seed that was not chosen: 4 % off are seen
     spread = np.sqrt(5 / 200_000) * 5.3 * deviation**2
@@ -74,7 +73,7 @@ def test_noise_is_no_association():
         return NoisyTable(noisy, known).p_value(199)
 
     tables = rng.multinomial(200, shares.ravel(), 300).reshape(-1, 3, 4)
-    noisy = tables + noise.draw(tables.shape, rng, SYSTEM)
+    noisy = tables + noise.draw(tables.shape, rng)
     rejected = np.mean([p_value(one, noise) <= 0.05 for one in noisy])
     naive = np.mean([p_value(one, CellNoise(LAPLACE, 0.0)) <= 0.05 for one in noisy])
     # 5 % are expected, with a standard error of 1.3 %: more than 12 % in one run of 10 million

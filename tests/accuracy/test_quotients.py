@@ -14,8 +14,8 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.accuracy import quotients
 from dpframe.accuracy.quotients import _kept_error, narrow
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.errors import CertificateError, QueryError
-from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 

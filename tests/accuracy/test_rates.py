@@ -4,18 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import special
+from support.columns import column_of
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import rate_interval
-from dpframe.accuracy.sampling import error_of_rate
-from dpframe.certificates.column_parts import RatioPart
-from dpframe.certificates.json_records import pack
+from dpframe.accuracy.intervals import TableNoise, quotient_ends
 from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import QueryError
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies import MECHANISMS
-from dpframe.strategies.dispersion import ratio
 
 GRID = np.linspace(0, 1, 4001)
 SPAN = np.arange(-40, 130, 3)
@@ -29,25 +26,32 @@ def made_of(mechanism, scale):
     named = mechanism, how.title, how.law.name
     part = BlockNoisePart("noise", *named, scales, (), joined=False, common_blocks=())
     sd = how.law.standard_deviation(scale)
-    return part, {"0": sd / 2, "1": -sd / 2}, {"0": sd, "1": sd}
+    return part, {"y": {"0": sd, "1": -sd}, "rows": {"0": sd, "1": sd}}
 
 
 def intervals_of(met, others, mechanism, scale, level=0.95, *, sampling=False):
-    part, of_centered, of_rows = made_of(mechanism, scale)
+    part, _ = made_of(mechanism, scale)
+    rates = rates_of(met, others, mechanism, scale)
+    return quotient_ends(rates, TableNoise(part, (), level), sampling=sampling)
+
+
+def rates_of(met, others, mechanism, scale):
+    """What a certificate says of rates."""
     met, others = np.asarray(met, float), np.asarray(others, float)
-    ratio = RatioPart(pack((met - others) / 2), pack(met + others), of_centered, of_rows)
-    sampled = error_of_rate(met + others) if sampling else None
-    return rate_interval(ratio, len(met), part, (), level, sampled=sampled)
+    return column_of(
+        "rate", {"rows": met + others, "y": met - others}, made_of(mechanism, scale)[1]
+    )
 
 
 def released_rates(met, others, mechanism, scale):
     """The rates that are released: those in the middle say nothing."""
-    _, *loadings = made_of(mechanism, scale)
-    return ratio((met - others) / 2, met + others, loadings, (0, 1)).values
+    rates = rates_of(met, others, mechanism, scale)
+    return rates.statistic.estimate(rates.totals)[0]
 
 
 def half_widths(rates, mechanism, scale, level=0.95):
-    part, _, of_rows = made_of(mechanism, scale)
+    part, loadings = made_of(mechanism, scale)
+    of_rows = loadings["rows"]
     loadings = {"0": (1 - rates) * of_rows["0"], "1": -rates * of_rows["1"]}
     noise = NoiseSum(loadings, part.scales)
     return part.distribution.sum_half_width(noise, level), noise.deviation

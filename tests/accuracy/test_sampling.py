@@ -7,12 +7,13 @@ from scipy import optimize, stats
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.sampling import WithSampling, count_ends, error_of_association, widen
+from dpframe.accuracy.sampling import WithSampling, count_ends, widen
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.errors import QueryError
-from dpframe.privacy.independent_sum import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
-from dpframe.strategies.base import JointMoments
+from dpframe.statistics.form import Totals
+from dpframe.statistics.table import statistic_of
 
 HARDLY = {"epsilon": 1e7, "mechanism": "laplace"}  # hardly any noise
 
@@ -313,13 +314,14 @@ def test_correlations_and_slopes_have_the_errors_of_what_rows_do_to_them():
         assert (x * y - low[at] * x**2).sum() == pytest.approx(z * off, rel=5e-3)
 
 
-@pytest.mark.parametrize("kind", ["correlation", "slope"])
+@pytest.mark.parametrize("kind", ["corr", "slope"])
 def test_variances_that_noise_hides_are_taken_for_twice_those_of_normal_values(kind):
     frame, a, b = pairs(), np.array([0.8]), np.array([0.4])
     ends = {"age": (18, 90), "cost": (0, 40)}
     x, y = ((frame[name] - low) / (high - low) for name, (low, high) in ends.items())
     first, second = (stats.binom.pmf(np.arange(5)[:, None], 4, one.to_numpy()) for one in (x, y))
-    parts = dict(enumerate((first @ second.T).reshape(25, 1)))
+    statistic = statistic_of(kind, [(0, 2), (0, 2)], sampled=True)
+    parts = dict(zip(statistic.features, (first @ second.T).reshape(25, 1), strict=True))
     x, y = 2 * (x - x.mean()), 2 * (y - y.mean())
     spread, k = np.cov(x, y, ddof=0), y.std() / x.std()
     form = np.array([[0, a[0] / 2], [a[0] / 2, 0]])
@@ -330,8 +332,8 @@ def test_variances_that_noise_hides_are_taken_for_twice_those_of_normal_values(k
     product = form @ spread
     normal = len(x) * (2 * np.trace(product @ product) + np.trace(product) ** 2)
     for noise, low, high in ((1e-9, 1 - 1e-9, 1), (1.0, 0.5, 0.99), (6.0, 0.01, 0.7)):
-        joint = JointMoments(parts, dict.fromkeys(range(25), noise), (1.0, 1.0))
-        found = error_of_association(kind, joint)(a, b, slice(None))
+        totals = Totals(parts, {name: {at: noise} for at, name in enumerate(parts)})
+        found = statistic.spread(totals)(a, b, slice(None))
         share = ((found.variance - 2 * normal) / (exact - 2 * normal)).item()
         assert low < share <= high + 1e-9
         assert share == pytest.approx(1 / (1 + (found.error.item() / share / 2 / normal) ** 2))

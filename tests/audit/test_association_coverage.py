@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import dpframe as dpf
-from dpframe.strategies.association import associate
-from dpframe.strategies.base import JointMoments
+from dpframe.statistics.form import Totals
+from dpframe.statistics.table import statistic_of
 
 pytestmark = pytest.mark.audit
 
@@ -96,27 +96,28 @@ def test_no_other_reading_of_the_parts_is_better():
     truth, rng = np.corrcoef(x, y)[0, 1], np.random.default_rng(6)
 
     def read(noisy):
-        columns = dict(enumerate(noisy.reshape(9, -1)))
-        joint = JointMoments(columns, dict.fromkeys(range(9), math.sqrt(2)), (1.0, 1.0))
-        return associate(joint, "correlation")
+        statistic = statistic_of("corr", [(0, 1), (0, 1)])
+        values = dict(zip(statistic.features, noisy.reshape(9, -1), strict=True))
+        noises = {name: {at: math.sqrt(2)} for at, name in enumerate(values)}
+        return statistic.estimate(Totals(values, noises))
 
     def error(found):
         return np.sqrt(((found - truth) ** 2).mean())
 
     noise = rng.laplace(0, 1, (9, 4_000))
     noisy = parts.reshape(9, 1) + noise
-    found = read(noisy)
-    again = [read(noisy + rng.laplace(0, 1, noise.shape)).values for _ in range(40)]
-    known = read(noisy - noise.mean(axis=0)).values
+    found, loadings = read(noisy)
+    again = [read(noisy + rng.laplace(0, 1, noise.shape))[0] for _ in range(40)]
+    known = read(noisy - noise.mean(axis=0))[0]
     u, v = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
     u, v = (u - x.mean()) / x.std(), (v - y.mean()) / y.std()
     alone = math.sqrt(2) * np.abs(u * v - truth / 2 * (u**2 + v**2)).max() / 1_000
-    first = math.hypot(*(np.median(part) for part in found.loadings.values()))
+    first = math.hypot(*(np.median(part) for part in loadings.values()))
     # a deviation of 4,000 draws has a standard error of 1.2 %
-    assert error(found.values) == pytest.approx(first, rel=0.06)
-    assert error(2 * found.values - np.mean(again, axis=0)) > 0.97 * error(found.values)
-    assert error(known) > 0.92 * error(found.values)
-    assert alone > 0.72 * error(found.values)
+    assert error(found) == pytest.approx(first, rel=0.06)
+    assert error(2 * found - np.mean(again, axis=0)) > 0.97 * error(found)
+    assert error(known) > 0.92 * error(found)
+    assert alone > 0.72 * error(found)
 
 
 def lognormal(rng, size):

@@ -11,7 +11,7 @@ from support.auditing import Game, audit, lower_bounds
 from support.games import ADD, GAMES
 from support.variants import half_the_noise
 
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import gaussian_delta
 
 DRAWS = 40_000
 GRID = 2.0**20  # what the low bits of floats tell must not be found here

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dpframe.accuracy.independence import CellNoise, NoisyTable
-from dpframe.context import SYSTEM
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 pytestmark = pytest.mark.audit
@@ -37,7 +36,7 @@ def rejected(shares, n, noise, known, tables):
     """Part of tables with some noise that is rejected at 5 % where another noise is known."""
     rng = np.random.default_rng(11)
     drawn = rng.multinomial(n, shares.ravel(), tables).reshape(tables, *shares.shape)
-    noisy = drawn + noise.draw(drawn.shape, rng, SYSTEM)
+    noisy = drawn + noise.draw(drawn.shape, rng)
     return np.mean([NoisyTable(table, known).p_value(199) <= 0.05 for table in noisy])
 
 

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.certificates.column_parts import QuotientPart, TotalPart
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAWS
 
@@ -120,11 +119,8 @@ def test_intervals_cover_as_often_as_they_say(name):
 
 def wide(column):
     """Whether an interval of a column holds more often than it says."""
-    noises = column.loadings
-    if isinstance(column, QuotientPart):
-        noises = {**column.ratio.of_centered, **column.ratio.of_rows}
-    whole = isinstance(column, TotalPart) and column.integer
-    return whole or len([block for block in noises if int(block) >= 0]) > 2
+    noises = {block for part in column.features.values() for block in part.loadings}
+    return column.integer or len([block for block in noises if int(block) >= 0]) > 2
 
 
 def within(bars, truth, factor=1.0):

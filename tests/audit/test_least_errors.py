@@ -49,9 +49,9 @@ def realized(plan):
     found = {}
     estimates = design.decode(measured, measurement.deviations)
     for name, out, estimate in zip(table.outputs, work.outputs, estimates, strict=False):
-        truth = truths[out.source, "value" if out.kind != "rows" else "rows"]
-        off = estimate.values - (truth / ROWS if out.kind == "mean" else truth)
-        scale = ROWS if out.kind == "mean" else 1
+        truth = truths[out.source, "rows" if out.name == "count" else "value"]
+        off = estimate.values - (truth / ROWS if out.name == "mean" else truth)
+        scale = ROWS if out.name == "mean" else 1
         found[name.name] = scale * float(np.sqrt(np.mean(off**2.0))) / work.width(out)
     return found
 

@@ -13,7 +13,7 @@ from scipy import special, stats
 from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
-from dpframe.privacy.noise_tables import strip_table
+from dpframe.privacy.noise import strip_table
 from dpframe.privacy.staircase import scale_for
 
 FALSE_ALARM = 1e-6

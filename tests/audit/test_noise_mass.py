@@ -15,7 +15,7 @@ from scipy import special
 from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.noise_tables import strip_table
+from dpframe.privacy.noise import strip_table
 
 PLACE_BITS, HEIGHT_BITS = 6, 4
 SLOTS = 64 << PLACE_BITS  # boxes per unit of z

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 import mpmath as mp
 from scipy import optimize, special
 
-from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, gaussian_sigma
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
 
 Budgets = Sequence[tuple[float, float]]
 COUNT = 2_000

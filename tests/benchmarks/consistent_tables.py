@@ -17,7 +17,7 @@ import pandas as pd
 from real_tables import adult, flights, survey
 
 from dpframe.denoising.consistent import Tables, consistent_tables, whole_tables
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 
 MU = gaussian_mu(1.0, 1e-6)
 ORDERS = ("total", "one-way", "two-way")

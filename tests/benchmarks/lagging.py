@@ -23,8 +23,9 @@ import pandas as pd
 
 import dpframe as dpf
 from dpframe.context import SYSTEM
+from dpframe.privacy.gaussian import GAUSSIAN_CURVE
+from dpframe.privacy.laplace import LAPLACE_CURVE
 from dpframe.privacy.noise import integer_noise
-from dpframe.privacy.noise_tables import GAUSSIAN_CURVE, LAPLACE_CURVE
 
 ROUNDS = 7
 ROWS = 100_000

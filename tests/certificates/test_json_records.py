@@ -104,7 +104,7 @@ def test_the_first_fault_is_named():
     record = record_of(released())
     record["releases"][0]["columns"][0]["noise"] = {"scale": "one", "step": 1.0, "members": 1}
     with pytest.raises(
-        UnreadableCertificateError, match=r"releases\.0\.columns\.0\.count\.noise\.scale: "
+        UnreadableCertificateError, match=r"releases\.0\.columns\.0\.noise\.scale: "
     ):
         read_certificate(record)
     record["releases"][0]["columns"][0]["noise"] = None
@@ -167,7 +167,7 @@ LONG = {
         lambda r: r["releases"][0].update(covariance="\ud800" * 10**6)
     ),
     "numbers in base64": lambda: long(
-        lambda r: r["releases"][0]["columns"][0]["loadings"].update(
+        lambda r: r["releases"][0]["columns"][0]["features"]["rows"]["loadings"].update(
             {"0": {"float64": "AAAA" * 10**6 + "="}}
         )
     ),

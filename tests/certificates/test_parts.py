@@ -228,6 +228,16 @@ def one(record):
     return release
 
 
+def values(record):
+    """Give what is said about the column that was summed."""
+    return one(record)["columns"][0]["columns"][0]
+
+
+def total(record):
+    """Give what is said about its total."""
+    return one(record)["columns"][0]["features"]["value"]
+
+
 @pytest.fixture(scope="module")
 def full():
     """Make a certificate with something in each of its parts."""
@@ -246,6 +256,7 @@ def full():
 
 def test_every_part_is_required_and_no_other_allowed(full):
     free = {
+        "features",
         "loadings",
         "scales",
         "options",
@@ -289,22 +300,16 @@ SPOILED = {
     "another objective": lambda r: one(r)["query"]["options"].update(objective="best"),
     "a negative variance": lambda r: one(r)["query"]["options"]["n"].update(variance=-1),
     "another kind": lambda r: one(r)["columns"][0].update(kind="median"),
-    "one bound": lambda r: one(r)["columns"][0].update(bounds=[0]),
-    "a bound that is missing": lambda r: one(r)["columns"][0].update(bounds=[0, None]),
-    "times without an origin": lambda r: one(r)["columns"][0].update(
-        bounds={"counted": "in seconds"}
-    ),
-    "a count of a column": lambda r: one(r)["columns"][0].update(kind="count"),
-    "a mean with one error": lambda r: one(r)["columns"][0].update(kind="mean"),
-    "a sum without bounds": lambda r: one(r)["columns"][0].update(bounds=None),
-    "bounds of times without times": lambda r: one(r)["columns"][0].update(bounds=["0 s", "1 s"]),
+    "one bound": lambda r: values(r).update(bounds=[0]),
+    "a bound that is missing": lambda r: values(r).update(bounds=[0, None]),
+    "times without an origin": lambda r: values(r).update(bounds={"counted": "in seconds"}),
+    "a sum without bounds": lambda r: values(r).update(bounds=None),
+    "bounds of times without times": lambda r: values(r).update(bounds=["0 s", "1 s"]),
     "a negative error": lambda r: one(r)["columns"][0].update(std_error=-1.0),
     "an error that is text": lambda r: one(r)["columns"][0].update(std_error="1"),
-    "a block with a name": lambda r: one(r)["columns"][0].update(loadings={"first": 1.0}),
-    "no loadings": lambda r: one(r)["columns"][0].update(loadings={}),
-    "a loading that is no base64": lambda r: one(r)["columns"][0].update(
-        loadings={"0": {"float64": "?"}}
-    ),
+    "a block with a name": lambda r: total(r).update(loadings={"first": 1.0}),
+    "no loadings": lambda r: total(r).update(loadings={}),
+    "a loading that is no base64": lambda r: total(r).update(loadings={"0": {"float64": "?"}}),
     "a negative scale": lambda r: one(r)["columns"][0]["noise"].update(scale=-1),
     "no step": lambda r: one(r)["columns"][0]["noise"].update(step=0),
     "another mechanism": lambda r: one(r)["mechanism"].update(name="geometric"),
@@ -333,7 +338,13 @@ TORN = {
     "an epsilon without delta": lambda r: one(r)["privacy_loss"].update(delta=None),
     "a delta without epsilon": lambda r: one(r)["privacy_loss"].update(epsilon=None),
     "no columns": lambda r: one(r).update(columns=[]),
-    "bounds beyond all floats": lambda r: one(r)["columns"][0].update(bounds=[0, 10**400]),
+    "a count of a column": lambda r: one(r)["columns"][0].update(kind="count"),
+    "a mean of a sum": lambda r: one(r)["columns"][0].update(kind="mean"),
+    "a covariance of one column": lambda r: one(r)["columns"][0].update(kind="cov"),
+    "a sum with a condition": lambda r: one(r)["columns"][0].update(condition="x > 3"),
+    "a sum read off a total": lambda r: total(r).update(total=3.0),
+    "a lower bound above": lambda r: values(r).update(clipped=[2.0, 1.0]),
+    "bounds beyond all floats": lambda r: values(r).update(bounds=[0, 10**400]),
 }
 
 

@@ -15,7 +15,7 @@ import dpframe as dpf
 from dpframe.declaration.warnings import LEAST_DELTA, MOST
 from dpframe.errors import CalibrationError, DeclarationError, DPFrameWarning
 from dpframe.html import declaration_html
-from dpframe.privacy.calibration import gaussian_epsilon
+from dpframe.privacy.gaussian import gaussian_epsilon
 
 dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("dpframe.dask")

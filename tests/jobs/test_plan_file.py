@@ -51,11 +51,7 @@ WRONG = {
     "one file": (("{query}-{month}.csv", "{month}.csv"), "put {query} in its name", 24),
     "no unit": (('privacy_unit = "driver"\n', ""), "whom a row belongs to", 4),
     "two units": (("max_rows = 3", "each_row = true"), "whom a row belongs to", 4),
-    "a unit of numbers": (
-        ('"driver"', '["driver", 7]'),
-        "must be a column or a list of columns",
-        5,
-    ),
+    "a unit of numbers": (('"driver"', '["driver", 7]'), "must be a text, got ['driver', 7]", 5),
     "a unit of no column": (('"driver"', '["driver", "drivr"]'), "Did you mean 'driver'?", 5),
     "a unit of one column twice": (('"driver"', '["driver", "driver"]'), "a column twice", 5),
     "no cap": (("max_rows = 3\n", ""), "needs a cap", 5),

@@ -9,7 +9,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from pyarrow import feather, parquet  # noqa: E402
+from pyarrow import parquet  # noqa: E402
 
 import dpframe as dpf  # noqa: E402
 from dpframe.jobs.answers import UNREADABLE  # noqa: E402
@@ -44,15 +44,10 @@ def parquet_of(path, column):
             writer.write_table(part)
 
 
-def feather_of(path, column):
-    feather.write_feather(table(column, ROWS), path, compression="zstd", chunksize=ROWS)
-
-
 @pytest.mark.parametrize("column", MANY)
-@pytest.mark.parametrize(("kind", "write"), [("parquet", parquet_of), ("feather", feather_of)])
-def test_few_bytes_of_many_values_are_not_read(tmp_path, capsys, kind, write, column):
-    path = tmp_path / f"x.{kind}"
-    write(path, column)
+def test_few_bytes_of_many_values_are_not_read(tmp_path, capsys, column):
+    path = tmp_path / "x.parquet"
+    parquet_of(path, column)
     assert path.stat().st_size < 10**6
     begun = time.process_time()
     for command in ("show", "verify"):
@@ -61,26 +56,21 @@ def test_few_bytes_of_many_values_are_not_read(tmp_path, capsys, kind, write, co
     assert time.process_time() - begun < SECONDS
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather"])
-def test_certificates_of_very_many_values_are_not_parsed(tmp_path, capsys, kind):
-    path = tmp_path / f"x.{kind}"
+def test_certificates_of_very_many_values_are_not_parsed(tmp_path, capsys):
+    path = tmp_path / "x.parquet"
     attrs = {b"PANDAS_ATTRS": b'{"dpframe": [' + b"{}," * 2 * 10**6 + b"{}]}"}
     made = pa.table({"n": [1]}).replace_schema_metadata(attrs)
-    {"parquet": parquet.write_table, "feather": feather.write_feather}[kind](made, path)
+    parquet.write_table(made, path)
     assert main(["show", str(path)]) == UNREADABLE
     assert "2,000,000 values" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("groups", [1, 300_000])
-@pytest.mark.parametrize("kind", ["parquet", "feather", "zstd.feather"])
-def test_releases_are_read_as_they_are(tmp_path, kind, groups):
+def test_releases_are_read_as_they_are(tmp_path, groups):
     frame = pd.DataFrame({"zone": [1, 2]})
     query = dpf.count("zone", keys=range(groups))
     released = dpf.release(frame, query, epsilon=3, privacy_unit=dpf.EACH_ROW)
-    path = tmp_path / f"x.{kind}"
-    if kind == "parquet":
-        released.to_parquet(path, compression="brotli")
-    else:
-        released.to_feather(path, compression="zstd" if "zstd" in kind else "uncompressed")
+    path = tmp_path / "x.parquet"
+    released.to_parquet(path, compression="brotli")
     back = read_released(path)
     assert dpf.verify(back) == released.dp.certificate

@@ -8,7 +8,7 @@ import pytest
 from support.charging import ONE, PURE, affords, gaussian, pure, status
 
 from dpframe.privacy.amounts import Budget, PrivacyLoss, below, exact, root_below
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.pots import settle_pots
 
 mp = mpmath.mp.clone()

@@ -15,7 +15,7 @@ import dpframe as dpf
 from dpframe.errors import DPFrameError, pip_install
 from dpframe.ledger.events import dp_event
 from dpframe.privacy.amounts import Budget, PrivacyLoss
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 
 STEP = 1e-3  # of the discretization of dp_accounting
 

@@ -15,7 +15,7 @@ import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, LedgerError
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.pots import Pots, settle_pots
 
 COLUMNS = ["released_at", "what", "mechanism", "part", "epsilon", "mu", "delta"]

@@ -16,7 +16,7 @@ from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.pots import KINDS, settle_pots
 
 BUDGETS = [ONE, Budget(1), Budget(0, 1e-3), Budget(100, 1e-9), Budget(1, 1e-6, discovery=4e-7)]

@@ -12,7 +12,7 @@ import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 
 BUDGETS = [ONE, Budget(3, 1e-6), Budget(1, 1e-9), Budget(0.5, 1e-5), Budget(8, 1e-6)]
 KINDS = ["gaussian", "laplace"]

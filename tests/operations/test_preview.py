@@ -10,7 +10,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
-from dpframe.privacy.calibration import gaussian_mu
+from dpframe.privacy.gaussian import gaussian_mu
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ from dpframe.errors import (
 from dpframe.operations.select import plan_quantiles
 from dpframe.privacy import selection
 from dpframe.privacy.amounts import Spend
-from dpframe.privacy.calibration import pure_of_mu, pure_of_rho
+from dpframe.privacy.gaussian import pure_of_mu
+from dpframe.privacy.laplace import pure_of_rho
 
 SURE = {"epsilon": 10**7}  # hardly any noise
 QUARTILES = [0.25, 0.5, 0.75]
@@ -416,7 +417,7 @@ def test_claims_that_contradict_themselves_cannot_be_read(trips):
         (released, {"mechanism": count["mechanism"]}),
         (noisy, {"mechanism": selected["mechanism"]}),
         (noisy, {"columns": selected["columns"]}),
-        (noisy, {"columns": [count["columns"][0] | {"loadings": {}}]}),
+        (noisy, {"columns": [count["columns"][0] | {"features": {}}]}),
     ):
         record = record_of(frame)
         record["releases"][0] |= wrong

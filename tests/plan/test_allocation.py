@@ -37,12 +37,12 @@ def several(law):
     """Designs of very different variances."""
     made = [
         independent(counting(4, cells=3), law),
-        independent(workload((EVERYONE,), (Output("rows", 0),), cells=3, caps=Caps(5, 2, 3)), law),
+        independent(workload((EVERYONE,), (Output("count", 0),), cells=3, caps=Caps(5, 2, 3)), law),
         independent(workload(columns((-5, 100)), (Output("mean", 1),), cells=3), law),
     ]
     if law is GAUSSIAN:
         histogram = workload(
-            (EVERYONE,), (Output("rows", 0),), cells=20, caps=Caps(None, 5, 1), has_units=True
+            (EVERYONE,), (Output("count", 0),), cells=20, caps=Caps(None, 5, 1), has_units=True
         )
         made += [(work, correlated.design(work, GAUSSIAN)) for work in [counting(30, cells=3)]]
         made += [(histogram, sparse.plan_bins(histogram, GAUSSIAN))]
@@ -142,5 +142,5 @@ def test_the_number_of_rows_counts_with_its_weight_and_once_more_as_an_output():
     rows, total = 3.0, 10.0
     work = workload(columns((0, 5)), rows_weight=2.0)
     assert relative_variance(work, [total, rows]) == 4 + 2 * 9
-    both = workload(columns((0, 5)), (Output("rows", 0), Output("value", 1)), rows_weight=2.0)
+    both = workload(columns((0, 5)), (Output("count", 0), Output("sum", 1)), rows_weight=2.0)
     assert relative_variance(both, [rows, total]) == 9 + 4 + 2 * 9

@@ -9,7 +9,7 @@ from support.designing import EVERYONE, columns, counting, row_of, workload
 
 from dpframe.plan.designs import _calibrate, calibrate
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Reach
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Output, PublicRows, Source
 from dpframe.strategies.domain import Dimension, Domain
@@ -19,7 +19,7 @@ HOW = MECHANISMS["box"]
 ALLOWED = Fraction(1, 3)
 OTHER = {
     "sources": columns((-5, 99), (0, 7)),
-    "outputs": (Output("value", 1),),
+    "outputs": (Output("sum", 1),),
     "domain": row_of(5),
     "reach": replace(WORK.reach, rows=2),
     "neighboring": "replace",
@@ -55,7 +55,7 @@ def test_every_part_of_a_demand_counts():
 
 PARTS = {
     Source: {"lower": -1, "upper": 3, "optional": True, "other": (0, 1), "degree": 4},
-    Output: {"kind": "mean", "source": 2, "sampled": True, "of_rows": 1.5},
+    Output: {"name": "mean", "source": 2, "sampled": True, "of_rows": 1.5},
     Domain: {
         "dimensions": (Dimension(5, ordered=False),),
         "chosen": 2,
@@ -67,7 +67,7 @@ PARTS = {
 }
 WHOLE = {
     Source: Source(0, 1, optional=False),
-    Output: Output("value", 1),
+    Output: Output("sum", 1),
     Domain: row_of(4),
     Dimension: Dimension(4, ordered=False),
     Reach: Reach(1, 1, 0, 4),
@@ -95,7 +95,9 @@ def test_known_rows_are_equal_to_themselves_alone():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_kept_is_what_would_be_made(name):
     how = MECHANISMS[name]
-    units = workload((EVERYONE,), (Output("rows", 0),), cells=9, caps=Caps(4, 3, 2), has_units=True)
+    units = workload(
+        (EVERYONE,), (Output("count", 0),), cells=9, caps=Caps(4, 3, 2), has_units=True
+    )
     for works in ((WORK,), (counting(3),), (units,), (WORK, units)):
         for _ in range(2):
             kept, fresh = calibrate(how, works, ALLOWED), _calibrate(how, works, ALLOWED)
@@ -128,7 +130,7 @@ def test_equal_tables_share_a_design_that_each_would_have_alone(name, neighborin
         return workload(columns(*bounds), **how) if bounds else count_of(**how)
 
     def count_of(**how):
-        return workload((EVERYONE,), (Output("rows", 0),), **how)
+        return workload((EVERYONE,), (Output("count", 0),), **how)
 
     works = [table(2), table(3), table(3), table(40), table(4, (0, 9)), table(5, (0, 9))]
     works += [table(6, (0, 1), (0, 7)), table(9, (0, 1), (0, 7)), table(9, caps=Caps(4, 3, 2))]

@@ -17,7 +17,7 @@ def tables(mechanism, number=5):
 
 
 def read(certificate):
-    loadings = [block for column in certificate.columns for block in column.loadings]
+    loadings = [block for column in certificate.columns for block in column.deviations]
     return {block for block in loadings if int(block) >= 0}  # those below are of rounding
 
 

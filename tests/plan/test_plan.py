@@ -19,11 +19,10 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
-from dpframe.privacy.calibration import gaussian_mu
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import gaussian_delta, gaussian_mu
 from dpframe.privacy.laws import STAIRCASE
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.noise_floats import MAX_SCALE
+from dpframe.privacy.noise import MAX_SCALE
 from dpframe.strategies import MECHANISMS
 
 COLUMNS = {

@@ -11,13 +11,9 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.privacy import accuracy
-from dpframe.privacy.accuracy import (
-    check_level,
-    integer_pair_half_width,
-    laplace_sum_half_width,
-    pair_half_width,
-)
+from dpframe.privacy import half_widths, laplace
+from dpframe.privacy.half_widths import check_level
+from dpframe.privacy.laplace import integer_pair_half_width, laplace_sum_half_width, pair_half_width
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, LAWS
 from dpframe.privacy.noise_sum import NoiseSum
 
@@ -279,15 +275,15 @@ def test_simultaneous_intervals_use_the_level_of_all_cells():
 @pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-9])
 def test_tails_are_solved_to_the_part_that_halving_ends_in(level):
     ratio, most = np.linspace(0.01, 0.99, 99), np.linspace(30.0, 60, 99)
-    tails = partial(accuracy._pair_beyond, ratio=ratio)
+    tails = partial(laplace._pair_beyond, ratio=ratio)
     low, high = np.zeros(99), most
     for _ in range(32):
         middle = (low + high) / 2
         beyond = tails(middle) > 1 - level
         low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    found = accuracy.solve_tails(tails, most, level)
+    found = half_widths.solve_tails(tails, most, level)
     parts = (found - high) / most * 2**32  # one more where the end of a part is as good as 0
     assert set(np.rint(parts)) <= {0, 1} and np.abs(parts - np.rint(parts)).max() < 1e-4
     assert np.mean(parts > 0.5) < 0.05 and (tails(found) <= 1 - level).all()
     # a tail that is smaller from the start on has the first part
-    assert accuracy.solve_tails(lambda t: 0 * t, np.array(8.0), level) == 8 * 2.0**-32
+    assert half_widths.solve_tails(lambda t: 0 * t, np.array(8.0), level) == 8 * 2.0**-32

@@ -10,7 +10,7 @@ from support.streams import Stream
 
 from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
-from dpframe.privacy import box, noise, noise_floats
+from dpframe.privacy import box, noise
 from dpframe.privacy.laws import BOX, LAPLACE
 
 
@@ -155,12 +155,9 @@ def test_an_exponential_keeps_the_bits_that_its_acceptance_took(monkeypatch):
             shared = min(known.bits, drawn.bits)
             assert known.start >> known.bits - shared == start >> drawn.bits - shared
     for place, known in found.refined.items():
-        assert known.bits >= noise_floats.KNOWN_BITS
+        assert known.bits >= noise.KNOWN_BITS
         high, low = int(found.high[place]), int(found.low[place])
-        assert (
-            high << noise_floats.LOW_BITS | low
-            == known.start >> known.bits - noise_floats.KNOWN_BITS
-        )
+        assert high << noise.LOW_BITS | low == known.start >> known.bits - noise.KNOWN_BITS
     assert found.high.size == size
     assert found.high.min() >= 0
 
@@ -195,7 +192,7 @@ def test_all_orders_are_as_likely(draw):
 
 def block_of(monkeypatch, scales, parts, refined=None):
     """Noise of a block of given exponentials, in 2**-70; the k-th coordinate has the k-th sum."""
-    high, low = (parts >> noise_floats.LOW_BITS, parts & box._LOW_MASK)
+    high, low = (parts >> noise.LOW_BITS, parts & box._LOW_MASK)
     drawn = box._Exponentials(
         high.ravel().astype(np.int64),
         low.ravel().astype(np.int64),
@@ -217,7 +214,7 @@ def borders(rng, scale, members, number):
     for _ in range(number):
         least = max(0, math.ceil(scale * members * 0.4))
         k = int(rng.integers(least, least + max(4, int(scale * 4))))
-        border = Fraction(2 * k + 1, 2) / Fraction(scale) * 2**noise_floats.KNOWN_BITS
+        border = Fraction(2 * k + 1, 2) / Fraction(scale) * 2**noise.KNOWN_BITS
         each = int(border) // (2 * members)
         yield border, [int(each * share) for share in rng.uniform(0.2, 1.6, members - 1)], k
 
@@ -276,7 +273,7 @@ def test_exponentials_are_the_sizes_of_what_was_drawn(monkeypatch):
     for i in kept[:3000].tolist():
         whole = int(strip[i]) << 64 | int(place[i])
         assert found.sign[i] == (-1 if whole < 0 else 0)
-        own = int(found.high[i]) << noise_floats.LOW_BITS | int(found.low[i])
+        own = int(found.high[i]) << noise.LOW_BITS | int(found.low[i])
         assert own == (~whole if whole < 0 else whole)
 
 

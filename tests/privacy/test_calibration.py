@@ -9,16 +9,16 @@ import pytest
 from scipy.stats import norm
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy import calibration
+from dpframe.privacy import gaussian
 from dpframe.privacy.amounts import round_up
-from dpframe.privacy.calibration import (
+from dpframe.privacy.gaussian import (
+    gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
     gaussian_sigma,
     mu_of_pure,
     pure_of_mu,
 )
-from dpframe.privacy.gaussian_delta import gaussian_delta
 
 EPSILONS = [1e-9, 1e-4, 0.03, 0.5, 1.0, 2.7, 11.0, 300.0, 1e4]
 DELTAS = [1e-280, 1e-40, 1e-9, 1e-6, 1e-3, 0.2, 0.49, 0.51, 0.9, 0.999]
@@ -200,9 +200,9 @@ def test_round_up_starts_at_the_value_and_stops_early() -> None:
 
 def test_answers_are_remembered() -> None:
     gaussian_mu(0.123456, 3e-7)
-    before = calibration._largest_mu.cache_info().hits
+    before = gaussian._largest_mu.cache_info().hits
     assert gaussian_mu(0.123456, 3e-7) == gaussian_mu(np.float64(0.123456), 3e-7)
-    assert calibration._largest_mu.cache_info().hits == before + 2
+    assert gaussian._largest_mu.cache_info().hits == before + 2
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,13 @@ import mpmath as mp
 import pytest
 
 from dpframe.privacy.amounts import exact, float_below
-from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, mu_of_pure, pure_of_mu
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    mu_of_pure,
+    pure_of_mu,
+)
 
 DIGITS = 60
 TOLERANCE = 1e-12

@@ -14,15 +14,15 @@ from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import CalibrationError
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, Spend
-from dpframe.privacy.calibration import (
+from dpframe.privacy.gaussian import (
     TIGHT,
     classical_mu,
     classical_sigma,
+    gaussian_delta,
     gaussian_mu,
     gaussian_sigma,
     least_sigma,
 )
-from dpframe.privacy.gaussian_delta import gaussian_delta
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.5, 0.9, 0.999999]
 DELTAS = [1e-300, 1e-12, 1e-6, 0.01, 0.3, 0.9, 1 - 1e-9]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpframe.errors import CalibrationError
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import gaussian_delta
 from dpframe.privacy.interpretation import Guarantee
 
 MUS = [0.03, 0.4, 1.0, 2.7]

@@ -9,11 +9,15 @@ from mpmath import mp
 from scipy import signal
 
 import dpframe as dpf
-from dpframe.privacy.inversion import _narrow, integer_half_width
+from dpframe.privacy.half_widths import Terms, solve_sum
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 
 LEVELS = (0.5, 0.8, 0.95, 0.999)
+
+
+def half_width(steps, scales, level):
+    return Terms.of(np.array(steps), np.array(scales)).half_width(level, LAPLACE)
 
 
 def covered(width, steps, scales, unit):
@@ -34,7 +38,7 @@ def covered(width, steps, scales, unit):
 @pytest.mark.parametrize("weights", [(1,), (1, -1, 1), (3, 2, -1), (0.5, 0.75, 2), (1,) * 24])
 def test_on_a_lattice_a_half_width_is_the_smallest_that_covers(weights, scale, level):
     unit = 0.25 if weights[0] == 0.5 else 1
-    width = integer_half_width(np.array(weights), np.full(len(weights), scale), level)
+    width = half_width(weights, np.full(len(weights), scale), level)
     scales = [scale] * len(weights)
     assert covered(width, weights, scales, unit) >= level
     if width:  # one point less may hold the level too, if hardly
@@ -44,12 +48,12 @@ def test_on_a_lattice_a_half_width_is_the_smallest_that_covers(weights, scale, l
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_off_a_lattice_coverage_is_hardly_more_than_the_level(level):
     steps, scales = (1.0, 0.373, -1.709), (3.1, 5.3, 1.9)  # multiples of 0.001, too fine to matter
-    width = integer_half_width(np.array(steps), np.array(scales), level)
+    width = half_width(steps, scales, level)
     share = covered(width, steps, scales, 0.001)
     assert level <= share <= level + 0.005
     assert covered(0.95 * width, steps, scales, 0.001) < level  # planted: a bit too narrow
     # a coarse noise beside a fine one: most of the chance lies on few points
-    width = integer_half_width(np.array([1, 0.001]), np.array([0.3, 20.0]), level)
+    width = half_width([1, 0.001], [0.3, 20.0], level)
     assert covered(width, (1, 0.001), (0.3, 20.0), 0.001) >= level
 
 
@@ -69,19 +73,19 @@ def test_the_tail_is_that_of_the_inversion_formula():
             return mp.quad(f, mp.linspace(0, mp.pi, 20)) / mp.pi
 
         for level in (0.8,):
-            width = integer_half_width(np.array(steps), np.array(scales), level)
+            width = half_width(steps, scales, level)
             assert inside(width) >= level > inside(width - 1)
             assert covered(width, steps, scales, 1) == pytest.approx(float(inside(width)), rel=1e-9)
 
 
 def test_noise_that_is_nearly_none_and_noise_that_is_vast():
-    assert integer_half_width(np.zeros(3), np.ones(3), 0.95) == 0
-    assert integer_half_width(np.ones(5), np.full(5, 1e-3), 0.95) == 0
-    wide = integer_half_width(np.array([2e-9, -1e-9]), np.array([1e9, 3e9]), 0.95)
-    near = integer_half_width(np.array([2e-3, -1e-3]), np.array([1e3, 3e3]), 0.95)
+    assert half_width(np.zeros(3), np.ones(3), 0.95) == 0
+    assert half_width(np.ones(5), np.full(5, 1e-3), 0.95) == 0
+    wide = half_width([2e-9, -1e-9], [1e9, 3e9], 0.95)
+    near = half_width([2e-3, -1e-3], [1e3, 3e3], 0.95)
     assert wide == pytest.approx(near, rel=2e-3)
-    assert integer_half_width(np.arange(1.0, 3000), np.ones(2999), 0.95) is None
-    assert integer_half_width(np.ones(2), np.ones(2), 1 - 1e-12) is None
+    assert not Terms.of(np.arange(1.0, 3000), np.ones(2999)).is_quick(0.95)
+    assert not Terms.of(np.ones(2), np.ones(2)).is_quick(1 - 1e-12)
 
 
 def test_roundings_are_added():
@@ -111,5 +115,5 @@ def test_a_root_is_found_to_the_part_that_it_lies_in(root):
         return math.log(root / max(t, 1e-300)) * (1 + t)
 
     part = 8 / 2**24
-    assert _narrow(excess, 8.0, 700.0) == math.ceil(root / part) * part
+    assert solve_sum(excess, 8.0, 700.0) == math.ceil(root / part) * part
     assert len(tries) <= 45

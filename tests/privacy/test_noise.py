@@ -15,7 +15,7 @@ from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.noise_floats import MAX_SCALE
+from dpframe.privacy.noise import MAX_SCALE
 
 LAWS = [GAUSSIAN, LAPLACE]
 

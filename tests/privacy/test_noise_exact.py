@@ -9,9 +9,7 @@ import pytest
 from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
-from dpframe.privacy.noise import ROWS
-from dpframe.privacy.noise_floats import NARROW
-from dpframe.privacy.noise_tables import MARGIN, strip_table
+from dpframe.privacy.noise import MARGIN, NARROW, ROWS, strip_table
 
 LAWS = [GAUSSIAN, LAPLACE]
 

@@ -8,7 +8,7 @@ import pytest
 from support.charging import ONE, PURE, affords, gaussian, pure
 
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact, float_below
-from dpframe.privacy.calibration import gaussian_mu, mu_of_pure
+from dpframe.privacy.gaussian import gaussian_mu, mu_of_pure
 from dpframe.privacy.pots import GaussianPot, PurePot, RenyiPot, settle_pots
 from dpframe.privacy.renyi import pure_of_divergence, renyi_limit
 

@@ -12,7 +12,8 @@ from support.plans import parts_of
 import dpframe as dpf
 from dpframe.plan import plan as planning
 from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace, rho_of_pure
-from dpframe.privacy.calibration import laplace_of_rho, pure_of_mu, pure_of_rho
+from dpframe.privacy.gaussian import pure_of_mu
+from dpframe.privacy.laplace import laplace_of_rho, pure_of_rho
 
 ORDERS = ("1.0000001", "1.001", "1.1", "1.5", "2", "3", "7", "30", "1000")
 

@@ -15,7 +15,7 @@ from dpframe.errors import CalibrationError
 from dpframe.privacy import selection
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.selection import geometric, select, selection_of, steps_of
-from dpframe.privacy.unit_reach import Reach, reach_of
+from dpframe.privacy.sensitivity import Reach, reach_of
 
 ROW = Reach(1, 1, 0, 1)
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)

@@ -5,10 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpframe.privacy.footprints import Footprint
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_reach import Reach, reach_of
+from dpframe.privacy.sensitivity import Footprint, Reach, movement, reach_of
 
 COUNT = (Footprint((0,), ((1,),)),)
 ONE = (Fraction(1),)

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.privacy.footprints import Exclusive, Footprint, Sparse
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_reach import Reach, reach_of
+from dpframe.privacy.sensitivity import Exclusive, Footprint, Reach, Sparse, movement, reach_of
 
 LIMITS = [
     (cells, Caps(*caps))

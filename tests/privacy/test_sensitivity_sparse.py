@@ -5,10 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpframe.privacy.footprints import Footprint, Sparse
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import Footprint, Sparse, movement, reach_of
 
 VALUES = [(0, 1), (-1, 2), (-3, 1), (2, 5), (0, 0)]
 SCALE = Fraction(3, 2)

@@ -10,10 +10,10 @@ from mpmath import mp
 from scipy import stats
 from support.raising import raises
 
+from dpframe.accuracy.sums import IndependentSum
 from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
-from dpframe.privacy import laws, staircase
-from dpframe.privacy.independent_sum import IndependentSum
+from dpframe.privacy import staircase
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.noise_sum import NoiseSum, Shares
 from dpframe.privacy.staircase import scale_for, staircase_noise, stairs_of
@@ -51,7 +51,7 @@ def test_moving_by_up_to_d_costs_one_stair_and_beyond_it_two(scale):
     for moved in range(1, 3 * stairs.period + 1):
         crossed = np.abs(powers[moved:] - powers[:-moved]).max()
         assert crossed == -(-moved // stairs.period)
-        claimed = staircase.cost(scale, moved)
+        claimed = STAIRCASE.loss(moved, scale)
         with mp.workdps(70):
             exact = crossed * -mp.log(mp.mpf(b.numerator) / b.denominator)
             assert 0 <= mp.mpf(claimed.numerator) / claimed.denominator - exact < 1e-40
@@ -71,25 +71,27 @@ def test_the_ratio_is_the_least_float_that_keeps_the_promise(moved, epsilon):
         b = mp.mpf(stairs.numerator) / 2**stairs.bits
         assert stairs.period == moved
         assert b - mp.mpf(math.ulp(scale)) < least <= b
-    assert staircase.cost(scale, moved) <= Fraction(moved) / Fraction(wide)
+    assert STAIRCASE.loss(moved, scale) <= Fraction(moved) / Fraction(wide)
     below = math.nextafter(scale, 0)  # planted: one unit in the last place less
-    assert staircase.cost(below, moved) > Fraction(moved) / Fraction(wide)
+    assert STAIRCASE.loss(moved, below) > Fraction(moved) / Fraction(wide)
 
 
 @every_scale
 def test_closed_forms_are_sums_over_the_law(scale):
     at, chances = law_of(scale)
-    assert staircase.deviation(scale) == pytest.approx(math.sqrt(chances @ at**2), rel=1e-12)
+    assert STAIRCASE.standard_deviation(scale) == pytest.approx(
+        math.sqrt(chances @ at**2), rel=1e-12
+    )
     assert stairs_of(scale).peak == pytest.approx(chances[at == 0][0], rel=1e-12)
     tails = np.cumsum(chances[::-1])[::-1]
     near = np.abs(at) < len(at) // 8
-    assert staircase.at_least(scale, at[near]) == pytest.approx(tails[near], rel=2e-12)
+    assert STAIRCASE.at_least(scale, at[near]) == pytest.approx(tails[near], rel=2e-12)
     t = np.array([0.0, 1e-9, 0.03, 0.7, 3.1, 2 * math.pi, 40.0])
-    found = staircase.characteristic(scale, t)
+    found = STAIRCASE.characteristic(scale, t)
     assert found == pytest.approx(np.cos(np.outer(t, at)) @ chances, abs=1e-12)
-    h = np.array([0.0, 1e-6, 0.3, 0.7]) * staircase.largest_tilt(scale)
+    h = np.array([0.0, 1e-6, 0.3, 0.7]) * STAIRCASE.largest_tilt(scale)
     expected = np.log(np.exp(np.outer(h, at)) @ chances)
-    assert staircase.log_moment(scale, h) == pytest.approx(expected, rel=1e-3, abs=1e-9)
+    assert STAIRCASE.log_moment(scale, h) == pytest.approx(expected, rel=1e-3, abs=1e-9)
 
 
 def test_the_deviation_is_that_of_mpmath_where_numbers_are_large():
@@ -107,7 +109,7 @@ def test_the_deviation_is_that_of_mpmath_where_numbers_are_large():
             sums = [1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3]
             squares = period**2 * w[0] * sums[2] + 2 * period * w[1] * sums[1] + w[2] * sums[0]
             exact = mp.sqrt(2 * squares / (2 * w[0] * sums[0] - 1))
-        assert staircase.deviation(scale) == pytest.approx(float(exact), rel=1e-12)
+        assert STAIRCASE.standard_deviation(scale) == pytest.approx(float(exact), rel=1e-12)
 
 
 @every_scale
@@ -119,7 +121,7 @@ def test_no_other_width_has_a_smaller_variance(scale):
     for width in range(1, stairs.period + 1):
         chances = b ** (k + (np.arange(stairs.period) >= width)).astype(float)
         variances.append(2 * (chances * at**2).sum() / (2 * chances.sum() - 1))
-    assert staircase.deviation(scale) ** 2 <= min(variances) * (1 + 1e-11)
+    assert STAIRCASE.standard_deviation(scale) ** 2 <= min(variances) * (1 + 1e-11)
 
 
 # standard deviations of Laplace noise over those of staircase noise, D = 20
@@ -290,7 +292,7 @@ def test_shares_of_a_total_are_covered(level):
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_shares_of_a_total_of_wide_noise_are_covered_by_its_half_widths(level, monkeypatch):
-    monkeypatch.setattr(laws, "share_holds", lambda *given, **known: None)  # as for very wide noise
+    monkeypatch.setattr(staircase, "is_share_quick", lambda *_: False)  # as for very wide noise
     scale, cells = scale_for(40, 40 / 3), 6
     own = STAIRCASE.standard_deviation(scale)
     for times in (3, 1):  # the cell, and then the total, counts more

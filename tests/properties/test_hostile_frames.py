@@ -321,11 +321,7 @@ def look(released):
     del record["digest"], release["release_id"], release["released_at"]
     for column in release["columns"]:
         # the noise of a mean depends on the number of rows released
-        column["loadings"] = [
-            (block, loading if isinstance(loading, float) else sorted(loading))
-            for block, loading in column["loadings"].items()
-        ]
-        column |= {name: public_part(column.get(name)) for name in ("ratio", "moments")}
+        column["features"] = public_part(column["features"])
     for column in record["content"]["columns"]:  # checksums of released numbers
         del column["values"], column["unordered"]
     bars = released.dp.interval()

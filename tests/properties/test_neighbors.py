@@ -26,7 +26,7 @@ from dpframe.plan import tables
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.unit_reach import Reach
+from dpframe.privacy.sensitivity import Reach
 
 ENGINE = PandasEngine()
 COLUMNS = ["g", "h", "x", "k", "f", "u"]

@@ -88,7 +88,11 @@ def test_bounds_are_of_the_columns_asked_for(query):
 
 def test_queries_keep_what_they_were_told():
     query = dpf.mean(["fare", "tip"], "zone", where="fare > 0", keys=["A"], bounds=(0, 9))
-    assert (query.columns, query.by, query.bounds) == (("fare", "tip"), ("zone",), (0, 9))
+    assert (query.columns, query.by, query.bounds) == (
+        ("fare", "tip"),
+        ("zone",),
+        {"fare": (0, 9), "tip": (0, 9)},
+    )
     assert query.where.text == "fare > 0"
     assert query.keys == ["A"]
     assert dpf.count().where is None
@@ -286,6 +290,12 @@ def test_nothing_is_said_of_equality_where_it_is_written_right(where):
     with raises(QueryError, "Allowed", parameter="where") as caught:
         dpf.count(where=where)
     assert "assigns" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["mean", "sum", "var", "quantile", "ranges"])
+def test_bounds_of_no_column_are_the_declared_ones(kind):
+    (output,) = getattr(dpf, kind)("fare", bounds={}).outputs
+    assert output.bounds == {}
 
 
 def test_names_that_cannot_be_outputs_are_the_keywords_of_the_accessor():

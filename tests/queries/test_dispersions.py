@@ -115,9 +115,10 @@ def test_certificates_files_and_schemas_know_them(make, tmp_path):
     made = trips().dp.release(make("fare", "zone", where="late"), epsilon=1)
     certificate = dpf.verify(made)
     (column,) = certificate.columns
-    assert (column.kind, column.column, column.bounds) == (make.__name__, "fare", (0, 60))
-    assert not {"integer", "noise", "std_error", "ratio"} & vars(column).keys()
-    assert column.moments.half_width == 30
+    (values,) = column.columns
+    assert (column.kind, values.label, values.bounds) == (make.__name__, "fare", (0, 60))
+    assert (column.integer, column.noise, column.std_error) == (False, None, None)
+    assert {*column.features} == {"rows", "y", "squares"}
     assert f"{make.__name__} of fare, bounds [0, 60]" in repr(certificate)
     assert f"{make.__name__} of fare" in certificate._repr_html_()
     assert "zone where late" in certificate.query.words

@@ -146,7 +146,7 @@ def test_a_kind_that_does_not_say_what_it_asks_for_cannot_be_made():
     class Silent(Query):
         """Says what it is, and not what it asks for."""
 
-        what = "silence"
+        subject = "silence"
 
     with pytest.raises(TypeError, match=r"abstract method.* .?outputs"):
         Silent()
@@ -156,7 +156,7 @@ def test_a_kind_that_does_not_say_what_it_asks_for_cannot_be_made():
 class Both(Query):
     """A kind that no module knows."""
 
-    what = "rows and their mean fare"
+    subject = "rows and their mean fare"
 
     @property
     def outputs(self):

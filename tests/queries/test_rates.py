@@ -116,8 +116,8 @@ def test_certificates_say_what_was_asked(tmp_path):
     assert certificate.query.words == "rate of delay > 15 by zone where to == 'X'"
     (column,) = certificate.columns
     assert (column.name, column.kind, column.condition) == ("rate", "rate", LATE)
-    assert not {"column", "bounds", "integer", "noise"} & vars(column).keys()
-    assert column.ratio is not None
+    assert (column.columns, column.integer, column.noise) == ((), False, None)
+    assert {*column.features} == {"rows", "y"}
     assert "rate of delay > 15, standard error" in repr(certificate)
     assert "rate of delay &gt; 15" in certificate._repr_html_()
     made.dp.write_csv(tmp_path / "rates.csv")

@@ -204,13 +204,13 @@ def test_certificates_of_times_are_json_and_survive_files(tmp_path):
     frame.dp.declare(bounds=bounds, keys={"k": ["A", "B"]})
     released = frame.dp.mean(["t", "w"], "k", epsilon=1)
     about = json.loads(json.dumps(released.attrs["dpframe"]))["releases"][0]["columns"]
-    assert about[0]["bounds"]["written"] == [
+    assert about[0]["columns"][0]["bounds"]["written"] == [
         "2021-05-01 00:00:00+02:00",
         "2021-06-01 00:00:00+02:00",
     ]
-    assert about[0]["bounds"]["zone"] == zone
-    assert about[0]["bounds"]["bounds"] == [microseconds(end) for end in bounds["t"]]
-    assert about[1]["bounds"]["origin"] == 0
+    assert about[0]["columns"][0]["bounds"]["zone"] == zone
+    assert about[0]["columns"][0]["bounds"]["bounds"] == [microseconds(end) for end in bounds["t"]]
+    assert about[1]["columns"][0]["bounds"]["origin"] == 0
     released.to_parquet(tmp_path / "means.parquet")
     dpf.verify(pd.read_parquet(tmp_path / "means.parquet"))
 

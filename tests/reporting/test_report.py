@@ -21,7 +21,7 @@ from dpframe.errors import (
     DPFrameWarning,
     QueryError,
 )
-from dpframe.privacy.calibration import gaussian_epsilon
+from dpframe.privacy.gaussian import gaussian_epsilon
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.reporting import tables as report_tables
 

@@ -42,13 +42,12 @@ def query():
 def recomputed(released, name, bounds):
     """Denoise a column by hand, from its parts in the certificate."""
     (column,) = [part for part in released.dp.certificate.columns if part.name == name]
-    of_sum, of_rows = (
-        {block: float(unpack(of)) for block, of in loadings.items()}
-        for loadings in (column.ratio.of_centered, column.ratio.of_rows)
-    )
+    y, rows, half = column.features["y"], column.features["rows"], (bounds[1] - bounds[0]) / 2
+    of_sum = {block: half * unpack(of) for block, of in y.loadings.items()}
+    of_rows = {block: unpack(of) for block, of in rows.loadings.items()}
     noisy = NoisyRatio(
-        unpack(column.ratio.centered),
-        unpack(column.ratio.rows),
+        half * unpack(y.total),
+        unpack(rows.total),
         sum(of**2 for of in of_sum.values()),
         sum(of**2 for of in of_rows.values()),
         sum(of * of_rows.get(block, 0) for block, of in of_sum.items()),
@@ -70,9 +69,8 @@ def test_certificates_hold_what_means_are_read_off(mechanism):
     unknown = 2.5 * error >= 100  # any mean is possible
     assert made["fee"].to_numpy() == pytest.approx(50 + np.where(unknown, 0, offset))
     assert made.dp.std_error["fee"].to_numpy() == pytest.approx(np.where(unknown, 100, error))
-    assert [hasattr(part, "ratio") for part in made.dp.certificate.columns] == [
-        part.name == "fee" for part in made.dp.certificate.columns
-    ]
+    features = {part.name: {*part.features} for part in made.dp.certificate.columns}
+    assert features == {"fee": {"rows", "y"}, "total": {"value"}, "n": {"rows"}}
 
 
 @pytest.mark.parametrize("mechanism", SPENDS)
@@ -212,12 +210,12 @@ def test_means_beside_other_tables_are_denoised_with_them():
     assert list(made["m"].columns) == ["fee", "fee_denoised"]
 
 
-def test_only_means_are_ratios():
+def test_only_means_are_read_off_rows_and_values():
     made = visits().dp.release(query(), epsilon=1)
     record = record_of(made)
     (release,) = record["releases"]
-    release["columns"][1]["ratio"] = release["columns"][0]["ratio"]
-    with pytest.raises(UnreadableCertificateError, match=r"columns\.1\.sum\.ratio: "):
+    release["columns"][1]["features"] = release["columns"][0]["features"]
+    with pytest.raises(UnreadableCertificateError, match=r"columns\.1: .*features are those of"):
         read_certificate(record)
 
 

@@ -14,14 +14,14 @@ from dpframe.engines.blocks import square_integers
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.queries.grid import Grid
+from dpframe.statistics.form import Totals
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Output, Source
-from dpframe.strategies.dispersion import loadings_at
-from dpframe.strategies.linear import Block, corners
+from dpframe.strategies.linear import Block, QuotientReading, corners
 
-COUNT = Output("rows", 0)
+COUNT = Output("count", 0)
 PRESENT, SUM, MEAN, VARIANCE, DEVIATION = (
-    Output(kind, 1) for kind in ("rows", "value", "mean", "variance", "deviation")
+    Output(kind, 1) for kind in ("count", "sum", "mean", "var", "std")
 )
 ALL = (COUNT, PRESENT, SUM, MEAN, VARIANCE, DEVIATION)
 
@@ -40,11 +40,12 @@ def totals_of(values, absent, source):
 
 def error_at(design, mean, variance, law=LAPLACE):
     """Standard deviation of n V in squared widths, for mean and variance in half widths."""
-    (reading,) = (part for part in design.readings if hasattr(part, "rest"))
+    (reading,) = (part for part in design.readings if isinstance(part, QuotientReading))
     own = dict(
         enumerate(math.sqrt(2 if law.norm == 1 else 1) * s for s in deviations(design, law=law))
     )
-    noise = loadings_at(mean, mean**2 - variance, reading.loadings(own))
+    weights = {"rows": mean**2 + 0.5 - variance, "y": -2 * mean, "squares": 1.0}
+    noise = Totals({}, reading.loadings(own)).noise(weights)
     return math.hypot(*noise.values()) / 4
 
 
@@ -172,7 +173,7 @@ def test_without_noise_the_answers_are_those_of_the_values(planner, lower, upper
         (column(0, 1), (VARIANCE,), GAUSSIAN),
         (column(3, 3), (VARIANCE,), LAPLACE),
         (column(0, 1), (COUNT, MEAN), LAPLACE),
-        (columns((0, 1), (0, 1)), (VARIANCE, Output("variance", 2)), LAPLACE),
+        (columns((0, 1), (0, 1)), (VARIANCE, Output("var", 2)), LAPLACE),
     ],
     ids=["Gaussian", "no width", "no variance", "two columns"],
 )

@@ -16,12 +16,12 @@ from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, box, correlated, independent
 from dpframe.strategies.base import Output, Source, Workload
 
-COUNT = Output("rows", 0)
+COUNT = Output("count", 0)
 
 
 def asked(d, kinds):
     """Some of c, s and m: the number of rows, and sums and means of d columns."""
-    named = {"s": "value", "m": "mean"}
+    named = {"s": "sum", "m": "mean"}
     wanted = [Output(named[kind], k + 1) for kind in kinds if kind in named for k in range(d)]
     return (COUNT, *wanted) if "c" in kinds else tuple(wanted)
 
@@ -89,7 +89,7 @@ def test_the_errors_of_columns_with_missing_values(d, count, mean):
 
 def test_counts_with_conditions_of_their_own():
     sources = (EVERYONE, *[Source(0, 0, optional=True)] * 20)
-    work = workload(sources, tuple(Output("rows", k + 1) for k in range(20)))
+    work = workload(sources, tuple(Output("count", k + 1) for k in range(20)))
     assert best(work)[:20] == pytest.approx([8.52] * 20, rel=1e-3)
 
 
@@ -186,7 +186,7 @@ MISSING = (*columns((0, 2)), Source(-1, 3, optional=True))
 WORKLOADS = {
     "count, sums and a constant": (MIXED, asked(3, "cs")),
     "means": (MIXED, asked(2, "m")),
-    "missing values": (MISSING, (COUNT, Output("value", 1), Output("mean", 2))),
+    "missing values": (MISSING, (COUNT, Output("sum", 1), Output("mean", 2))),
     "far apart": (columns((0, 1), (50, 51)), asked(2, "s")),
 }
 

@@ -89,8 +89,8 @@ def least_spread(keys, missing):
 
 KINDS = {
     "counts": ((EVERYONE,), (COUNT,)),
-    "a sum": ((EVERYONE, Source(-2, 3, optional=False)), (Output("value", 1),)),
-    "counts and sums": ((EVERYONE, Source(1, 4, optional=True)), (COUNT, Output("value", 1))),
+    "a sum": ((EVERYONE, Source(-2, 3, optional=False)), (Output("sum", 1),)),
+    "counts and sums": ((EVERYONE, Source(1, 4, optional=True)), (COUNT, Output("sum", 1))),
 }
 DOMAINS = {
     "two-way": ((2, 3, 2), up_to(3, 2), ()),
@@ -225,7 +225,7 @@ def test_cells_without_noise_are_exact(domain, kind):
     measured = design.encode(totals_of(design, cells, 3))
     found = design.decode(measured, [0.0] * len(measured))
     expected = [
-        table_of(cells, table).ravel() * (3 if output.kind == "value" else 1)
+        table_of(cells, table).ravel() * (3 if output.name == "sum" else 1)
         for table in tables
         for output in outputs
     ]

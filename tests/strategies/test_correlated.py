@@ -22,7 +22,7 @@ from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import correlated, independent
 from dpframe.strategies.base import Output, PublicRows, Source
 
-COUNT = Output("rows", 0)
+COUNT = Output("count", 0)
 
 
 @pytest.mark.parametrize("d", [2, 3, 10, 100, 400])
@@ -143,7 +143,7 @@ GENERAL = {
 @pytest.mark.parametrize("name", GENERAL)
 def test_columns_with_any_bounds_have_the_total_of_the_closed_form(name, counted):
     bounds = GENERAL[name]
-    sums = tuple(Output("value", position + 1) for position in range(len(bounds)))
+    sums = tuple(Output("sum", position + 1) for position in range(len(bounds)))
     work = workload(columns(*bounds), (COUNT, *sums) if counted else sums)
     roots = [1 / ((upper - lower) or abs(upper)) for lower, upper in bounds]  # of omega
     pairs = list(zip(roots, bounds, strict=True))
@@ -162,15 +162,15 @@ POSITIVE = Source(5, 8, optional=True)
 FILTERED = Source(0, 0, optional=True)
 SOURCES = (*columns((0, 1), (-4, 9), (3, 3)), NULLABLE, POSITIVE, FILTERED)
 OUTPUTS = {
-    "sums": [Output("value", 1), Output("value", 2), Output("value", 3)],
-    "nullable sums": [Output("value", 4), Output("value", 5)],
+    "sums": [Output("sum", 1), Output("sum", 2), Output("sum", 3)],
+    "nullable sums": [Output("sum", 4), Output("sum", 5)],
     "count and mean": [COUNT, Output("mean", 4)],
-    "sum and mean": [Output("value", 5), Output("mean", 5)],
+    "sum and mean": [Output("sum", 5), Output("mean", 5)],
     "everything": [
         COUNT,
-        Output("rows", 6),
-        *(Output(kind, position) for kind in ("value", "mean") for position in (2, 4)),
-        *(Output("value", position) for position in (3, 5)),
+        Output("count", 6),
+        *(Output(kind, position) for kind in ("sum", "mean") for position in (2, 4)),
+        *(Output("sum", position) for position in (3, 5)),
     ],
 }
 
@@ -264,7 +264,7 @@ def test_rows_that_are_in_no_group_can_be_added_without_groups_too():
         (counting(10, most=3), GAUSSIAN),
         (workload((EVERYONE,), (COUNT,)), GAUSSIAN),
         (workload(columns((-3, 3), (-1, 1))), GAUSSIAN),
-        (workload(columns((-3, 3), (0, 0)), (COUNT, Output("value", 2))), GAUSSIAN),
+        (workload(columns((-3, 3), (0, 0)), (COUNT, Output("sum", 2))), GAUSSIAN),
     ],
     ids=["one query", "sparse", "a count", "centers at zero", "a column of zeros"],
 )

@@ -11,18 +11,18 @@ from support.moving import farthest
 
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import independent
 from dpframe.strategies.base import Output, Source
 from dpframe.strategies.linear import LinearDesign
 
-COUNT = Output("rows", 0)
+COUNT = Output("count", 0)
 LAWS = pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=str)
 
 
 @LAWS
 def test_a_number_of_rows_that_matters_is_released_once(law):
-    asked = (COUNT, Output("value", 1))
+    asked = (COUNT, Output("sum", 1))
     both = independent.design(workload(columns((0, 5)), asked, rows_weight=2.0), law)
     assert both.extra == 0
     alone = independent.design(workload(columns((0, 5)), asked[1:], rows_weight=2.0), law)
@@ -49,7 +49,7 @@ def test_means_of_several_columns_share_the_number_of_rows(d, laplace, gaussian)
 @LAWS
 @pytest.mark.parametrize("asked", ["cs", "sm", "csm", "smr"])
 def test_no_other_scales_have_a_smaller_total(law, asked):
-    kinds = {"c": COUNT, "s": Output("value", 1), "m": Output("mean", 2), "r": Output("rows", 3)}
+    kinds = {"c": COUNT, "s": Output("sum", 1), "m": Output("mean", 2), "r": Output("count", 3)}
     sources = (*columns((0, 1), (2, 9)), Source(-5, 7, optional=True))
     work = workload(sources, tuple(kinds[kind] for kind in asked))
     made = independent.design(work, law)
@@ -62,7 +62,7 @@ def test_no_other_scales_have_a_smaller_total(law, asked):
 
 @LAWS
 def test_a_sum_beside_the_mean_of_its_column_is_read_off_the_same_integers(law):
-    work = workload(columns((2, 10)), (COUNT, Output("value", 1), Output("mean", 1)))
+    work = workload(columns((2, 10)), (COUNT, Output("sum", 1), Output("mean", 1)))
     made = independent.design(work, law)
     totals = {(at, "rows"): np.array([5, 0]) for at in (0, 1)} | {(1, "value"): np.array([31, 0])}
     blocks = made.encode(totals)
@@ -76,10 +76,10 @@ def test_a_sum_beside_the_mean_of_its_column_is_read_off_the_same_integers(law):
 
 
 EXCLUDING = {
-    "counts": (columns((0, 0), (0, 0), (0, 0)), ("rows",) * 3, ((1, 2, 3),)),
-    "two sets": (columns(*[(0, 0)] * 4), ("rows",) * 4, ((1, 3), (2, 4))),
-    "sums and one beside": (columns((-1, 3), (0, 2), (0, 1)), ("value",) * 3, ((1, 3),)),
-    "a mean and a count": (columns((1, 3), (0, 0)), ("mean", "rows"), ((1, 2),)),
+    "counts": (columns((0, 0), (0, 0), (0, 0)), ("count",) * 3, ((1, 2, 3),)),
+    "two sets": (columns(*[(0, 0)] * 4), ("count",) * 4, ((1, 3), (2, 4))),
+    "sums and one beside": (columns((-1, 3), (0, 2), (0, 1)), ("sum",) * 3, ((1, 3),)),
+    "a mean and a count": (columns((1, 3), (0, 0)), ("mean", "count"), ((1, 2),)),
 }
 
 
@@ -111,7 +111,7 @@ def test_sources_that_exclude_each_other_move_as_far_as_the_worst_neighbors(
 def test_counts_that_exclude_each_other_have_the_error_of_a_histogram(law):
     work = workload(
         tuple(Source(0, 0, optional=at > 0) for at in range(6)),
-        tuple(Output("rows", at) for at in range(1, 6)),
+        tuple(Output("count", at) for at in range(1, 6)),
     )
     sets = {"none": (), "all": ((1, 2, 3, 4, 5),), "a pair": ((1, 2),)}
     found = {

@@ -3,15 +3,17 @@
 import numpy as np
 from support.designing import EVERYONE, workload
 
+from dpframe.statistics.table import statistic_of
 from dpframe.strategies.base import Output
-from dpframe.strategies.linear import Block, LinearDesign, Quotient, Reading
+from dpframe.strategies.linear import Block, LinearDesign, QuotientReading, Reading
 
 
 def test_the_worst_mean_may_lie_at_either_bound():
     # the noise of one block moves T by +1 and N by +1 or -1: dT - (m - c) dN is 2 at one bound
     for of_rows in (1.0, -1.0):
-        mean = Quotient(Reading({0: 1.0}), Reading({0: of_rows}), (0, 2))
-        work = workload((EVERYONE,), (Output("rows", 0),))
+        totals = {"rows": Reading({0: of_rows}), "y": Reading({0: 1.0})}
+        mean = QuotientReading(statistic_of("mean", [(0, 2)]), totals)
+        work = workload((EVERYONE,), (Output("count", 0),))
         made = LinearDesign(work, (Block(0, 0, 1),), (1.0,), (mean,))
         (predicted,) = made.predict([1.0])
         assert predicted.std_error == 2

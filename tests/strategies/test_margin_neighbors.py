@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, sigmas, up_to
 
-from dpframe.privacy.footprints import Kernel
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+from dpframe.privacy.sensitivity import Kernel
 from dpframe.strategies import margins
 from dpframe.strategies.base import Output, Source
 
 BOTH = [(margins.apart, GAUSSIAN), (margins.apart, LAPLACE)]
 VALUES = {
     "counts": ((EVERYONE,), (COUNT,)),
-    "sums": ((EVERYONE, Source(-2, 3, optional=False)), (Output("value", 1),)),
+    "sums": ((EVERYONE, Source(-2, 3, optional=False)), (Output("sum", 1),)),
     "counts and means": ((EVERYONE, Source(1, 4, optional=True)), (COUNT, Output("mean", 1))),
 }
 
@@ -109,18 +109,18 @@ def test_sums_and_means(neighboring, plan, law, values, rows):
 
 OPTIONAL = Source(0, 0, optional=True)
 EXCLUSIVE = {
-    "counts": ((EVERYONE, OPTIONAL, OPTIONAL), (Output("rows", 1), Output("rows", 2))),
+    "counts": ((EVERYONE, OPTIONAL, OPTIONAL), (Output("count", 1), Output("count", 2))),
     "a count and a rate": (
         (EVERYONE, OPTIONAL, Source(0, 1, optional=True)),
-        (Output("rows", 1), Output("mean", 2)),
+        (Output("count", 1), Output("mean", 2)),
     ),
     "sums beside all rows": (
         (EVERYONE, Source(-2, 5, optional=True), Source(1, 3, optional=True)),
-        (COUNT, Output("value", 1), Output("value", 2)),
+        (COUNT, Output("sum", 1), Output("sum", 2)),
     ),
     "one of three overlaps": (
         (EVERYONE, OPTIONAL, OPTIONAL, OPTIONAL),
-        (Output("rows", 1), Output("rows", 2), Output("rows", 3)),
+        (Output("count", 1), Output("count", 2), Output("count", 3)),
     ),
 }
 
@@ -143,7 +143,7 @@ def test_sources_that_exclude_each_other(neighboring, plan, law, values, rows):
 def test_queries_of_which_a_row_has_few(neighboring, plan, law):
     """Of three columns of zeros and ones a row has one at most."""
     sources = (EVERYONE, *[Source(0, 1, optional=False)] * 3)
-    outputs = tuple(Output("value", at) for at in (1, 2, 3))
+    outputs = tuple(Output("sum", at) for at in (1, 2, 3))
     options = {"sources": sources, "outputs": outputs, "rows": 2, "neighboring": neighboring}
     check(plan(replace(marginal((2, 2), up_to(2, 1), **options), most=1), law), law, 2)
 
@@ -154,7 +154,7 @@ def test_queries_of_which_a_row_has_few(neighboring, plan, law):
 )
 def test_a_column_from_both_of_its_bounds(neighboring, plan, law):
     sources = (EVERYONE, Source(1, 4, optional=False))
-    outputs = (Output("value", 1), Output("mean", 1))
+    outputs = (Output("sum", 1), Output("mean", 1))
     options = {"sources": sources, "outputs": outputs, "rows": 2, "neighboring": neighboring}
     check(plan(marginal((2, 2), up_to(2, 2), **options), law), law, 2)
 

@@ -105,7 +105,7 @@ def test_a_block_that_no_row_moves_gets_no_noise():
 @pytest.mark.parametrize("neighboring", RELATIONS)
 def test_means_and_filtered_counts_are_among_the_outputs(neighboring):
     sources = (*columns((0, 10)), Source(0, 0, optional=True))
-    outputs = (Output("rows", 0), Output("value", 1), Output("mean", 1), Output("rows", 2))
+    outputs = (Output("count", 0), Output("sum", 1), Output("mean", 1), Output("count", 2))
     options = {"cells": 9, "neighboring": neighboring}
     work = workload(sources, outputs, worst=True, **options)
     made = correlated.design(work, GAUSSIAN)

@@ -13,8 +13,8 @@ from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import independent, pair
 from dpframe.strategies.base import Output, PublicRows, Source
 
-COUNT = Output("rows", 0)
-PRESENT, SUM, MEAN = (Output(kind, 1) for kind in ("rows", "value", "mean"))
+COUNT = Output("count", 0)
+PRESENT, SUM, MEAN = (Output(kind, 1) for kind in ("count", "sum", "mean"))
 
 
 def column(lower, upper, *, optional=False):

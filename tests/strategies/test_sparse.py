@@ -107,7 +107,7 @@ def test_replaced_rows_change_twice_as_many_columns_at_most():
         (counting(10), GAUSSIAN),
         (counting(10, most=1), GAUSSIAN),
         (
-            workload(columns((0, 1), (0, 1)), (Output("rows", 0), Output("mean", 1)), most=1),
+            workload(columns((0, 1), (0, 1)), (Output("count", 0), Output("mean", 1)), most=1),
             GAUSSIAN,
         ),
     ],
@@ -120,8 +120,8 @@ def test_where_nothing_is_gained_there_is_no_design(work, law):
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize(("d", "k"), [(10, 3), (4, 3)])
 def test_without_noise_the_estimates_are_the_answers(d, k, counted):
-    sums = tuple(Output("value", 1 + position) for position in range(d))
-    outputs = (*sums[:2], Output("rows", 0), *sums[2:]) if counted else sums
+    sums = tuple(Output("sum", 1 + position) for position in range(d))
+    outputs = (*sums[:2], Output("count", 0), *sums[2:]) if counted else sums
     work = workload(columns(*[(0, 1)] * d), outputs, cells=2, most=k)
     made = sparse.design(work, GAUSSIAN)
     totals = {(at, "value"): np.array([7 * at, at - 1]) for at in range(1, d + 1)}
@@ -213,7 +213,7 @@ def test_other_mechanisms_use_the_limit_too():
 @pytest.mark.parametrize(
     ("sources", "outputs"),
     [
-        (columns((0, 1), (0, 1)), (Output("value", 1), Output("mean", 2))),
+        (columns((0, 1), (0, 1)), (Output("sum", 1), Output("mean", 2))),
         ((*columns((0, 1)), Source(0, 1, optional=True)), (Output("mean", 1), Output("mean", 2))),
     ],
     ids=["a sum and a mean", "rows without a value"],

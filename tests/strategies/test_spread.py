@@ -15,7 +15,7 @@ from dpframe.strategies import independent, sparse
 from dpframe.strategies.base import Output
 from dpframe.strategies.sparse import lift
 
-COUNT = Output("rows", 0)
+COUNT = Output("count", 0)
 
 
 def bins(cells, caps, **options):

@@ -19,10 +19,10 @@ from dpframe.privacy.staircase import stairs_of
 from dpframe.strategies import MECHANISMS, independent, staircase
 from dpframe.strategies.base import Output, Source
 
-COUNT = (Output("rows", 0),)
+COUNT = (Output("count", 0),)
 SUMS = {
     "a count": ((EVERYONE,), COUNT),
-    "a filtered count": ((EVERYONE, Source(0, 0, optional=True)), (Output("rows", 1),)),
+    "a filtered count": ((EVERYONE, Source(0, 0, optional=True)), (Output("count", 1),)),
     "a sum": (columns((0, 5)), None),
     "a sum of both signs": (columns((-2, 3)), None),
     "a sum that may miss": ((EVERYONE, Source(2, 3, optional=True)), None),
@@ -99,7 +99,7 @@ def test_groups_count_where_rows_can_be_spread():
     "work",
     [
         counting(2),
-        workload(columns((0, 5)), (*COUNT, Output("value", 1))),
+        workload(columns((0, 5)), (*COUNT, Output("sum", 1))),
         workload(columns((0, 5)), (Output("mean", 1),)),
         workload(columns((3, 9)), rows_weight=1.0),
         workload((EVERYONE,), COUNT, cells=4, ranges=True),

@@ -12,7 +12,7 @@ from dpframe.context import SYSTEM
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies import MECHANISMS, independent, margins, tree
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
@@ -21,7 +21,7 @@ EVERYONE = Source(0, 0, optional=False)
 WIDE = Source(-20, 30, optional=True)
 POSITIVE = Source(5, 8, optional=False)
 CELLS = 3
-OUTPUTS = (Output("rows", 0), Output("value", 1), Output("mean", 1), Output("mean", 2))
+OUTPUTS = (Output("count", 0), Output("sum", 1), Output("mean", 1), Output("mean", 2))
 TOTALS = {
     (0, "rows"): np.array([100, 0, 7]),
     (1, "value"): np.array([-150, 0, 60]),
@@ -151,11 +151,11 @@ def test_centering_halves_the_reach_of_a_sum_at_least():
 
 def test_outputs_that_need_the_same_integers_share_them():
     once = independent.design(workload((Output("mean", 1),)), GAUSSIAN)
-    asked = tuple(Output(kind, 1) for kind in ("mean", "rows", "value"))
+    asked = tuple(Output(kind, 1) for kind in ("mean", "count", "sum"))
     again = independent.design(workload(asked), GAUSSIAN)
     assert again.blocks == once.blocks
     # rows that cannot be missing are those of the cell
-    several = (Output("rows", 0), Output("mean", 2), Output("rows", 2), Output("value", 2))
+    several = (Output("count", 0), Output("mean", 2), Output("count", 2), Output("sum", 2))
     assert len(independent.design(workload(several), LAPLACE).blocks) == 2
 
 

@@ -9,11 +9,9 @@ import pytest
 from support.trees import contrast_tree, kernel_of, measuring, node_tree, units
 
 from dpframe.context import SYSTEM
-from dpframe.privacy.footprints import Footprint
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.sensitivity import movement
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import Footprint, movement, reach_of
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.prefixes import mean_products, prefix_products
@@ -39,7 +37,7 @@ def planned(make, bins, groups=1, law=None):
 def workload(bins, groups=3, neighboring="add_remove", caps=None):
     axes = Dimension(groups, ordered=False), Dimension(bins, ordered=True)
     reach = reach_of(caps or Caps(1, 1, 1), groups, always=False)
-    everyone, output = Source(0, 0, optional=False), Output("rows", 0)
+    everyone, output = Source(0, 0, optional=False), Output("count", 0)
     return Workload((everyone,), (output,), Domain(axes), reach, neighboring, ranges=True)
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
-from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu, pure_of_mu
-from dpframe.privacy.gaussian_delta import gaussian_delta
+from dpframe.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, pure_of_mu
 from dpframe.privacy.pots import GaussianPot, Pots, RenyiPot, Spare, settle_pots
 from dpframe.privacy.renyi import renyi_limit
 

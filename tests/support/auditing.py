@@ -21,7 +21,7 @@ import pandas as pd
 from scipy import special
 
 import dpframe as dpf
-from dpframe.privacy.calibration import gaussian_epsilon, gaussian_mu
+from dpframe.privacy.gaussian import gaussian_epsilon, gaussian_mu
 
 FALSE_ALARM = 1e-6
 LEAST_RATIO = 0.8  # of the claim: a game at its worst comes at least so near

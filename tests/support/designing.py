@@ -9,7 +9,7 @@ from support.plans import deviations_of
 from dpframe.plan import designs
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.neighbors import ROW_CAPS
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain
 from dpframe.strategies.linear import ROUNDED
@@ -31,7 +31,7 @@ def workload(
     sources, outputs=None, *, cells=1, caps=ROW_CAPS, neighboring="add_remove", always=False, **more
 ):
     """Sums of all columns, unless outputs are given."""
-    sums = tuple(Output("value", position) for position in range(1, len(sources)))
+    sums = tuple(Output("sum", position) for position in range(1, len(sources)))
     reach = reach_of(caps, cells, always=always)
     return Workload(sources, outputs or sums, row_of(cells), reach, neighboring, **more)
 

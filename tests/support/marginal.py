@@ -7,12 +7,12 @@ import numpy as np
 
 from dpframe.context import SYSTEM
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.unit_reach import reach_of
+from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies.base import Output, Source, Workload
 from dpframe.strategies.domain import Dimension, Domain, largest_sets
 
 EVERYONE = Source(0, 0, optional=False)
-COUNT = Output("rows", 0)
+COUNT = Output("count", 0)
 
 
 def up_to(axes, ways):

@@ -15,10 +15,9 @@ from dpframe.engines.scans import ScanEngine
 from dpframe.operations import release
 from dpframe.plan import designs as planning
 from dpframe.plan import tables
-from dpframe.privacy.footprints import Footprint, Sparse
 from dpframe.privacy.laws import BOX, LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
-from dpframe.privacy.sensitivity import movement
+from dpframe.privacy.sensitivity import Footprint, Sparse, movement
 from dpframe.queries.query import Query
 from dpframe.strategies import layered
 from dpframe.strategies.domain import Domain

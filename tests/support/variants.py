@@ -12,7 +12,7 @@ import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.plan import allowances, tables
 from dpframe.plan import designs as planning
-from dpframe.privacy import noise, noise_tables, sensitivity, unit_reach
+from dpframe.privacy import noise, sensitivity
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
@@ -74,7 +74,7 @@ def noise_of_floats(patch):
 
 
 def zero_of_both_signs(patch):
-    table = noise_tables.strip_table(LAPLACE.curve)
+    table = noise.strip_table(LAPLACE.curve)
     # |Y| is the whole part of scale * |Z|: nothing is added that makes up for the sign of 0
     twice = replace(
         table.curve, offset=lambda scale, bits: (0, 0), pull=lambda scales: 0.5 + 0 * scales
@@ -93,7 +93,7 @@ def noise_for_the_other_relation(patch):
 
 
 def units_taken_for_rows(patch):
-    reach_of = unit_reach.reach_of
+    reach_of = sensitivity.reach_of
     patch.setattr(
         tables, "reach_of", lambda caps, cells, *, always: reach_of(ROW_CAPS, cells, always=always)
     )

@@ -7,7 +7,6 @@ from measuring import (
     EDGES,
     EPSILON,
     HIGH,
-    MIDDLE,
     RANGE_BINS,
     example_values,
     main,
@@ -46,13 +45,12 @@ def law_of(one, statistic):
         return of_ranges(one.dp.certificate)
     (column,) = one.dp.certificate.columns
     if column.kind == "var":
-        return of_moments(column.moments)
+        return of_moments(column)
     if column.kind in ("count", "sum"):
         return column.std_error
     (mean,) = truth(statistic)
-    far = mean - (MIDDLE if statistic == "mean" else 0.5)
-    of_sum, of_rows = column.ratio.of_centered, column.ratio.of_rows
-    noise = (of_sum.get(k, 0) - far * of_rows.get(k, 0) for k in {**of_sum, **of_rows})
+    middle, half = column.statistic.column.center, column.statistic.unit
+    noise = column.totals.noise({"y": half, "rows": middle - mean}).values()
     return math.hypot(*noise) / len(example_values())
 
 
@@ -62,7 +60,7 @@ def of_ranges(certificate):
 
     from dpframe.strategies.prefixes import prefix_products
 
-    (block,) = certificate.columns[0].loadings
+    (block,) = certificate.columns[0].deviations
     known = certificate.mechanism.by_block[block]
     edges = np.arange(RANGE_BINS + 1)
     first, last = np.triu_indices(len(edges), 1)
@@ -74,16 +72,13 @@ def of_ranges(certificate):
     return math.sqrt(np.mean(own[first] + own[last] - 2 * below(first, last)))
 
 
-def of_moments(moments):
+def of_moments(column):
     """Return the error of a variance, from sums of y and of y^2 - 1 / 2 in half widths."""
     (mean,), (variance,) = truth("mean"), truth("variance")
-    y, v = (mean - MIDDLE) / moments.half_width, variance / moments.half_width**2
-    of_rows, of_first, of_rest = moments.of_rows, moments.of_first, moments.of_rest
-    noise = (
-        of_rest.get(k, 0) - 2 * y * of_first.get(k, 0) + (y**2 - v + 0.5) * of_rows.get(k, 0)
-        for k in {**of_rows, **of_first, **of_rest}
-    )
-    return moments.half_width**2 * math.hypot(*noise) / len(example_values())
+    (bounds,) = column.statistic.columns
+    y, v = (mean - bounds.center) / bounds.half, variance / bounds.half**2
+    noise = column.totals.noise({"squares": 1, "y": -2 * y, "rows": y**2 - v + 0.5}).values()
+    return bounds.half**2 * math.hypot(*noise) / len(example_values())
 
 
 def run(case):

@@ -1,39 +1,232 @@
-"""Conversions between (epsilon, delta), mu and sigma of Gaussian noise, on the private side.
+"""Gaussian noise: its law, its curve of privacy, and what it takes to spend an (epsilon, delta).
 
-Noise of standard deviation sigma on a total that moves by at most Delta has mu = Delta / sigma.
-Roots of the curve of Balle and Wang (2018, Theorem 8) are found by Newton steps, and kept only once
-`gaussian_delta`, an upper bound of the curve, finds them private.
+The noise is `round(scale * Z)`, Z standard normal. On a total that moves by at most Delta, a scale
+sigma has mu = Delta / sigma. Let x = epsilon/mu - mu/2, phi the normal density, Phi its integral
+and R(s) = Phi(-s)/phi(s). Then
+
+    delta(epsilon, mu) = phi(x) [R(x) - R(x + mu)],  1 - delta = phi(x) [R(-x) + R(x + mu)]
+
+is the curve of Balle and Wang (2018, Theorem 8). Its roots are found by Newton steps, and kept only
+once `gaussian_delta`, an upper bound of the curve without cancellation, finds them private.
 """
 
 import math
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
+from dpframe.context import Context
 from dpframe.errors import CalibrationError, quote
 from dpframe.privacy.amounts import (
     Amount,
+    as_float,
     check_delta,
     check_epsilon,
     exact,
     float_below,
-    rho_of_laplace,
-    rho_of_pure,
     round_up,
 )
-from dpframe.privacy.gaussian_delta import (
-    HALF,
-    SQRT_2PI,
-    check_finite,
-    gaussian_delta,
-    mills,
-    mills_slope,
-)
+from dpframe.privacy.half_widths import half_step, normal_quantile
+from dpframe.privacy.law import Law
+from dpframe.privacy.noise import Curve, half, integer_noise
+from dpframe.privacy.noise_sum import NoiseSum
+
+_WIDE = 2.0  # from this scale on, rounding a normal adds 1/12 to its variance, to the last bit
+GAUSSIAN_CURVE = Curve(peak=400, reach=5, energy=lambda z: z * z / 2, offset=half)
+
+
+class Gaussian(Law):
+    """The rounded Gaussian: `round(scale * Z)`, Z standard normal."""
+
+    __slots__ = ()
+    name = "gaussian"
+    title = "Gaussian"
+    norm = 2
+    needs_delta = True
+    curve = GAUSSIAN_CURVE
+
+    def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
+        """Draw each coordinate on its own."""
+        return [integer_noise(self.curve, scale, size, context) for scale in scales]
+
+    def draw_each(self, scales: np.ndarray, context: Context) -> np.ndarray:
+        """Draw independent noise of so many scales."""
+        return integer_noise(self.curve, scales, len(scales), context)
+
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return `Phi(-(m - 1/2) / scale)`: the half is the rounding."""
+        from scipy import special  # slow to import, and not always needed
+
+        return np.asarray(special.erfc((np.asarray(m) - 0.5) / scale / math.sqrt(2)) / 2)
+
+    def quantile(self, level: float) -> float:
+        """Return the quantile of a normal, `Phi^-1((1 + level) / 2)`."""
+        return normal_quantile(level)
+
+    def sum_half_width(self, noise: NoiseSum, level: float) -> float | np.ndarray:
+        """Return `q sd`, with q the quantile, and half of the largest `|c_b|` where it may matter.
+
+        By so much a sum of rounded noises moves with one integer. Its steps can lie so that the
+        normal quantile alone misses a little more than it says.
+        """
+        width = self.quantile(level) * noise.deviation
+        return width if noise.smooth else width + half_step(noise, self)
+
+    def of_sum(self, terms: int, members: int = 1) -> Law:
+        """Return this law: a sum of normals is normal."""
+        return self
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return `-z^2 / 2`."""
+        return z**2 / -2
+
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return -z."""
+        return -z
+
+    def distance(self, exponent: float) -> float:
+        """Return `sqrt(2 exponent)`."""
+        return math.sqrt(2 * exponent)
+
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return sigma: rounding adds next to nothing."""
+        return sigma
+
+    def _deviation(self, scale: float) -> float:
+        """Return the root of `sum_k (2 k - 1) P(|Z| > (k - 1/2) / scale)`, k = 1, 2, ...
+
+        From scale 2 on, that sum is `scale**2 + 1/12` to more digits than a float has: by Poisson
+        summation, the difference is of the order of `4 scale**2 exp(-2 pi**2 scale**2)`.
+        """
+        if scale >= _WIDE:
+            return math.sqrt(scale**2 + 1 / 12)
+        tails = (math.erfc((k - 0.5) / scale / math.sqrt(2)) for k in range(1, 40))
+        return math.sqrt(sum((2 * k - 1) * tail for k, tail in enumerate(tails, 1)))
+
+    def _beyond(self, scale: float, a: int, members: int = 1) -> float:
+        return math.erfc((a + 0.5) / scale / math.sqrt(2))
+
+    def _missed_by_each(self, level: float, cells: int) -> float:
+        """Return `1 - level^(1 / d)`, which is enough under any correlation (Sidak 1967)."""
+        return -math.expm1(math.log(level) / cells)
+
+
+GAUSSIAN = Gaussian()
+"""The rounded Gaussian, whose scale is that of the Gaussian."""
+
+_DELTA_ERROR = 2.0**-44  # bound on the relative error of delta and 1 - delta as computed here
+_SHIFT = 1000  # deltas are computed times 2**1000: no digit is lost to underflow
+_FAR = 60  # this many standard deviations away, delta or 1 - delta is zero to any float
+HALF = 0.5  # of delta and 1 - delta, the one below it is the smaller
+SQRT_2PI = math.sqrt(2 * math.pi)
+# double-exponential rule for smooth integrands that decay on (0, inf)
+_GRID = np.arange(-48, 65) / 16
+_NODES = np.exp(_GRID - np.exp(-_GRID))
+_WEIGHTS = _NODES * (1 + np.exp(-_GRID)) / 16
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """Bound the delta of mu-GDP at epsilon from above.
+
+    ``delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``, with Phi the normal
+    distribution function (Balle and Wang 2018, Theorem 8). What is returned lies in [0, 1]; the
+    smaller of delta and 1 - delta is off by less than 1.2e-13 of itself and an ulp of the result,
+    which is above 0 wherever delta is.
+
+    Parameters
+    ----------
+    epsilon
+        Any finite number. Below 0, ``1 - delta(-e, mu) = exp(-e) (1 - delta(e, mu))``.
+    mu
+        Gaussian differential privacy parameter, finite and >= 0.
+
+    Raises
+    ------
+    CalibrationError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1, 0.5), 9)
+    0.006829595
+    """
+    epsilon, mu = check_finite("epsilon", epsilon), check_finite("mu", mu, least=0)
+    if mu == 0 and epsilon >= 0:
+        return 0.0
+    delta, rest = _masses(abs(epsilon), mu) if mu > 0 else (0.0, 1.0)
+    if epsilon < 0:
+        delta = math.ldexp(-math.expm1(epsilon), _SHIFT) + math.exp(epsilon) * delta
+        rest *= math.exp(epsilon)
+    return _mass_above(delta, rest)
+
+
+def check_finite(name: str, value: float, least: float = -math.inf) -> float:
+    """Validate a finite number that is not below a least one, which is 0 or next to it."""
+    number = as_float(value)
+    if not math.isfinite(number) or number < least:
+        rule = {0: " >= 0", -math.inf: ""}.get(least, " > 0")
+        raise CalibrationError.about(name, f"must be a finite number{rule}", value)
+    return number
+
+
+def mills(s: float) -> float:
+    """Mills ratio R(s) = Phi(-s) / phi(s); infinite for s below -37."""
+    from scipy import special  # slow to import, and not always needed
+
+    return math.sqrt(math.pi / 2) * float(special.erfcx(s / math.sqrt(2)))
+
+
+def mills_slope(x: float, mu: float) -> float:
+    """Evaluate (R(x) - R(x + mu)) / mu without cancellation, for x >= -1 and mu > 0."""
+    if mu >= max(1.0, x) / 2:
+        return (mills(x) - mills(x + mu)) / mu
+    rise = max(mu, 1e-20)  # the slope does not change below
+    # R(x) - R(x + mu) is the integral of exp(-t^2/2 - x t) (1 - exp(-mu t)) over t > 0
+    scale = 1 / (2 + max(x, 0.0))
+    t = scale * _NODES
+    return float(_WEIGHTS @ (np.exp(-t * (x + t / 2)) * -np.expm1(-rise * t))) * scale / rise
+
+
+def _scaled_density(x: Fraction) -> float:
+    """Evaluate phi(x) times 2**1000."""
+    exponent = x * x / 2
+    leading = float(exponent)
+    root = math.ldexp(math.exp(-leading / 2), _SHIFT // 2)
+    return root * root * (1 - float(exponent - Fraction(leading))) / SQRT_2PI
+
+
+def _masses(epsilon: float, mu: float) -> tuple[float, float]:
+    """Compute delta times 2**1000, and 1 - delta, for epsilon >= 0; the smaller is accurate."""
+    # exact: phi(x) turns an error in x into a relative error |x| times as large
+    offset = Fraction(epsilon) / Fraction(mu) - Fraction(mu) / 2
+    if abs(offset) > _FAR:
+        return (0.0, 1.0) if offset > 0 else (math.ldexp(1.0, _SHIFT), 0.0)
+    x, density = float(offset), _scaled_density(offset)
+    if x > -1:
+        delta = density * mills_slope(x, mu) * mu
+        if delta <= math.ldexp(HALF, _SHIFT):
+            return delta, 1 - math.ldexp(delta, -_SHIFT)
+    rest = math.ldexp(density * (mills(-x) + mills(x + mu)), -_SHIFT)
+    return math.ldexp(1 - rest, _SHIFT), rest
+
+
+def _mass_above(delta: float, rest: float) -> float:
+    """Round a mass up, given 2**1000 times itself and its complement, as computed."""
+    if rest < HALF:
+        kept = math.floor(math.ldexp(rest * (1 - _DELTA_ERROR), 53))
+        return math.ldexp(2**53 - kept, -53)
+    raised = delta * (1 + _DELTA_ERROR)
+    mass = math.ldexp(raised, -_SHIFT)
+    # a subnormal mass may have been rounded down, to 0 even
+    return mass if math.ldexp(mass, _SHIFT) >= raised > 0 else math.nextafter(mass, 1.0)
+
 
 STANDARD = 1.25
 TIGHT = math.sqrt(2 * math.exp(8 / 9) / math.pi)
 """The constant in place of 1.25 in the accuracy note of 2020; about 1.2443."""
-
 _SLACK = 2.0**-40  # far more than the rounding of the few operations below
 
 
@@ -286,68 +479,6 @@ def pure_of_mu(mu: float) -> float:
         log_tail = float(special.log_ndtr(-mu / 2))
         epsilon = math.log1p(-math.exp(log_tail)) - log_tail
     return math.nextafter(min(epsilon, sys.float_info.max) / (1 + _MARGIN), 0.0)
-
-
-def pure_of_rho(rho: Fraction) -> float:
-    """Find the largest epsilon such that every epsilon-DP mechanism is rho-zCDP.
-
-    It solves `epsilon tanh(epsilon / 2) = rho`, rounded down: an epsilon-DP mechanism is no easier
-    to tell apart than randomized response, whose Renyi divergences of order alpha are at most alpha
-    times the one of order 1 (Bun and Steinke 2016, Definition 1.1, with a tighter constant than
-    their Proposition 1.4, `epsilon^2 / 2`).
-
-    Parameters
-    ----------
-    rho
-        Zero-concentrated parameter, > 0.
-
-    Examples
-    --------
-    >>> round(pure_of_rho(Fraction(1, 2)), 6)
-    1.043627
-    """
-    wanted = float(rho)
-    epsilon = max(math.sqrt(2 * wanted), wanted)  # tanh(x / 2) is below x / 2 and below 1
-    for _ in range(_MAX_STEPS):
-        half = math.tanh(epsilon / 2)
-        step = (epsilon * half - wanted) / (half + epsilon * (1 - half * half) / 2)
-        epsilon -= step
-        if abs(step) <= _CONVERGED * epsilon:
-            break
-    margin = 2.0**-52
-    while rho_of_pure(Fraction(epsilon)) > rho:
-        epsilon = math.nextafter(epsilon * (1 - margin), 0.0)
-        margin *= 2
-    return epsilon
-
-
-def laplace_of_rho(rho: Fraction, steps: float) -> float:
-    """Find an epsilon for which discrete Laplace noise costs a rho, rounded down.
-
-    It solves `rho_of_laplace(epsilon, epsilon / steps) = rho`, and is no less than `pure_of_rho`.
-
-    Parameters
-    ----------
-    rho
-        Zero-concentrated parameter, > 0.
-    steps
-        How many steps of the noise of the least scale cost epsilon, at least 1.
-
-    Examples
-    --------
-    >>> half = Fraction(1, 2)
-    >>> round(laplace_of_rho(half, 1), 6), round(laplace_of_rho(half, 50), 6)
-    (1.043627, 1.198195)
-    """
-    low = pure_of_rho(rho)
-    high = 2 * low  # costs more, however fine the steps are
-    while low < high * (1 - _MARGIN):
-        middle = (low + high) / 2
-        if rho_of_laplace(Fraction(middle), middle / steps * (1 + _MARGIN)) <= rho:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,511 @@
+"""Half-widths of noise: roots of tails, and sums of integer noises with all errors taken off.
+
+Let `S = sum_j c_j Y_j`, and V independent of it, a sum of K uniform variables on
+`[-d / (2 K), d / (2 K)]`. The characteristic function f of S + V is a product in closed form that
+falls as `|u|^-K`. With a period P, the trapezoid rule of inversion
+
+    F(t) = 2 t / P + sum_(m <= M) 2 / (pi m) sin(2 pi m t / P) f(2 pi m / P)
+
+is the chance that S + V is within t of a multiple of P, but for the terms beyond M. So it exceeds
+`P(|S + V| <= t)` by at most `P(|S + V| > P - t)`, which Chernoff's inequality bounds, and what is
+cut off is at most `2 / (pi K) (2 K / d)^K (2 pi M / P)^-K`. Both are taken off: a half-width is
+never short of its level. Where `|S| > t + d / 2`, also `|S + V| > t`, so it is t + d / 2. Where all
+steps are multiples of one, the half-width is lowered to a multiple of it, which S cannot pass.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache, reduce
+from itertools import repeat
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from dpframe.errors import QueryError
+from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
+
+LEAST_MISSED = 1e-9
+"""Half-widths of sums that miss less are not told from the rounding of floats."""
+
+SPARED = 5e-4
+"""Each of the two errors of an inversion may take such a part of what may miss."""
+
+ROUNDING = 1e-12
+"""Of sums of sines, and of what is compared with them."""
+
+_LEAST_TAIL = 1e-300  # in place of 0
+_PARTS = 2.0**32  # of the farthest end: what an end is rounded up to
+_SUM_PARTS = 2.0**24  # of sums, whose tails take long
+_TRIES = 40  # so that an end is off by no more than 1 part in 10^12
+_SMOOTHED = 10  # K, of uniform variables in V
+_SUM_PART = 1000  # d is so small a part of the period
+_MOST_TERMS = 2000  # different ones; more of them take too long
+_TILTS = np.arange(1, 64) / 64
+_DIVISORS = range(1, 13)
+_FINEST = 1e6  # of a finer lattice, the next point is no nearer than rounding
+_PLACES = 101  # of a total of integers, to either side of 0
+_LARGEST_WORK = 400_000  # places of a total, times rows
+_NO_STEP = 1e-200
+
+Rows: TypeAlias = slice | np.ndarray
+"""Some rows of a table, or all of them."""
+
+Tails: TypeAlias = Callable[[np.ndarray], np.ndarray]
+"""Tails of a law, by row, at one place of each."""
+
+
+class DeviatingLaw(Protocol):
+    """A law whose noise has a standard deviation."""
+
+    def standard_deviation(self, scale: float) -> float:
+        """Return that of a draw."""
+
+
+class IntegerLaw(DeviatingLaw, Hashable, Protocol):
+    """What is known of integer noise Y of a scale, in closed form."""
+
+    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
+        """Return P(Y >= m)."""
+
+    def characteristic(self, scale: float, t: np.ndarray) -> np.ndarray:
+        """Return `E cos(t Y)` at some t."""
+
+    def log_moment(self, scale: float, tilt: np.ndarray) -> np.ndarray:
+        """Return `log E exp(h Y)` at some h from 0 to below the largest tilt."""
+
+    def largest_tilt(self, scale: float) -> float:
+        """Return where moments end."""
+
+
+def check_level(level: object) -> float:
+    """Validate a confidence level: a number in (0, 1).
+
+    Raises
+    ------
+    QueryError
+        If it is not.
+    """
+    if isinstance(level, int | float | np.floating) and 0 < level < 1:
+        return float(level)
+    raise QueryError.about("level", "must be a number in (0, 1)", level, "0.95 is usual.")
+
+
+def normal_quantile(level: float) -> float:
+    """Return `Phi^-1((1 + level) / 2)`."""
+    from scipy import special  # slow to import, and not always needed
+
+    return float(special.ndtri((1 + level) / 2))
+
+
+def half_step(noise: NoiseSum, law: DeviatingLaw) -> np.ndarray:
+    """Return half of the most that one integer of noise moves a sum."""
+    steps = noise.steps(lambda _, scale: law.standard_deviation(scale)).values()
+    step: np.ndarray = reduce(np.maximum, steps, np.zeros(()))
+    return step / 2
+
+
+def rounded_width(roundings: np.ndarray, level: float) -> float:
+    """Return how far roundings of estimates lead: all at once, or those of a normal law.
+
+    Each is at most twice its deviation.
+    """
+    normal = normal_quantile(level) * norm(roundings.tolist())
+    return float(min(2 * np.abs(roundings).sum(), normal))
+
+
+def solve_tails(tails: Tails, most: np.ndarray, level: float) -> np.ndarray:
+    """Return where falling tails are `1 - level`, in parts of 2**-32 of `most`, rounded up."""
+    ends, missed = np.atleast_1d(most), math.log(1 - level)
+
+    def excess(t: np.ndarray, _: Rows) -> np.ndarray:  # logarithms of tails are nearly lines
+        logs = np.log(np.maximum(tails(t), _LEAST_TAIL))
+        return np.asarray(missed - np.where(t > 0, logs, 0.0))
+
+    found = narrow(excess, ends, np.zeros_like(ends)).reshape(np.shape(most))
+    return np.asarray(np.ceil(found / most * _PARTS) / _PARTS * most)
+
+
+def solve_sum(excess: Callable[[float], float], most: float, at_0: float) -> float:
+    """Return where what falls from `at_0` is 0, in parts of 2**-24 of `most`, rounded up."""
+    from scipy import optimize  # slow to import, and not always needed
+
+    part = most / _SUM_PARTS
+    root = optimize.brentq(lambda t: excess(t) if t else at_0, 0.0, most, xtol=part / 8)
+    number = math.ceil(float(root) / part)
+    while excess(part * number) > 0:  # the root is found to an eighth of a part
+        number += 1
+    return part * number
+
+
+def narrow(
+    excess: Callable[[np.ndarray, Rows], np.ndarray],
+    rejected: np.ndarray,
+    kept: np.ndarray,
+    *,
+    by_row: bool = False,
+) -> np.ndarray:
+    """Return the last place that is rejected on the way to one that is kept, by tries in between.
+
+    Where a line through both ends is 0, moved a little to the middle, is tried in place of the
+    middle, so that both ends come closer (Oliveira and Takahashi 2020). The way is as short as if
+    it were halved 40 times, after 41 tries at most; for most it takes ten.
+
+    Parameters
+    ----------
+    excess
+        How far places are from being kept, in some rows: those up to 0 are kept.
+    rejected, kept
+        Where the ways begin and end, one of each for every interval.
+    by_row
+        Whether rows can be tried without others.
+
+    References
+    ----------
+    I. F. D. Oliveira and R. H. C. Takahashi, "An enhancement of the bisection method average
+    performance preserving minmax optimality", ACM Transactions on Mathematical Software 47(1),
+    2020.
+
+    Examples
+    --------
+    >>> round(float(narrow(lambda x, _: 0.0625 - x**2, np.zeros(1), np.ones(1))[0]), 11)
+    0.25
+    """
+    found, rows = rejected.copy(), np.arange(len(rejected))
+    some: Rows = slice(None)
+    ulps = 4 * np.spacing(np.maximum(np.abs(rejected), np.abs(kept)))
+    whole = np.abs(kept - rejected)
+    enough = np.maximum(whole * 2.0**-_TRIES, ulps)
+    ends = np.stack([rejected, kept, excess(rejected, some), excess(kept, some), whole, enough])
+    for tried in range(_TRIES + 1):
+        rejected, kept, far, near, whole, enough = ends
+        apart = (far > 0) & (near <= 0) & (np.abs(kept - rejected) > enough)
+        if not apart.any():
+            break
+        if by_row and 2 * np.count_nonzero(apart) < len(rows):
+            found[rows] = rejected
+            some = rows = rows[apart]
+            rejected, kept, far, near, whole, enough = ends = ends[:, apart]
+            apart = apart[apart]
+        middle = np.where(apart, _between(ends, tried), rejected)
+        value = excess(middle, some)
+        within = value <= 0
+        rejected, far = np.where(within, rejected, middle), np.where(within, far, value)
+        kept, near = np.where(within, middle, kept), np.where(within, value, near)
+        ends = np.stack([rejected, kept, far, near, whole, enough])
+    found[rows] = ends[0]
+    return found
+
+
+def _between(ends: np.ndarray, tried: int) -> np.ndarray:
+    """Return the next place to try: near where a line is 0, but further inwards."""
+    rejected, kept, far, near, whole, enough = ends
+    way, part = kept - rejected, far / (far - near)
+    left = np.abs(way)
+    at = np.where(np.isfinite(part), part, 0.5) - 0.5  # from the middle
+    inwards = np.maximum(0.2 * left / whole, 0.7 * enough / left)
+    at -= np.copysign(np.minimum(np.abs(at), inwards), at)
+    most = np.maximum(whole * 2.0**-tried / left - 0.5, 0)  # so that no try is lost
+    middle: np.ndarray = rejected + (np.clip(at, -most, most) + 0.5) * way
+    return middle
+
+
+class Terms(NamedTuple):
+    """A sum `sum_j c_j Y_j` of integer noises: the different terms, in units of the largest step.
+
+    Parameters
+    ----------
+    unit
+        The largest step.
+    steps, scales
+        `|c_j|` in that unit, and scales of the noises Y_j, above 0.
+    times
+        How many terms are alike.
+    """
+
+    unit: float
+    steps: tuple[float, ...]
+    scales: tuple[float, ...]
+    times: tuple[int, ...]
+
+    @classmethod
+    def of(cls, steps: np.ndarray, scales: np.ndarray) -> "Terms":
+        """Put equal terms together."""
+        moving = np.stack([np.abs(steps), scales])[:, np.abs(steps) > 0]
+        if not moving.size:
+            return cls(0.0, (), (), ())
+        unit = float(moving[0].max())
+        different, times = np.unique(moving[0] + 1j * moving[1], return_counts=True)
+        return cls(unit, *map(tuple, (different.real / unit, different.imag, times.tolist())))
+
+    def is_quick(self, level: float) -> bool:
+        """Whether it is inverted in no long time, and the level is not next to 1."""
+        few = len(self.times) <= _MOST_TERMS and math.isfinite(self.unit)
+        return few and 1 - level >= LEAST_MISSED
+
+    def half_width(self, level: float, law: IntegerLaw) -> float:
+        """Return a half-width that the sum keeps with the level, or hardly more.
+
+        References
+        ----------
+        J. Abate and W. Whitt, "The Fourier-series method for inverting transforms of probability
+        distributions", Queueing Systems 10, 1992.
+
+        Examples
+        --------
+        >>> from dpframe.privacy.laws import LAPLACE
+        >>> Terms.of(np.ones(24), np.ones(24)).half_width(0.95, LAPLACE)
+        13.0
+        """
+        if not self.times:
+            return 0.0
+        with np.errstate(all="ignore"):  # of noise that is nearly always 0
+            return _half_width(self, level, law) * self.unit
+
+
+class OneNoise(NamedTuple):
+    """One noise, the same for all rows: its block, what an integer moves, and roundings beside."""
+
+    block: str
+    step: float
+    roundings: np.ndarray
+
+
+class KnownTerms(NamedTuple):
+    """Noises that are known one by one, the same for all rows, and roundings beside."""
+
+    terms: Terms
+    roundings: np.ndarray
+
+
+class TwoNoises(NamedTuple):
+    """Two noises, that may differ from row to row: what an integer of each moves, and scales."""
+
+    steps: Steps
+    scales: tuple[float, float]
+
+
+class Others(NamedTuple):
+    """Noises of which no more is known than deviations and largest steps."""
+
+
+Form: TypeAlias = OneNoise | KnownTerms | TwoNoises | Others
+"""How the noises of a sum are known."""
+
+
+def form_of(noise: NoiseSum, level: float, law: DeviatingLaw, bounded: int) -> Form:
+    """Tell how the noises of a sum are known.
+
+    Parameters
+    ----------
+    noise
+        The sum.
+    level
+        Confidence level: next to 1, and for many terms, the law of a sum takes too long.
+    law
+        That of the noises.
+    bounded
+        So many noises of different blocks have bounds that are near, and much faster.
+    """
+    terms, roundings = noise.single_terms()
+    own = {block: law.standard_deviation(noise.scales[block]) for block in terms}
+    if terms and all(own.values()):  # of so large an epsilon that floats know no noise
+        if noise.terms is None and len(terms) == 1:
+            ((block, part),) = terms.items()
+            return OneNoise(block, float(np.abs(part[0]) / own[block]), roundings)
+        if noise.terms is not None or len(terms) > bounded:
+            steps = np.concatenate([part / own[block] for block, part in terms.items()])
+            scales = [np.full(part.size, noise.scales[block]) for block, part in terms.items()]
+            known = Terms.of(steps, np.concatenate(scales))
+            if known.is_quick(level):
+                return KnownTerms(known, roundings)
+    pair = noise.pair(law.standard_deviation)
+    return Others() if pair is None else TwoNoises(*pair)
+
+
+@lru_cache(1024)
+def _half_width(sum_: Terms, level: float, law: IntegerLaw) -> float:
+    terms = list(zip(sum_.steps, sum_.scales, sum_.times, strict=True))
+    missed = 1 - level
+    spared = SPARED * missed
+    most = _farthest(terms, missed / 2, law)
+    smooth = most / _SUM_PART
+    period = (most + _farthest(terms, spared, law)) * (1 + 2 / _SUM_PART)
+    last = math.ceil(
+        period / smooth * _SMOOTHED / math.pi * (2 / (math.pi * _SMOOTHED * spared)) ** 0.1
+    )
+    at = 2 * math.pi / period * np.arange(1, last + 1)
+    found = np.sinc(at * smooth / (2 * math.pi * _SMOOTHED)) ** _SMOOTHED
+    found *= 2 / (math.pi * np.arange(1, last + 1))
+    for step, scale, n in terms:
+        found *= law.characteristic(scale, at * step) ** n
+    heard = np.abs(found) > ROUNDING / last / 10  # the others together are less than a tenth
+    at, found = at[heard], found[heard]
+    needed = level + 2 * spared + ROUNDING
+
+    def excess(t: float) -> float:
+        return needed - 2 * t / period - float((found * np.sin(at * t)).sum())
+
+    return _on_lattice(solve_sum(excess, most + smooth, needed) + smooth / 2, np.array(sum_.steps))
+
+
+def _farthest(terms: Sequence[tuple[float, float, int]], missed: float, law: IntegerLaw) -> float:
+    """Return a t with `P(|S| > t) <= missed`, by Chernoff's inequality.
+
+    Terms of S are a step, a scale, and how many there are.
+    """
+    tilt = _TILTS * min(law.largest_tilt(scale) / step for step, scale, _ in terms)
+    exponents = sum(n * law.log_moment(scale, step * tilt) for step, scale, n in terms)
+    ends: np.ndarray = (math.log(2 / missed) + exponents) / tilt
+    return float(ends.min())
+
+
+def _on_lattice(width: float, steps: np.ndarray) -> float:
+    """Lower a half-width to a multiple of what all steps are multiples of, if there is that."""
+    least = float(steps.min())
+    for divisor in _DIVISORS:
+        parts = steps / least * divisor
+        if (np.abs(parts - np.rint(parts)) <= ROUNDING * parts).all() and parts.max() < _FINEST:
+            # an end that a rounding lowers is none of the lattice
+            return math.floor(width / least * divisor * (1 + ROUNDING)) * least / divisor
+    return width
+
+
+class Noises(NamedTuple):
+    """Independent integer noises of one scale.
+
+    Parameters
+    ----------
+    scale
+        The scale, above 0.
+    number
+        How many there are.
+    """
+
+    scale: float
+    number: int = 1
+
+
+def is_share_quick(others: Noises, rows: int, level: float, law: IntegerLaw) -> bool:
+    """Whether `share_holds` is told in no long time, and the level is not next to 1."""
+    spared = SPARED * (1 - level)
+    if 1 - level < LEAST_MISSED or _reach_of(others, spared, law) > _FINEST:
+        return False
+    return bool(_total(others, spared, law)[0].size * rows <= _LARGEST_WORK)
+
+
+def share_holds(
+    distance: np.ndarray,
+    steps: Steps,
+    scale: float,
+    others: Noises,
+    level: float,
+    *,
+    law: IntegerLaw,
+) -> np.ndarray:
+    """Tell where `|g Y - h T|` reaches a distance with a chance above `1 - level`.
+
+    T is the sum of other noises than Y. The chance is `2 sum_k P(T = k) P(g Y >= d + h k)`. Of many
+    integers k, some next to each other are taken for the one in their middle, and what that may
+    move is taken off the distance.
+
+    Parameters
+    ----------
+    distance
+        The distances d.
+    steps
+        g and h, both at least 0.
+    scale
+        Scale of Y.
+    others
+        The noises in T.
+    level
+        Confidence level.
+    law
+        That of Y and of the noises in T.
+    """
+    missed = 1 - level
+    places, chances, moved = _total(others, SPARED * missed, law)
+    g, h = (np.asarray(step)[..., None] for step in steps)
+    near = (np.asarray(distance)[..., None] - h * moved) * (1 - ROUNDING)
+    with np.errstate(all="ignore"):
+        least = np.ceil((near + h * places) / np.maximum(g, _NO_STEP) - 1e-9)
+        tails = 2 * law.at_least(scale, least) @ chances
+    holds: np.ndarray = (near[..., 0] <= 0) | (tails + 2 * SPARED * missed > missed)
+    return holds
+
+
+def _reach_of(noises: Noises, spared: float, law: IntegerLaw) -> int:
+    """Return how far the sum of integer noises is looked at."""
+    if not noises.number:
+        return 0
+    return math.ceil(_farthest([(1.0, *noises)], spared, law))
+
+
+@lru_cache(256)
+def _total(noises: Noises, spared: float, law: IntegerLaw) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return places and chances of the sum of integer noises, and how far it is off."""
+    if not noises.number:
+        return np.zeros(1), np.ones(1), 0.0
+    most = _reach_of(noises, spared, law)
+    size = 1 << (2 * most + 1).bit_length()
+    angles = 2 * math.pi / size * np.arange(size // 2 + 1)
+    chance = np.fft.irfft(law.characteristic(noises.scale, angles) ** noises.number, size)
+    each = 2 * (most // (2 * _PLACES)) + 1  # odd: as many on both sides of the middle
+    ends = np.arange(-(most // each) - 1, most // each + 2)
+    offsets = np.arange(each) - each // 2
+    chances = np.maximum(chance[(ends[:, None] * each + offsets) % size], 0).sum(axis=1)
+    return ends * float(each), chances, float(each // 2)
+
+
+class ShareSteps(NamedTuple):
+    """Shares `a x_i - b sum_j x_j` of totals, whose cells have one noise each.
+
+    Parameters
+    ----------
+    scale
+        Scale of the noise.
+    steps
+        What an integer of x_i moves, and one of another cell; one of each per row.
+    cells
+        How many cells the total of each row has.
+    """
+
+    scale: float
+    steps: Steps
+    cells: np.ndarray
+
+    @classmethod
+    def of(cls, noise: NoiseSum, law: DeviatingLaw) -> "ShareSteps | None":
+        """Tell which shares a sum is of; `None`: of none, or of cells with several noises."""
+        shares = noise.shares
+        if shares is None or noise.drawn_together() or set(shares.loadings) & set(shares.common):
+            return None
+        if len(shares.loadings) != 1 or len(noise.loadings) != 1:
+            return None
+        ((block, loading),) = shares.loadings.items()
+        own = law.standard_deviation(noise.scales[block])
+        if own == 0:  # of so large an epsilon that floats know no noise
+            return None
+        step = loading / own
+        steps = step * np.abs(shares.a - shares.b), step * shares.b
+        return cls(noise.scales[block], steps, shares.cells)
+
+    def hold(self, distance: np.ndarray, holds: "ShareTest") -> np.ndarray:
+        """Tell where shares may be that far off, by the number of cells."""
+        held = np.zeros(np.shape(distance), bool)
+        one, other = self.steps
+        for cells in np.unique(self.cells).tolist():
+            these = self.cells == cells
+            both = np.asarray(one)[these], np.asarray(other)[these]
+            held[these] = holds(distance[these], both, self.scale, Noises(self.scale, cells - 1))
+        return held
+
+    def are_quick(self, level: float, law: IntegerLaw) -> bool:
+        """Whether all of them are told in no long time."""
+        numbers, rows = np.unique(self.cells, return_counts=True)
+        others = [Noises(self.scale, int(number) - 1) for number in numbers]
+        return all(map(is_share_quick, others, rows, repeat(level), repeat(law)))
+
+
+ShareTest: TypeAlias = Callable[[np.ndarray, Steps, float, Noises], np.ndarray]
+"""Tells where `|g Y - h T|` may be that far off; see `share_holds`."""

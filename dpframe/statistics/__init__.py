@@ -1,0 +1,1 @@
+"""What is read off totals: one form for every statistic."""
