@@ -23,7 +23,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.operation import VERSION
+from dpframe.operations.pipeline import VERSION
 from dpframe.operations.preview import preview
 from dpframe.operations.release import release
 from dpframe.plotting.map import plot_map

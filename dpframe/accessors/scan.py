@@ -146,14 +146,8 @@ def scan_parquet(
         column.
     filesystem
         A file system of pyarrow or fsspec; `None`: the one that the path implies.
-    batch_rows
-        How many rows are read at once.
-    spill_folder
-        An existing folder for temporary files with private rows, made if there is a
-        `privacy_unit` and more than about 2 million rows; `None`: where the system keeps such.
-    progress
-        Whether to show a bar while rows are read: a part and a time, no numbers. `None`: in a
-        terminal or a notebook, once it takes more than two seconds, if tqdm is installed.
+    batch_rows, spill_folder, progress
+        As in `scan`.
 
     Returns
     -------

@@ -52,7 +52,8 @@ def warn_of_release(
     subjects = _of_amounts(spend, "")
     if declaration.privacy_unit is None:
         subjects["privacy_unit"] = _NO_UNIT
-    _warn(frame, subjects, context)
+    if subjects:
+        _warn(frame, subjects, context)
 
 
 def _of_amounts(spend: Spend, where: str) -> dict[str, str]:

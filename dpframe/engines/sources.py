@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import pandas as pd
@@ -52,16 +52,15 @@ def source_of(given: Any) -> RowSource:
         is_csv = isinstance(getattr(given, "format", None), ds.CsvFileFormat)
         return text_dataset(given) if is_csv else _Dataset(given)
     if isinstance(given, pa.Table | pa.RecordBatch):
-        return _Table(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
+        return _Stream(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
     if _is_of(given, "polars", "LazyFrame"):
         return _LazyFrame(given, lambda: _lazy_schema(given), _lazy_batches(given))
     if _is_of(given, "duckdb", "DuckDBPyRelation"):
         return _Stream(given, lambda: _relation_schema(given), _relation_batches(given))
     if hasattr(given, "__arrow_c_stream__"):
-        kind = _Table if _is_of(given, "polars", "DataFrame") else _Stream
-        return _readers(kind, given, lambda: pa.RecordBatchReader.from_stream(given))
+        return _readers(given, lambda: pa.RecordBatchReader.from_stream(given))
     if callable(given):
-        return _readers(_Stream, given, lambda: _reader(given()))
+        return _readers(given, lambda: _reader(given()))
     raise refusal(given, _KINDS)
 
 
@@ -111,8 +110,6 @@ class _Stream(RowSource):
         Reads some columns, as batches of about some rows.
     """
 
-    opaque = True
-
     def __init__(
         self,
         given: Any,
@@ -121,6 +118,8 @@ class _Stream(RowSource):
     ) -> None:
         self._given, self._look, self._read = given, look, read
         self.door = f"{type(given).__module__}.{type(given).__qualname__}"
+        in_memory = isinstance(given, pa.Table | pa.RecordBatch)
+        self.opaque = not (in_memory or _is_of(given, "polars", "DataFrame"))
 
     def refresh(self) -> None:
         """Look at the schema."""
@@ -152,12 +151,6 @@ def _looked_at(look: Callable[[], Any], given: object) -> tuple[Any, dict[str, A
     return pa.schema([(field.name, plain_type(field.type)) for field in found]), attrs
 
 
-class _Table(_Stream):
-    """Rows in memory."""
-
-    opaque = False
-
-
 class _LazyFrame(_Stream):
     """A lazy frame of Polars, whose plan lists files, of which two at once are shown."""
 
@@ -178,15 +171,26 @@ def _scanned_files(plan: str) -> tuple[list[list[FileId]], bool]:
     Each node begins a line. A file may be joined with itself; what is put together may have it
     once. What is no file is not looked at: a text with lines of its own may look like a node.
     """
-    begun = re.findall(r"^ *\w+ SCAN\b.*", plan, re.MULTILINE)
-    shown = [_CUT.sub("]", node) for node in begun]
-    listed = [_named_files(node.partition("SCAN ")[2]) for node in shown]
-    named = [files for files in listed if files is not None]
-    whole = shown == begun and len(named) == len(begun) > 0
-    joins = re.search(r"^ *[A-Z ]*\bJOIN\b.*:$", plan, re.MULTILINE)
-    return (named if joins else [list(chain(*named))]), whole
+    named: dict[int, list[FileId]] = {}
+    whole = bool(_SCAN.search(plan))
+    for node in _SCAN.finditer(plan):
+        shown = _CUT.sub("]", node[0])
+        files = _named_files(shown.partition("SCAN ")[2])
+        whole = whole and files is not None and shown == node[0]
+        named[node.start()] = files or []
+    if not re.search(r"^ *[A-Z ]*\bJOIN\b.*:$", plan, re.MULTILINE):
+        return [[*chain(*named.values())]], whole
+    listed = [*named.values()]
+    for union in _UNION.finditer(plan):
+        ends = [part.start() for part in re.finditer(rf"^{union[1]}  PLAN", union[0], re.MULTILINE)]
+        parts = pairwise([*(union.start() + end for end in ends), union.end()])
+        files_of = ({f.place: f for at in named if a < at < b for f in named[at]} for a, b in parts)
+        listed.append([file for files in files_of for file in files.values()])
+    return listed, whole
 
 
+_SCAN = re.compile(r"^ *\w+ SCAN\b.*", re.MULTILINE)
+_UNION = re.compile(r"^( *)UNION\b.*\n(?:\1 .*\n)*", re.MULTILINE)
 _CUT = re.compile(r", \.\.\. \d+ other sources?\]$")
 """How Polars ends a list of three files or more, of which it shows the first."""
 
@@ -206,7 +210,7 @@ def _columns_of(table: Any, labels: Sequence[str]) -> Iterable[Any]:
     return [selected] if isinstance(selected, pa.RecordBatch) else selected.to_batches()
 
 
-def _readers(kind: type[_Stream], given: object, make: Callable[[], Any]) -> _Stream:
+def _readers(given: object, make: Callable[[], Any]) -> _Stream:
     """Read by a new reader each time; two are made to see that they are."""
     first, second = (check_readable(make, given) for _ in range(2))
     if first is second or first.schema != second.schema:
@@ -223,7 +227,7 @@ def _readers(kind: type[_Stream], given: object, make: Callable[[], Any]) -> _St
             for batch in reader:
                 yield batch.select(labels)
 
-    return kind(given, look, read)
+    return _Stream(given, look, read)
 
 
 def _reader(made: Any) -> Any:

@@ -1,11 +1,9 @@
 """Of which type a column of a plan is, where neither files nor the plan say it."""
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from dpframe.columns.arrow import pa
 from dpframe.declaration.facts import Declaration
 from dpframe.ledger.parts import is_text
 from dpframe.queries import where
@@ -14,6 +12,7 @@ from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
 from dpframe.queries.timescale import moment_of
 from dpframe.sources.cells import STRING
+from dpframe.sources.text import type_from_arrow
 
 _TIMES = ("datetime", "datetime-utc")
 # a column, and the type of what it is compared with
@@ -80,28 +79,17 @@ def kind_from_plan(
 
 def _kind_of(values: Iterable[object], numbers: str = "int64") -> str | None:
     """Say what holds such values."""
-    return _one_of({_kind_of_value(value, numbers) for value in values})
+    try:
+        kind = type_from_arrow(pa.array(list(values)).type)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):  # they are of several kinds
+        return None
+    return numbers if kind == "int64" else kind
 
 
 def _one_of(types: set[str | None]) -> str | None:
     if types == {"int64", "float64"}:
         return "float64"
     return next(iter(types)) if len(types) == 1 else None
-
-
-def _kind_of_value(value: object, numbers: str) -> str | None:
-    """Say which kind of cells can equal a value."""
-    if isinstance(value, bool | np.bool_):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, datetime):
-        return "datetime" if value.tzinfo is None else "datetime-utc"
-    if isinstance(value, date):
-        return "date"
-    if isinstance(value, int | np.integer):
-        return numbers
-    return "float64" if isinstance(value, float) else None
 
 
 def _named_by(query: Query) -> Iterator[_Typed]:
@@ -149,7 +137,7 @@ def _kind_of_side(value: where.Value) -> str | None:
     if not isinstance(value, where.Constant) or not isinstance(value.value, str):
         return "float64"
     moment = moment_of(value.value)
-    return "string" if moment is None else _kind_of_value(moment, "")
+    return "string" if moment is None else _kind_of([moment])
 
 
 def conditions_of(query: Query) -> Iterator[where.Condition]:

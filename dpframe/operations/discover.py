@@ -28,7 +28,7 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, rules_of_groups, text_of
 from dpframe.plan.allowances import allowance_of, allowance_of_look, candidates

@@ -88,7 +88,7 @@ def recognized(task: Task, noisy: NoisyDesign, neighboring: Neighboring) -> Reco
 
 def _takes_all(axis: Axis) -> bool:
     """Whether every value of a column has a place on its axis."""
-    return axis.hidden or (isinstance(axis, KeyAxis) and axis.rest)
+    return axis.hidden or axis.rest
 
 
 def measured_of(facts: ReadFacts, noisy: NoisyDesign) -> Measured:

@@ -153,18 +153,8 @@ def grouping_of(
 ) -> parts.GroupingPart:
     """Describe a level: where its keys were given, and which is that of all other rows."""
     source = "call" if called else _source_of(axis.column, query, declaration)
-    return parts.GroupingPart(str(axis.column), len(axis), source, _rest_of(axis))
-
-
-def _rest_of(axis: Axis) -> str | None:
-    """Name the group of all rows that are in none of the others."""
-    match axis:
-        case KeyAxis():
-            return str(axis.keys[-1]) if axis.rest else None
-        case BinAxis():
-            return None
-        case _:
-            assert_never(axis)
+    rest = str(axis.keys[-1]) if axis.rest else None
+    return parts.GroupingPart(str(axis.column), len(axis), source, rest)
 
 
 def _source_of(label: Hashable, query: Query, declaration: Declaration) -> str:

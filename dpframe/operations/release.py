@@ -13,8 +13,7 @@ from dpframe.engines import Frame
 from dpframe.engines.declared import SINGLE, check_matches, declaration_of
 from dpframe.errors import QueryError
 from dpframe.operations.discover import plan_labels
-from dpframe.operations.operation import Operation
-from dpframe.operations.pipeline import check_recorded, entry_of, make_release
+from dpframe.operations.pipeline import Operation, check_recorded, entry_of, make_release
 from dpframe.operations.select import plan_quantiles
 from dpframe.operations.suggest import plan_suggestion
 from dpframe.operations.tables import plan_tables

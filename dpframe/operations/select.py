@@ -25,7 +25,7 @@ from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, quote
 from dpframe.ledger.log import Entry
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, grouping_of, rules_of_groups, text_of, values_of
 from dpframe.plan.allowances import allowance_of

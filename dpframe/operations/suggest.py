@@ -21,7 +21,7 @@ from dpframe.engines import Frame, engine_for
 from dpframe.engines.declared import SINGLE
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, quote
 from dpframe.ledger.log import Entry
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.tables import PlannedTables, plan_tables
 from dpframe.plan.cells import cells_of
 from dpframe.plan.columns import OutputColumn

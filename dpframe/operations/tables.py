@@ -24,7 +24,7 @@ from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
 from dpframe.plan.columns import OutputColumn
@@ -247,7 +247,8 @@ class PlannedTables(Operation):
     ) -> Callable[[list[list[np.ndarray]], LedgerPart | None], Any]:
         """Write the certificates of all tables but for values and ledger."""
         plan, tables, how = self.plan, self.plan.tables, self.denoisings
-        facts = self.promise(entry, witness, context, joint=len(tables) > 1)
+        joint = len(tables) > 1
+        facts = self.promise(entry, witness, context, joint=joint)
         records = {}
         for key, table in tables.items():
             own = facts | {"privacy_unit": self.unit_part(table.caps)}
@@ -262,7 +263,8 @@ class PlannedTables(Operation):
                 for (table, one), blocks in zip(plan.designs.items(), noisy, strict=True)
             }
             frames = {}
-            for key, table in show_progress(tables.items(), "releasing", len(tables)):
+            pairs = tables.items()
+            for key, table in show_progress(pairs, "releasing", len(tables)) if joint else pairs:
                 own = estimates[table.measured][table.own]
                 frames[key] = _certify_table(
                     own, table, *records[key], ledger=ledger, how=how.tables.get(key)

@@ -160,13 +160,13 @@ def with_inner(cells: Cells, axis: Axis) -> Cells:
 _MOST = 1e100  # with bounds of as much, products and squares stay in the range of floats
 
 
-def known_rows(given: object, cells: Cells) -> PublicRows | None:
+def known_rows(given: object, cells: Cells) -> PublicRows:
     """Resolve a public number of rows to one number per cell, and its variance.
 
     Parameters
     ----------
     given
-        A number, a series by group, or a pair of one of them and its variance; `None`: not known.
+        A number, a series by group, or a pair of one of them and its variance.
     cells
         The groups.
 
@@ -176,8 +176,6 @@ def known_rows(given: object, cells: Cells) -> PublicRows | None:
         If it is something else, misses a group, is too large, or is negative or of a release
         without a variance.
     """
-    if given is None:
-        return None
     if isinstance(given, pd.Series) and ATTRIBUTE in given.attrs:
         raise _wrong_n(
             "must be exact, and a column of a release has noise. Give its variance, too, the "

@@ -130,9 +130,8 @@ class Table:
     @property
     def rows_counted(self) -> Condition | None:
         """The condition that rows must meet, on values that must not be missing, too."""
-        return Condition.all_of(
-            self.where, *(equals_itself(str(label)) for label, _ in self.valued)
-        )
+        present = [equals_itself(str(label)) for label, _ in self.valued]
+        return Condition.all_of(self.where, *present) if present else self.where
 
 
 def table_of(
@@ -194,7 +193,7 @@ def table_of(
         most=_most(options, outputs),
         rows_weight=options.n_weight,
         worst=options.objective == "worst",
-        exclusive=exclusive_sets([source.where for source in wanted]),
+        exclusive=() if not read[1:] else exclusive_sets([source.where for source in wanted]),
         weight=1 if weights is None else weights.grid.upper,
         **_of_cells(declaration, query, cells, caps, always=always),
     )
@@ -259,7 +258,7 @@ def _of_cells(
     return {
         "domain": _domain(query, cells),
         "reach": reach_in(declaration, query, cells, caps, always=always),
-        "known_rows": known_rows(query.options.n, cells),
+        "known_rows": None if query.options.n is None else known_rows(query.options.n, cells),
     }
 
 

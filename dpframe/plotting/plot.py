@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from textwrap import fill
 from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
@@ -303,30 +303,29 @@ def _arrange(
     rows, keys = index.get_level_values(-1).factorize(use_na_sentinel=False)
     groups, outer = np.zeros(len(index), int), [None]
     if isinstance(index, pd.MultiIndex):
-        groups, found = index.droplevel(-1).factorize(use_na_sentinel=False)
-        outer = list(found)
+        groups, outer_keys = index.droplevel(-1).factorize(use_na_sentinel=False)
+        outer = list(outer_keys)
     tables = [
         cells[groups == group].set_axis(rows[groups == group]).reindex(range(len(keys)))
         for group in range(len(outer))  # some keys may not be there
     ]
     places = _place_keys(kind, list(keys), drawn, names)
     legend = ", ".join(name for name in names[:-1] if name is not None)
-    key = names[-1] or ""
-
-    def panel(title: str, series: list[Series], legend: str) -> Panel:
-        return Panel(kind, title, places, series, key, drawn.name, drawn.scale, legend)
-
+    plain = Panel(kind, "", places, [], names[-1] or "", drawn.name, drawn.scale, "")
     if len(tables) <= 1:
         look = style | {"hatch": "", "ls": "-"}
-        return [panel("", [Series("released", table, look) for table in tables], "")]
+        return [replace(plain, series=[Series("released", table, look) for table in tables])]
     several = zip(outer, tables, strict=True)
     if panels or (panels is None and len(tables) > _MOST_SERIES):
         of = f"{legend} = " if legend else ""
         alike = [(text(key), table, looks([key], color)[0]) for key, table in several]
-        return [panel(f"{of}{title}", [Series("released", *rest)], "") for title, *rest in alike]
+        return [
+            replace(plain, title=f"{of}{title}", series=[Series("released", *rest)])
+            for title, *rest in alike
+        ]
     styles = looks(outer, color)
     series = [Series(text(key), *rest) for (key, *rest) in zip(outer, tables, styles, strict=True)]
-    return [panel("", series, legend)]
+    return [replace(plain, series=series, legend=legend)]
 
 
 def _kind_of(drawn: Drawn, keys: list[Any], *, beside: bool) -> Kind:
@@ -488,31 +487,17 @@ def _draw(panel: Panel, axes: Any) -> None:
         (axes.axvline if across else axes.axhline)(0, color=_ink(), lw=0.8, zorder=1)
     if places.labels:
         _label_keys(panel, axes, along)
-    elif (
-        isinstance(along.get_major_locator(), _ticker().AutoLocator) and (places.at % 1 == 0).all()
-    ):
+    elif type(along.get_major_locator()).__name__ == "AutoLocator" and (places.at % 1 == 0).all():
         along.get_major_locator().set_params(integer=True)
     places.scale.dress(along)
     panel.scale.dress(values)
     along.set_inverted(across)  # the first is on top
-    names = dict(
-        zip(
-            _turn("xlabel", "ylabel", across=across),
-            (places.scale.name(panel.key), panel.name),
-            strict=True,
-        )
-    )
-    axes.set_xlabel(wrap(names["xlabel"], length(axes.xaxis) - 1), **PLAIN)
-    axes.set_ylabel(wrap(names["ylabel"], length(axes.yaxis) - 1), **PLAIN)
+    below, beside = _turn(places.scale.name(panel.key), panel.name, across=across)
+    axes.set_xlabel(wrap(below, length(axes.xaxis) - 1), **PLAIN)
+    axes.set_ylabel(wrap(beside, length(axes.yaxis) - 1), **PLAIN)
     if panel.title:
         axes.set_title(wrap(panel.title, length(axes.xaxis)), fontsize="small", **PLAIN)
         axes.tick_params(labelsize="small")
-
-
-def _ticker() -> Any:
-    from matplotlib import ticker  # optional, and slow to import
-
-    return ticker
 
 
 def _ink() -> Any:
@@ -655,16 +640,16 @@ def _draw_suggestion(
     released: pd.DataFrame, ax: Any, figsize: tuple[float, float] | None, title: str | None
 ) -> Any:
     """Draw the errors that a suggestion predicts by candidate, and mark the best one."""
-    ((name, found),) = best(released).items()
+    ((name, chosen),) = best(released).items()
     if ax is None:
         axes = pyplot().subplots(layout="constrained", figsize=figsize)[1]
     else:
         (axes,) = given_axes(1, ax, figsize, "a suggestion has one panel")
-    if isinstance(found, tuple):
+    if isinstance(chosen, tuple):
         edges = cast(pd.IntervalIndex, released.index)
         name = text(released.index.name)
         sides = ("as_low", "lower bound", edges.left), ("as_high", "upper bound", edges.right)
-        for (column, label, ends), bound, color in zip(sides, found, PALETTE, strict=False):
+        for (column, label, ends), bound, color in zip(sides, chosen, PALETTE, strict=False):
             errors = pd.Series(released[column].to_numpy(), ends)
             errors = errors[np.isfinite(errors) & np.isfinite(errors.index)]
             axes.plot(errors.index, errors, color=color, label=label)
@@ -682,8 +667,8 @@ def _draw_suggestion(
             axes.plot(released.index, released[column], style, color=PALETTE[0], label=label)
         span = released.index, released["error"], released["error_high"]
         axes.fill_between(*span, color=PALETTE[0], alpha=0.15, lw=0, label="both, up to 95 %")
-        mark = {"color": PALETTE[2], "label": f"best: {name}={found}"}
-        axes.plot([found], [released["error"].loc[found]], "o", **mark)
+        mark = {"color": PALETTE[2], "label": f"best: {name}={chosen}"}
+        axes.plot([chosen], [released["error"].loc[chosen]], "o", **mark)
         axes.set_xscale("log")
         axes.set_ylim(bottom=max(released["noise"].min(), 1e-9) / 4)  # less is lost in the noise
     axes.set_yscale("log")

@@ -72,6 +72,7 @@ class BinAxis:
     """
 
     ordered: ClassVar[bool] = True
+    rest: ClassVar[bool] = False
 
     column: Hashable
     keys: pd.IntervalIndex

@@ -18,7 +18,7 @@ from dpframe.errors import DPFrameWarning, PrivacyTestError
 from dpframe.ledger.ledger import Ledger, emptied_in_memory, place_of
 from dpframe.ledger.log import Entry
 from dpframe.ledger.store import is_url
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 
 _NOON = datetime(2000, 1, 1, 12, tzinfo=UTC)
 _RUNNERS = frozenset({"_pytest", "behave", "doctest", "nose2", "unittest"})

@@ -12,7 +12,7 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
 from dpframe.operations.discover import Labels, Rounds
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.select import SelectedQuantiles
 from dpframe.operations.tables import PlannedTables
 from dpframe.plan.designs import NoisyDesign

@@ -71,7 +71,7 @@ def check_engine(
     frames
         Makes a frame of the engine, of several partitions or files if there can be some, from one
         of pandas: rows in any order, all columns, values as they are. `None` where such frames
-        cannot hold the dtypes; those of numbers and texts must be held.
+        cannot hold the dtypes, or texts that are empty; numbers and other texts must be held.
     derived
         Makes a frame of another one as users do, by a filter for instance: `is_derived` must tell,
         or rows are released outside of the budget. `None`: no frame is made of another.
@@ -370,7 +370,8 @@ def _odd_frames() -> dict[str, pd.DataFrame]:
     """Make frames of every kind of dtype: each row is there several times, far from itself."""
     number = [0, 1, 2, -7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
     real = [0.0, -0.0, 1.0, 2.5, math.nan, math.inf, -math.inf, 5e-324, 1e300, 2.0**53, -1.5]
-    text = ["A", "B", "", "1", "é", "2024-02-01", " A", "a\x00", "A" * 300]
+    text = ["A", "B", "1", "é", "2024-02-01", " A", "a\x00", "A" * 300]
+    empty = ["", *text, None]  # which text files do not tell from missing ones
     times = [*pd.date_range("2024-02-01", periods=3, freq="12h"), None, pd.Timestamp(0)]
     lengths = [*pd.to_timedelta([0, 1, 2, -3], unit="h"), None, pd.Timedelta("90min")]
     zoned = [None if time is None else time.tz_localize("UTC") for time in times]
@@ -391,6 +392,7 @@ def _odd_frames() -> dict[str, pd.DataFrame]:
     made: dict[str, tuple[Any, ...]] = {
         "numbers": (number, "int64", real, "float64", real, "float64"),
         "texts": ([*text, None], "string", [*real[:8], 0.1], "float32", [*text, None], "string"),
+        "empty texts": (empty, "string", real, "float64", empty, "string"),
         "nullable": ([*number, None], "Int64", [*real, None], "Float64", [1, None, 0], "boolean"),
         "times": (
             times,

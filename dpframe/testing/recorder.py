@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import DPFrameError, PrivacyTestError
 from dpframe.ledger.log import Entry
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.testing.block import TestBlock
 from dpframe.testing.draws import Draw, draw_of, hand_out, with_published

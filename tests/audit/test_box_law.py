@@ -43,12 +43,15 @@ def test_ten_million_draws_have_the_joint_law(name):
 
 
 def other_scale(factor):
-    return lambda scales, size: box.box_noise([factor * scale for scale in scales], size, SYSTEM)
+    def draw(scales, size, context):
+        return box.box_noise([factor * scale for scale in scales], size, context)
+
+    return draw
 
 
-def radius_of_each_coordinate(scales, size):
+def radius_of_each_coordinate(scales, size, context):
     """Every coordinate from a cell of its own: each has the right law."""
-    return [box.box_noise(scales, size, SYSTEM)[k] for k in range(len(scales))]
+    return [box.box_noise(scales, size, context)[k] for k in range(len(scales))]
 
 
 def one_exponential_too_few(patch):
@@ -59,16 +62,17 @@ def one_exponential_too_few(patch):
 
 
 def sizes_in_order(patch):
-    patch.setattr(
-        box, "_places", lambda members, cells: np.arange(members * cells).reshape(members, cells)
-    )
+    def in_order(members, cells, context):
+        return np.arange(members * cells).reshape(members, cells)
+
+    patch.setattr(box, "_places", in_order)
 
 
 def sign_of_the_first(patch):
     drawn = box._exponentials
 
-    def shared(size):
-        found = drawn(size)
+    def shared(size, context):
+        found = drawn(size, context)
         return found._replace(sign=np.tile(found.sign[:1], size))
 
     patch.setattr(box, "_exponentials", shared)
@@ -113,15 +117,15 @@ def test_cells_are_independent():
 def test_a_radius_that_comes_again_is_caught(monkeypatch):
     drawn = box._exponentials
 
-    def twice(size):
-        found = drawn(size)
+    def twice(size, context):
+        found = drawn(size, context)
         again = [part.reshape(2, -1, 2)[:, :, :1].repeat(2, 2).ravel() for part in found[:2]]
         return found._replace(high=again[0], low=again[1])
 
     monkeypatch.setattr(box, "_exponentials", twice)
 
-    def every_second(scales, draws):
-        return [cells[::2] for cells in box.box_noise(scales, 2 * draws, SYSTEM)]
+    def every_second(scales, draws, context):
+        return [cells[::2] for cells in box.box_noise(scales, 2 * draws, context)]
 
     # every vector has the law, but two that lie side by side share their sizes
     assert joint_test((1.0, 3.0), (20, 60), 10**6, every_second) > FALSE_ALARM

@@ -211,7 +211,7 @@ def test_settling_everything_exactly_gives_the_same_law_at_length(law, scale, mo
 def tail_test(law, tries):
     """P-values of the number of accepted tail draws, of their law and of their sign."""
     curve = law.curve
-    drawn = [noise._try_tail(curve) for _ in range(tries)]
+    drawn = [noise._try_tail(curve, SYSTEM) for _ in range(tries)]
     z = np.array([t.start / 2.0**t.bits for t in drawn if t is not None])
     # the tail's cell has area 1 in units of which the table has 64 * peak * integral(exp(-energy))
     total = 64 * curve.peak * (np.sqrt(2 * np.pi) if law is GAUSSIAN else 2)

@@ -19,7 +19,7 @@ from dpframe.checker.witness import Witness
 from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations import pipeline
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.queries.query import Query

@@ -30,6 +30,7 @@ CASES = [(way, name) for way in ways(RECORD) for name in PAYLOADS]
 ALLOWED = [
     (("releases", 0, "mechanism", "groups"), "lists"),
     (("table", "levels", 0, "name"), "a text"),
+    (("table", "levels", 0, "keys", "zlib"), "a text"),  # read when a table is
     (("table", "columns", 0, "label"), "a text"),
     (("table", "alias", "columns", '"n"'), "a text"),
     (("table", "rows"), "a long number"),

@@ -7,7 +7,6 @@ import pytest
 from scipy import optimize
 
 import dpframe.denoising.empirical_bayes as module
-from dpframe.context import SYSTEM
 from dpframe.denoising.empirical_bayes import (
     Prior,
     PriorGrid,
@@ -47,9 +46,7 @@ def noisy(law, truth, sigma, rng):
         return truth + np.rint(rng.normal(0, sigma, len(truth)))
     # the difference of two geometric numbers: q^|k| has this standard deviation
     q = math.exp(-2 * math.asinh(1 / (math.sqrt(2) * sigma)))
-    return (
-        truth + rng.geometric(1 - q, len(truth), SYSTEM) - rng.geometric(1 - q, len(truth), SYSTEM)
-    )
+    return truth + rng.geometric(1 - q, len(truth)) - rng.geometric(1 - q, len(truth))
 
 
 def sparse(n, rng):

@@ -37,10 +37,10 @@ def test_a_run_that_failed_after_the_charge_says_how_to_go_on(tmp_path, capsys, 
 
     totals = ScanEngine.totals
 
-    def lost(engine, frame, tasks):
+    def lost(engine, frame, tasks, context):
         if frame.source.rows:  # a trial has none
             raise OSError("private text")
-        return totals(engine, frame, tasks)
+        return totals(engine, frame, tasks, context)
 
     with monkeypatch.context() as patch:
         patch.setattr(ScanEngine, "totals", lost)

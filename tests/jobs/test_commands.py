@@ -200,10 +200,10 @@ def test_data_that_fail_after_the_charge_are_told(tmp_path, capsys, monkeypatch)
 
     totals = ScanEngine.totals
 
-    def lost(engine, frame, tasks):
+    def lost(engine, frame, tasks, context):
         if frame.source.rows:  # a trial has none
             raise OSError("private text")
-        return totals(engine, frame, tasks)
+        return totals(engine, frame, tasks, context)
 
     monkeypatch.setattr(ScanEngine, "totals", lost)
     assert run("release", plan) == LEFT_OVER

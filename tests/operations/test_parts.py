@@ -18,7 +18,7 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
-from dpframe.operations.operation import Operation
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.release import in_part, plan_operation
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.where import Condition

@@ -7,20 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.certifying import recertified
-from support.pictures import (
-    caption,
-    denoised,
-    dots,
-    drawn,
-    entries,
-    heights,
-    labels,
-    segments,
-    trips,
-)
+from support.pictures import caption, drawn, entries, heights, labels, segments, trips
 
 import dpframe as dpf
-from dpframe.errors import CertificateError, QueryError, UnknownColumnError
+from dpframe.errors import QueryError, UnknownColumnError
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
@@ -202,20 +192,16 @@ def test_a_release_without_rows_says_so(kind):
     assert axes.get_ylabel() == ("units" if kind != "barh" else "word")
 
 
-@pytest.mark.sampled(every=4)
-@pytest.mark.parametrize("kind", ["auto", "bar", "barh", "points", "line"])
-@pytest.mark.parametrize(
-    "values", [[10**15, -(10**15), 0], [10**15] * 3, [0, 0, 0], [-5, -7, -1], [2**62, 1, 0]]
-)
+@pytest.mark.parametrize("kind", ["barh", "line"])
+@pytest.mark.parametrize("values", [[10**15, -(10**15), 0], [0, 0, 0], [2**62, 1, 0]])
 def test_huge_equal_and_negative_numbers_are_drawn(kind, values):
     made = trips().dp.count("zone", keys=list("CAB"), epsilon=1)
     axes = recertified(made.assign(count=values), made).dp.plot(kind=kind)
     drawn(axes)
 
 
-@pytest.mark.sampled(every=4)
-@pytest.mark.parametrize("bound", [1e100, 1e15, 1e-12, 1e-100])
-@pytest.mark.parametrize("kind", ["bar", "points", "line"])
+@pytest.mark.parametrize("bound", [1e100, 1e-100])
+@pytest.mark.parametrize("kind", ["bar", "line"])
 def test_the_size_of_numbers_does_not_matter(bound, kind):
     frame = pd.DataFrame({"zone": list("AB") * 9, "fare": bound / 2})
     made = frame.dp.sum("fare", "zone", keys=list("AB"), bounds=(-bound, bound), epsilon=1)
@@ -242,25 +228,9 @@ def test_a_few_bars_are_not_wide():
     assert bar.get_width() < (high - low) / 2
 
 
-def test_denoised_values_are_drawn_in_the_panels_of_their_columns():
-    made = trips().dp.sum(["fare", "day"], "zone", keys=list("CAB"), bounds=(0, 60), epsilon=1)
-    panels = denoised(made, day=[1, 2, 3]).dp.plot()
-    assert heights(panels[0]) == [made["fare"].tolist()]
-    assert dots(panels[1])[0][:, 1].tolist() == [1, 2, 3]
-    (legend,) = panels[0].figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["released", "denoised"]
-
-
 def test_the_method_has_the_keywords_of_the_function():
     function, method = (
         inspect.signature(one).parameters for one in (dpf.plot, dpf.DPAccessor.plot)
     )
     assert [*function][1:] == [*method][1:]
     assert all(function[name].default == method[name].default for name in [*function][1:])
-
-
-def test_changed_frames_have_no_quotients():
-    made = several() + 1
-    for options in ({"column": "dear", "per": "trips"}, {"column": "dear", "percent": True}):
-        with pytest.raises(CertificateError):
-            made.dp.plot(**options)

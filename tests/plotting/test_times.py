@@ -165,23 +165,6 @@ def test_released_durations_are_in_a_unit_that_fits():
     assert axes.get_ylabel() == "wait (minutes)"
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        [DAYS[0], DAYS[1].tz_localize("UTC")],
-        [DAYS[0], pd.Timedelta("1h")],
-        [DAYS[0], "2021-03-02"],
-        [pd.Interval(DAYS[0], DAYS[2]), pd.Interval(DAYS[1], DAYS[3])],
-    ],
-)
-def test_what_is_not_one_axis_of_time_has_labels(keys):
-    frame = pd.DataFrame({"day": pd.Series(keys, dtype=object)})
-    made = frame.dp.count("day", keys=keys, epsilon=1)
-    axes = made.dp.plot(kind="bar")
-    assert heights(axes) == [made["count"].tolist()]
-    assert labels(axes)[0] in ("2021-03-01", "(2021-03-01, 2021-03-03]")
-
-
 def test_one_time_is_a_bar():
     made = visits().dp.count("day", keys=DAYS[:1], epsilon=1)
     axes = made.dp.plot()

@@ -76,6 +76,16 @@ TWICE = {
             map(pl.scan_parquet, (["t.parquet", "lake/t.parquet", "hard.parquet"], "t.parquet"))
         )
     ),
+    "polars union beside a join": in_polars(
+        lambda pl: pl.concat(
+            [pl.scan_parquet("t.parquet"), pl.scan_parquet("./soft.parquet")]
+        ).join(pl.scan_parquet("t.parquet").unique(), on="g")
+    ),
+    "polars union of three in a union": in_polars(
+        lambda pl: pl.scan_parquet("t.parquet").pipe(
+            lambda one: one.join(pl.concat([pl.scan_parquet("lake/t.parquet"), one, one]), on="g")
+        )
+    ),
     "polars union": in_polars(
         lambda pl: pl.concat([pl.scan_parquet("t.parquet"), pl.scan_parquet("./soft.parquet")])
     ),
@@ -113,10 +123,13 @@ def test_what_is_no_second_reading_is_read(folder):
         "a comma in a name": dpf.scan(pl.scan_parquet("JOIN/x, y.parquet")),
         "links to other files": dpf.scan_parquet(["t.parquet", "lake/t.parquet"]),
         "a join with itself": dpf.scan(file.join(file.unique(), on="g")),
+        "a join with itself, put together with another": dpf.scan(
+            pl.concat([file.join(file.unique(), on="g"), pl.scan_parquet("lake/t.parquet")])
+        ),
         "dataset": dpf.scan(ds.dataset(["t.parquet", "lake/t.parquet"])),
     }
     counts = [scan.dp.count(epsilon=1e9, **EACH)["count"].item() for scan in rows.values()]
-    assert counts == [3, 6, 3, 6]
+    assert counts == [3, 6, 3, 6, 6]
 
 
 PATHS = {
@@ -266,3 +279,14 @@ def test_no_certificate_tells_a_type_that_pandas_guessed(cell):
 
     assert manifest([cell, cell]) == manifest([cell, 1])
     assert manifest(pd.array([1, 2], "Int64")) != manifest([cell, 1])
+
+
+def test_a_ledger_keeps_no_kind_of_units_that_pandas_guessed():
+    def kept(cells):
+        frame = pd.DataFrame({"u": cells})
+        frame.dp.declare(privacy_unit="u", max_rows=1, ledger=dpf.Ledger(budget=dpf.Budget(9)))
+        frame.dp.count(epsilon=1)
+        return frame.dp.ledger.entries[0].source
+
+    assert kept(["a", "b"]) == kept(["a", 7])
+    assert kept(pd.array(["a", "b"], "string")).unit == ("texts",)
