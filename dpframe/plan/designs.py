@@ -167,7 +167,7 @@ def _calibrate(mechanism: Mechanism, workloads: tuple[Workload, ...], allowed: F
 
 
 _keep_many = lru_cache(maxsize=512)(_calibrate)  # suggestions plan hundreds, every time
-_keep_few = lru_cache(maxsize=2)(_calibrate)  # margins of 2**20 cells take 100 MB
+_keep_few = lru_cache(maxsize=8)(_calibrate)  # what "auto" compares for one request
 
 
 def choose_designs(

@@ -66,7 +66,7 @@ from dpframe.privacy.half_widths import (
     solve_tails,
 )
 from dpframe.privacy.laplace import LAPLACE, LAPLACE_CURVE
-from dpframe.privacy.law import Law
+from dpframe.privacy.law import Law, PureLaw
 from dpframe.privacy.noise import (
     KNOWN_BITS,
     LOW_BITS,
@@ -608,7 +608,7 @@ def box_shares(
     return np.array(widths)
 
 
-class Box(Law):
+class Box(PureLaw):
     """Noise in a box: vectors of density `exp(-max_k |z_k| / s_k)`, up to a constant, rounded.
 
     A group of one is the discrete Laplace law, whose density and what follows from it are stated
@@ -618,10 +618,7 @@ class Box(Law):
     __slots__ = ()
     name = "box"
     title = "box"
-    norm = 1
     inside = "max"
-    memoryless = True
-    companion = LAPLACE.companion
 
     def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
         """Draw the noise of a group: all of its coordinates together."""
@@ -773,22 +770,6 @@ class Box(Law):
         if members <= 1 or not scale:
             return self.standard_deviation(scale)
         return box_deviation(scale, members)
-
-    def log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return that of the Laplace law."""
-        return LAPLACE.log_density(z)
-
-    def score(self, z: np.ndarray) -> np.ndarray:
-        """Return that of the Laplace law."""
-        return LAPLACE.score(z)
-
-    def distance(self, exponent: float) -> float:
-        """Return that of the Laplace law."""
-        return LAPLACE.distance(exponent)
-
-    def continuous_deviation(self, sigma: float) -> float:
-        """Return that of the Laplace law."""
-        return LAPLACE.continuous_deviation(sigma)
 
     def _deviation(self, scale: float) -> float:
         """Return that of a group of one."""

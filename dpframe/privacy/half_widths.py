@@ -14,14 +14,15 @@ steps are multiples of one, the half-width is lowered to a multiple of it, which
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from itertools import repeat
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpframe.errors import QueryError
+from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
 
 LEAST_MISSED = 1e-9
@@ -54,29 +55,6 @@ Tails: TypeAlias = Callable[[np.ndarray], np.ndarray]
 """Tails of a law, by row, at one place of each."""
 
 
-class DeviatingLaw(Protocol):
-    """A law whose noise has a standard deviation."""
-
-    def standard_deviation(self, scale: float) -> float:
-        """Return that of a draw."""
-
-
-class IntegerLaw(DeviatingLaw, Hashable, Protocol):
-    """What is known of integer noise Y of a scale, in closed form."""
-
-    def at_least(self, scale: float, m: np.ndarray | int) -> np.ndarray:
-        """Return P(Y >= m)."""
-
-    def characteristic(self, scale: float, t: np.ndarray) -> np.ndarray:
-        """Return `E cos(t Y)` at some t."""
-
-    def log_moment(self, scale: float, tilt: np.ndarray) -> np.ndarray:
-        """Return `log E exp(h Y)` at some h from 0 to below the largest tilt."""
-
-    def largest_tilt(self, scale: float) -> float:
-        """Return where moments end."""
-
-
 def check_level(level: object) -> float:
     """Validate a confidence level: a number in (0, 1).
 
@@ -97,7 +75,7 @@ def normal_quantile(level: float) -> float:
     return float(special.ndtri((1 + level) / 2))
 
 
-def half_step(noise: NoiseSum, law: DeviatingLaw) -> np.ndarray:
+def half_step(noise: NoiseSum, law: Law) -> np.ndarray:
     """Return half of the most that one integer of noise moves a sum."""
     steps = noise.steps(lambda _, scale: law.standard_deviation(scale)).values()
     step: np.ndarray = reduce(np.maximum, steps, np.zeros(()))
@@ -292,7 +270,7 @@ Form: TypeAlias = OneNoise | KnownTerms | TwoNoises | Others
 """How the noises of a sum are known."""
 
 
-def form_of(noise: NoiseSum, level: float, law: DeviatingLaw, bounded: int) -> Form:
+def form_of(noise: NoiseSum, level: float, law: Law, bounded: int) -> Form:
     """Tell how the noises of a sum are known.
 
     Parameters
@@ -475,7 +453,7 @@ class ShareSteps(NamedTuple):
     cells: np.ndarray
 
     @classmethod
-    def of(cls, noise: NoiseSum, law: DeviatingLaw) -> "ShareSteps | None":
+    def of(cls, noise: NoiseSum, law: Law) -> "ShareSteps | None":
         """Tell which shares a sum is of; `None`: of none, or of cells with several noises."""
         shares = noise.shares
         if shares is None or noise.drawn_together() or set(shares.loadings) & set(shares.common):

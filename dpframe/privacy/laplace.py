@@ -30,7 +30,7 @@ from dpframe.privacy.half_widths import (
     share_holds,
     solve_tails,
 )
-from dpframe.privacy.law import Law
+from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise import Curve, exact_decimals, integer_noise
 from dpframe.privacy.noise_sum import NoiseSum, Steps, norm
 
@@ -72,15 +72,12 @@ LAPLACE_CURVE = Curve(peak=496, reach=12, energy=abs, offset=_laplace_offset, pu
 """Of the discrete Laplace."""
 
 
-class Laplace(Law):
+class Laplace(IntegerLaw):
     """The discrete Laplace law."""
 
     __slots__ = ()
     name = "laplace"
     title = "Laplace"
-    norm = 1
-    memoryless = True
-    companion = 1 / _ROOT2
     curve = LAPLACE_CURVE
 
     def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
@@ -175,9 +172,12 @@ class Laplace(Law):
     def _continuous_half_width(self, noise: NoiseSum, level: float) -> np.ndarray:
         """Half-width for continuous noises of the same scales; some may not be of integers."""
         wide = self._continuous(noise)
-        alone = len(wide) == 1 and not self._is_public(noise)
-        if noise.largest is None and (alone or len(wide) == 2):  # noqa: PLR2004
-            return pair_half_width(wide[0], 0.0 if alone else wide[1], level)
+        moving = any(noise.scales.get(block, 0.0) for block in noise.loadings)
+        match wide:
+            case [alone] if moving and noise.largest is None:
+                return pair_half_width(alone, 0.0, level)
+            case [one, other] if noise.largest is None:
+                return pair_half_width(one, other, level)
         if self._is_summed(noise, level):
             return laplace_sum_half_width(wide, level)
         width: np.ndarray = self.quantile(level) * norm(wide)
@@ -191,10 +191,6 @@ class Laplace(Law):
             for b, loading in noise.loadings.items()
         ]
 
-    def _is_public(self, noise: NoiseSum) -> bool:
-        """Whether no noise has a scale above 0."""
-        return not any(noise.scales.get(b, 0.0) > 0 for b in noise.loadings)
-
     def _is_summed(self, noise: NoiseSum, level: float) -> bool:
         """Whether the law of three or four noises is summed up, row by row."""
         several = 2 < len(noise.loadings) <= _FEW and noise.largest is None  # noqa: PLR2004
@@ -203,25 +199,6 @@ class Laplace(Law):
     def of_sum(self, terms: int, members: int = 1) -> Law:
         """Return this law for one noise, and the normal law for more."""
         return self if terms == 1 else GAUSSIAN
-
-    def log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return `-sqrt(2) |z|`."""
-        return np.asarray(-_ROOT2 * np.abs(z))
-
-    def score(self, z: np.ndarray) -> np.ndarray:
-        """Return `-sqrt(2) sign(z)`."""
-        return np.asarray(-_ROOT2 * np.sign(z))
-
-    def distance(self, exponent: float) -> float:
-        """Return `exponent / sqrt(2)`."""
-        return exponent / _ROOT2
-
-    def continuous_deviation(self, sigma: float) -> float:
-        """Return `sqrt(2)` scales, `1 / (sqrt(2) asinh(1 / (sqrt(2) sigma)))`.
-
-        It is sigma where that is too small for a scale.
-        """
-        return max(sigma, 1 / (_ROOT2 * math.asinh(1 / (_ROOT2 * sigma))))
 
     def _deviation(self, scale: float) -> float:
         """Return `1 / (sqrt(2) sinh(h))`, with `h = 1 / (2 scale)`."""

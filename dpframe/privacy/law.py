@@ -22,6 +22,8 @@ from dpframe.privacy.noise import check_scale
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.privacy.sensitivity import Inside, Norm
 
+_ROOT2 = math.sqrt(2)
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -333,6 +335,55 @@ class Law(ABC):
     def _missed_by_each(self, level: float, cells: int) -> float:
         """Return how often one of several intervals may miss: `(1 - level) / d` (Bonferroni)."""
         return (1 - level) / cells
+
+
+class PureLaw(Law):
+    """What laws of pure noise have in common: very wide noise is next to a continuous Laplace.
+
+    What is stated of a density is that of the continuous Laplace law.
+    """
+
+    __slots__ = ()
+    norm = 1
+    memoryless = True
+    companion = 1 / _ROOT2
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return `-sqrt(2) |z|`."""
+        return np.asarray(-_ROOT2 * np.abs(z))
+
+    def score(self, z: np.ndarray) -> np.ndarray:
+        """Return `-sqrt(2) sign(z)`."""
+        return np.asarray(-_ROOT2 * np.sign(z))
+
+    def distance(self, exponent: float) -> float:
+        """Return `exponent / sqrt(2)`."""
+        return exponent / _ROOT2
+
+    def continuous_deviation(self, sigma: float) -> float:
+        """Return `sqrt(2)` scales, `1 / (sqrt(2) asinh(1 / (sqrt(2) sigma)))`.
+
+        It is sigma where that is too small for a scale.
+        """
+        return max(sigma, 1 / (_ROOT2 * math.asinh(1 / (_ROOT2 * sigma))))
+
+
+class IntegerLaw(PureLaw):
+    """A law of integers Y, each drawn on its own, whose transforms are known in closed form."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def characteristic(self, scale: float, t: np.ndarray) -> np.ndarray:
+        """Return `E cos(t Y)` at some t."""
+
+    @abstractmethod
+    def log_moment(self, scale: float, tilt: np.ndarray) -> np.ndarray:
+        """Return `log E exp(h Y)` at some h from 0 to below the largest tilt."""
+
+    @abstractmethod
+    def largest_tilt(self, scale: float) -> float:
+        """Return where moments end."""
 
 
 @lru_cache(1024)  # outputs of a plan, and its tables, have noise of few scales

@@ -225,11 +225,15 @@ def in_strips(strip: np.ndarray, place: np.ndarray, out: np.ndarray) -> np.ndarr
 
 
 class Points(NamedTuple):
-    """Z of a block: strips, places, and 64 Z in floats, or `None` if floats do not say enough."""
+    """Z of a block: strips, places, and 64 Z in floats, or `None` if floats do not say enough.
+
+    The context is where more bits come from.
+    """
 
     strip: np.ndarray
     place: np.ndarray
     floats: np.ndarray | None
+    context: Context
 
     def near(self, chosen: np.ndarray) -> np.ndarray:
         """Return 64 Z of some of them in floats."""
@@ -485,10 +489,10 @@ def _try_in(
     room: np.ndarray, table: StripTable, scales: np.ndarray, out: np.ndarray, context: Context
 ) -> np.ndarray:
     """Draw once per place of `out`, in some memory; return where the draw was rejected."""
-    cell, place = random_words(out.size, context, np.uint16), random_words(out.size, context)
-    points = _points(room, scales, table.strip.take(cell), place)
-    rejected, refined = _test_heights(table, cell, points, context)
-    _round_block(room, table.curve, scales, points, out, context=context)
+    cell, points = _draw_points(table, out.size, context)
+    points = _with_floats(room, scales, points)
+    rejected, refined = _test_heights(table, cell, points)
+    _round_block(room, table.curve, scales, points, out)
     for i, drawn in refined.items():
         out[i] = _round_exactly(table.curve, float(_part(scales, i)), drawn)
     return rejected
@@ -501,26 +505,26 @@ def try_strips(
 
     Returns strips, places, where the draw was rejected, and Z where it was settled exactly.
     """
+    cell, points = _draw_points(table, size, context)
+    rejected, refined = _test_heights(table, cell, points)
+    return points.strip.astype(np.int64), points.place, rejected, refined
+
+
+def _draw_points(table: StripTable, size: int, context: Context) -> tuple[np.ndarray, Points]:
+    """Draw cells, and Z in their strips."""
     cell, place = random_words(size, context, np.uint16), random_words(size, context)
-    strip = table.strip.take(cell)
-    rejected, refined = _test_heights(table, cell, Points(strip, place, None), context)
-    return strip.astype(np.int64), place, rejected, refined
+    return cell, Points(table.strip.take(cell), place, None, context)
 
 
-def _points(room: np.ndarray, scales: np.ndarray, strip: np.ndarray, place: np.ndarray) -> Points:
-    """Return Z, in the first row of the room as floats if these say enough for the scales."""
-    narrow = (scales.max(initial=0.0) if scales.ndim else scales) <= NARROW
-    return Points(strip, place, in_strips(strip, place, room[0]) if narrow else None)
+def _with_floats(room: np.ndarray, scales: np.ndarray, points: Points) -> Points:
+    """Add Z in floats, in the first row of the room, if these say enough for the scales."""
+    if (scales.max(initial=0.0) if scales.ndim else scales) > NARROW:
+        return points
+    return points._replace(floats=in_strips(points.strip, points.place, room[0]))
 
 
 def _round_block(
-    room: np.ndarray,
-    curve: Curve,
-    scales: np.ndarray,
-    points: Points,
-    out: np.ndarray,
-    *,
-    context: Context,
+    room: np.ndarray, curve: Curve, scales: np.ndarray, points: Points, out: np.ndarray
 ) -> None:
     """Write the draws to `out` that Z gives."""
     pull = None if curve.pull is None else curve.pull(scales)
@@ -531,7 +535,7 @@ def _round_block(
         left, _ = round_halves(scales, high, low, out, pull=pull, room=room[2:])
     unknown = scales * 2.0**-KNOWN_BITS
     for i in (np.abs(left, out=left) > 0.5 - MARGIN - unknown).nonzero()[0].tolist():
-        drawn = _interval(points, i, context)
+        drawn = _interval(points, i)
         out[i] = _round_exactly(curve, float(_part(scales, i)), drawn)
 
 
@@ -555,9 +559,10 @@ class Interval(NamedTuple):
         return drawn
 
 
-def _interval(points: Points, i: int, context: Context) -> Interval:
+def _interval(points: Points, i: int) -> Interval:
     """Return all that is known of a point of a block."""
-    return Interval(int(points.strip[i]) << WORD | int(points.place[i]), KNOWN_BITS, context)
+    start = int(points.strip[i]) << WORD | int(points.place[i])
+    return Interval(start, KNOWN_BITS, points.context)
 
 
 def _round_exactly(curve: Curve, scale: float, drawn: Interval) -> int:
@@ -600,12 +605,12 @@ def whole_part(scale: float, drawn: Interval, terms: int, offset: tuple[int, int
 
 
 def _test_heights(
-    table: StripTable, cell: np.ndarray, points: Points, context: Context
+    table: StripTable, cell: np.ndarray, points: Points
 ) -> tuple[np.ndarray, dict[int, Interval]]:
     """Draw heights in tested cells; return who is rejected, and Z where it was settled exactly."""
     tested = (cell >= table.free).nonzero()[0]
     bottom = table.bottom.take(cell[tested] - table.free)
-    fraction = random_words(tested.size, context)
+    fraction = random_words(tested.size, points.context)
     z = points.near(tested)
     z *= _STRIP_UNIT
     excess = fraction * _WORD_UNIT
@@ -615,7 +620,7 @@ def _test_heights(
     refined = {}
     for i in (~(np.abs(excess, out=excess) > MARGIN)).nonzero()[0]:
         where = int(tested[i])
-        known = _interval(points, where, context)
+        known = _interval(points, where)
         drawn = _settle(table.curve, known, float(bottom[i]), int(fraction[i]))
         if drawn is None:
             rejected[i] = True

@@ -197,10 +197,10 @@ def _weight(steps: Sequence[Pick], reach: Reach, neighboring: Neighboring) -> Fr
     return movement(footprints, scales, 1, reach, neighboring)
 
 
-def select(
+def select_parts(
     counts: np.ndarray, selection: Selection, parts: np.ndarray, context: Context
 ) -> np.ndarray:
-    """Select the bins of quantiles in every group.
+    """Select the parts of the bins of quantiles in every group.
 
     Parameters
     ----------
@@ -216,24 +216,17 @@ def select(
     Returns
     -------
     numpy.ndarray
-        Positions of bins, by group and quantile, not decreasing in a group: shape (groups, k).
+        Positions of parts, by group and quantile, rising in a group: shape (groups, k).
 
     Examples
     --------
     >>> from dpframe.context import SYSTEM
     >>> from dpframe.privacy.sensitivity import Reach
     >>> sure = selection_of([Fraction(1, 2)], Fraction(10**6), Reach(1, 1, 0, 1), "add_remove")
-    >>> select(np.array([[3, 1, 0], [0, 0, 1]]), sure, np.ones(3, np.int64), SYSTEM)
+    >>> select_parts(np.array([[3, 1, 0], [0, 0, 1]]), sure, np.ones(3, np.int64), SYSTEM)
     array([[0],
            [2]])
     """
-    return bins_of(select_parts(counts, selection, parts, context), parts)
-
-
-def select_parts(
-    counts: np.ndarray, selection: Selection, parts: np.ndarray, context: Context
-) -> np.ndarray:
-    """Select the parts of bins, as `select` does: their positions by group and quantile."""
     most = max(_MOST_ITEMS // int(parts.sum()), 1)
     starts = range(0, len(counts), most)
     dealt = (deal_rows(counts[at : at + most], parts) for at in starts)
@@ -263,22 +256,14 @@ def _select_parts(before: np.ndarray, selection: Selection, context: Context) ->
         low = np.zeros(groups, np.int64) if step.low < 0 else chosen[:, step.low]
         last = step.high == len(selection.steps)
         high = np.full(groups, ends - 1) if last else np.maximum(chosen[:, step.high], low + 1)
-        chosen[:, step.at] = low + _select_part(
-            before, low, high - low, step, scale, context=context
-        )
+        utilities = _utilities(before, low, high - low, step)
+        noisy = utilities + geometric(scale, len(utilities), context)
+        chosen[:, step.at] = low + _argmax(noisy, high - low, context)
     return chosen
 
 
-def _select_part(
-    before: np.ndarray,
-    low: np.ndarray,
-    sizes: np.ndarray,
-    step: Pick,
-    scale: float,
-    *,
-    context: Context,
-) -> np.ndarray:
-    """Select one part of a range in each group: its place in the range."""
+def _utilities(before: np.ndarray, low: np.ndarray, sizes: np.ndarray, step: Pick) -> np.ndarray:
+    """Return the utilities of the parts of a range in each group, one group after the other."""
     starts = np.cumsum(sizes) - sizes
     group = np.repeat(np.arange(len(sizes)), sizes)
     part = np.arange(len(group)) + np.repeat(low - starts, sizes)
@@ -287,8 +272,8 @@ def _select_part(
     wanted = np.repeat(step.a * (last - first) + step.b * first, sizes)
     beyond = step.b * before[group, part] - wanted
     short = wanted - step.b * before[group, part + 1]
-    noisy = geometric(scale, len(group), context) - np.maximum(np.maximum(beyond, short), 0)
-    return _argmax(noisy, starts, sizes, context)
+    utilities: np.ndarray = -np.maximum(np.maximum(beyond, short), 0)
+    return utilities
 
 
 def geometric(scale: float, size: int, context: Context) -> np.ndarray:
@@ -317,10 +302,9 @@ def geometric(scale: float, size: int, context: Context) -> np.ndarray:
     return noise
 
 
-def _argmax(
-    scores: np.ndarray, starts: np.ndarray, sizes: np.ndarray, context: Context
-) -> np.ndarray:
+def _argmax(scores: np.ndarray, sizes: np.ndarray, context: Context) -> np.ndarray:
     """Return the place of the largest of each run, of several any, with equal probability."""
+    starts = np.cumsum(sizes) - sizes
     best = np.maximum.reduceat(scores, starts)
     tied = np.flatnonzero(scores == np.repeat(best, sizes))
     run = np.searchsorted(starts, tied, side="right") - 1

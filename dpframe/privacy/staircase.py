@@ -46,7 +46,7 @@ from dpframe.privacy.half_widths import (
     share_holds,
 )
 from dpframe.privacy.laplace import LAPLACE
-from dpframe.privacy.law import Law
+from dpframe.privacy.law import IntegerLaw, Law
 from dpframe.privacy.noise import WORD, check_scale, check_size, exact_decimals, random_words
 from dpframe.privacy.noise_sum import NoiseSum, Steps
 
@@ -222,7 +222,7 @@ _NO_MORE = 1e-12  # what rounding adds to a ratio
 _FEW_ROWS = 100  # in which they are found by tails
 
 
-class Staircase(Law):
+class Staircase(IntegerLaw):
     """Staircase noise: its scale is `D + b`.
 
     What is stated of a density is that of the Laplace law, which very wide noise is next to.
@@ -231,10 +231,7 @@ class Staircase(Law):
     __slots__ = ()
     name = "staircase"
     title = "staircase"
-    norm = 1
     shape = "stairs"
-    memoryless = True
-    companion = LAPLACE.companion
 
     def _draw(self, scales: Sequence[float], size: int, context: Context) -> list[np.ndarray]:
         """Draw each coordinate on its own."""
@@ -403,22 +400,6 @@ class Staircase(Law):
     def of_sum(self, terms: int, members: int = 1) -> Law:
         """Return the Laplace law for one noise, and the normal law for more."""
         return LAPLACE if terms == 1 else GAUSSIAN
-
-    def log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return that of the Laplace law."""
-        return LAPLACE.log_density(z)
-
-    def score(self, z: np.ndarray) -> np.ndarray:
-        """Return that of the Laplace law."""
-        return LAPLACE.score(z)
-
-    def distance(self, exponent: float) -> float:
-        """Return that of the Laplace law."""
-        return LAPLACE.distance(exponent)
-
-    def continuous_deviation(self, sigma: float) -> float:
-        """Return that of the Laplace law."""
-        return LAPLACE.continuous_deviation(sigma)
 
     def _deviation(self, scale: float) -> float:
         """Return the standard deviation.

@@ -118,6 +118,8 @@ def doors() -> None:
 
 def plans() -> None:
     """Print the time of planning ten outputs of many groups, made anew and kept."""
+    from dpframe.plan import designs  # trees of old have another file
+
     columns = [f"x{k}" for k in range(OUTPUTS)]
     frame = pd.DataFrame({"g": range(MANY), **dict.fromkeys(columns, 1.0)})
     bounds = {column: (0, 1 + k) for k, column in enumerate(columns)}
@@ -137,7 +139,8 @@ def plans() -> None:
             return plan_release(declaration, {None: query}, spend)
 
         def anew(plan: Callable[[], object] = plan) -> object:
-            forget()
+            designs._keep_many.cache_clear()
+            designs._keep_few.cache_clear()
             return plan()
 
         print(f"  {name:10} anew {milliseconds(anew):6.2f} ms, kept {milliseconds(plan):6.2f} ms")

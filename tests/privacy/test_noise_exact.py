@@ -320,9 +320,9 @@ def test_floats_round_right_at_a_quarter_of_the_margin(law, monkeypatch):
             low, high = mp_draws(law, scale, start, 70)
         strip, place = np.array([start >> 64]), np.array([start & 2**64 - 1], np.uint64)
         scales, room = np.array([scale]), np.empty((ROWS, 1))
-        points = noise._points(room, scales, strip, place)
+        points = noise._with_floats(room, scales, noise.Points(strip, place, None, SYSTEM))
         try:
-            noise._round_block(room, law.curve, scales, points, out, context=SYSTEM)
+            noise._round_block(room, law.curve, scales, points, out)
         except MoreBitsError:
             continue
         clear += 1
@@ -344,8 +344,8 @@ def test_integers_decide_whatever_is_within_the_margin_of_a_border(law, monkeypa
             start = int(mp.floor(rng.choice([-1, 1]) * border * 2**70))
         scales = np.array([scale])
         strip, place = np.array([start >> 64]), np.array([start & 2**64 - 1], np.uint64)
-        points = noise._points(room, scales, strip, place)
-        noise._round_block(room, law.curve, scales, points, out, context=SYSTEM)
+        points = noise._with_floats(room, scales, noise.Points(strip, place, None, SYSTEM))
+        noise._round_block(room, law.curve, scales, points, out)
         assert len(asked) == case + 1
 
 
@@ -379,8 +379,8 @@ def test_integers_decide_whatever_height_is_within_the_margin_of_the_curve(law, 
     monkeypatch.setattr(noise, "_settle", settled)
     monkeypatch.setattr(noise, "random_words", lambda *_: np.array(fractions, np.uint64))
     cell = np.array(cells, np.uint16)
-    points = noise.Points(table.strip[cell], np.array(places, np.uint64), None)
-    rejected, refined = noise._test_heights(table, cell, points, SYSTEM)
+    points = noise.Points(table.strip[cell], np.array(places, np.uint64), None, SYSTEM)
+    rejected, refined = noise._test_heights(table, cell, points)
     assert len(asked) == len(cells)
     assert rejected.tolist() == list(range(1, len(cells), 2))
     assert refined == dict.fromkeys(range(0, len(cells), 2), answers[1])

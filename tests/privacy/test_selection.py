@@ -14,7 +14,7 @@ from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import selection
 from dpframe.privacy.neighbors import Caps
-from dpframe.privacy.selection import geometric, select, selection_of, steps_of
+from dpframe.privacy.selection import bins_of, geometric, select_parts, selection_of, steps_of
 from dpframe.privacy.sensitivity import Reach, reach_of
 
 ROW = Reach(1, 1, 0, 1)
@@ -22,6 +22,11 @@ HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 FALSE_ALARM = 1e-7
 W = Fraction(4, 5)
 SEVERAL = [Fraction(1, 10), Fraction(1, 4), HALF, Fraction(3, 5), Fraction(9, 10)]
+
+
+def select(counts, selection, parts):
+    """Select bins."""
+    return bins_of(select_parts(counts, selection, parts, SYSTEM), parts)
 
 
 def rejected(observed, law):
@@ -37,7 +42,7 @@ def rejected(observed, law):
 
 def drawn(table, made, parts, law, draws):
     """Count how often each outcome of a law is selected."""
-    found = select(np.tile(table, (draws, 1)), made, np.array(parts), SYSTEM)
+    found = select(np.tile(table, (draws, 1)), made, np.array(parts))
     values, counts = np.unique(found, axis=0, return_counts=True)
     seen = {tuple(value): n for value, n in zip(values.tolist(), counts, strict=True)}
     assert seen.keys() <= law.keys()
@@ -100,7 +105,7 @@ def test_bins_are_selected_with_exactly_the_law_of_permute_and_flip(quantiles, t
 
 def test_bins_that_are_alike_are_selected_alike():
     made = selection_of([HALF], Fraction(1), ROW, "add_remove")
-    found = select(np.zeros((60_000, 3), np.int64), made, np.ones(3, np.int64), SYSTEM)[:, 0]
+    found = select(np.zeros((60_000, 3), np.int64), made, np.ones(3, np.int64))[:, 0]
     assert not rejected(np.bincount(found, minlength=3), dict.fromkeys(range(3), THIRD))
 
 
@@ -126,7 +131,7 @@ def test_with_much_epsilon_quantiles_are_those_of_the_rows():
     rows = rng.integers(0, 40, (30, 999))
     counts = np.stack([np.bincount(row, minlength=40) for row in rows])
     made = selection_of(SEVERAL, Fraction(10**7), ROW, "add_remove")
-    found = select(counts, made, np.full(40, 997), SYSTEM)
+    found = select(counts, made, np.full(40, 997))
     for k, quantile in enumerate(SEVERAL):
         wanted = np.quantile(rows, float(quantile), axis=1, method="inverted_cdf")
         assert (found[:, k] == wanted).all()
@@ -138,8 +143,8 @@ def test_rows_that_share_a_value_do_not_spoil_the_quantiles_beside_it():
     wanted = [0, 1, 1, 2, 4]
     levels = [Fraction(n, 20) for n in (1, 4, 12, 15, 18)]
     made = selection_of(levels, Fraction(10**6), ROW, "add_remove")
-    assert select(counts, made, np.full(5, 1000), SYSTEM).tolist() == [wanted]
-    assert select(counts, made, np.ones(5, np.int64), SYSTEM).tolist() != [wanted]
+    assert select(counts, made, np.full(5, 1000)).tolist() == [wanted]
+    assert select(counts, made, np.ones(5, np.int64)).tolist() != [wanted]
 
 
 def test_quantiles_do_not_decrease_and_groups_do_not_mix(monkeypatch):
@@ -147,7 +152,7 @@ def test_quantiles_do_not_decrease_and_groups_do_not_mix(monkeypatch):
     counts = np.zeros((5, 40), np.int64)
     counts[np.arange(5), [3, 30, 7, 22, 39]] = 400
     made = selection_of(SEVERAL, Fraction(1000), ROW, "add_remove")
-    found = select(counts, made, np.ones(40, np.int64), SYSTEM)
+    found = select(counts, made, np.ones(40, np.int64))
     assert (np.diff(found, axis=1) >= 0).all()
     assert found[:, 2].tolist() == [3, 30, 7, 22, 39]
 
