@@ -245,12 +245,9 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
 
 def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     """Let all that is about a pair be read off the same parts: the finer ones, if any are."""
-    finer = {replace(out, name=None, kind="corr") for out in outputs if out.of_pair and out.sampled}
+    finer = {(out.values, out.where) for out in outputs if out.of_pair and out.sampled}
     return [
-        replace(out, sampled=True)
-        if out.of_pair and replace(out, name=None, kind="corr", sampled=True) in finer
-        else out
-        for out in outputs
+        replace(out, sampled=True) if (out.values, out.where) in finer else out for out in outputs
     ]
 
 

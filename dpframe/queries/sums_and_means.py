@@ -53,12 +53,16 @@ class _OfColumns(Query):
                 label,
                 self._statistic,
                 label,
-                bounds={name: ends for name, ends in self.bounds.items() if name == label},
+                bounds=self._bounds_of(label),
                 sampled=self.sampling,
                 weights=self.weights,
             )
             for label in self.columns
         )
+
+    def _bounds_of(self, label: Hashable) -> Mapping[Hashable, object]:
+        """Return the bounds of a column, which may be called NaN."""
+        return {label: self.bounds[label]} if label in self.bounds else {}
 
     @property
     def subject(self) -> str:

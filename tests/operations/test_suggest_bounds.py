@@ -82,7 +82,7 @@ def test_what_is_suggested_can_be_given_to_the_query(query):
     low, high = found.dp.best["bounds"]
     assert -64 <= low < high == 64  # of 3,000 fares, 150 are beyond
     released = getattr(frame.dp, query)("fare", "zone", epsilon=9, **found.dp.best)
-    assert dpf.verify(released).columns[0].bounds == (low, high)
+    assert dpf.verify(released).columns[0].declared == (low, high)
 
 
 def test_noise_of_all_bounds_is_what_the_planner_says():
