@@ -338,7 +338,7 @@ def test_keys_that_read_alike_are_refused_before_a_file_is_written(keys, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("label", [("a", 1), pd.Timestamp("2020"), np.inf], ids=str)
+@pytest.mark.parametrize("label", [("a", 1), pd.Timestamp("2020"), np.inf, np.nan], ids=str)
 def test_labels_of_any_kind_are_found_again(label, tmp_path):
     private = pd.DataFrame({"x": [1.0]})
     private.columns = pd.Index([label], dtype=object, tupleize_cols=False)
