@@ -15,7 +15,7 @@ from dpframe.accuracy.combine import combine
 from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.verify import certificate_schema, verify
+from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
 from dpframe.files.pandera import schema
 from dpframe.files.parquet import write_parquet
@@ -44,16 +44,12 @@ from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent
 from dpframe.steps.denoise import denoise
-from dpframe.steps.head import head, tail
 from dpframe.steps.join import interval, percent
 from dpframe.steps.quantiles import between, quantile
 from dpframe.steps.rename import rename
-from dpframe.steps.replay import replay
 from dpframe.steps.round import round  # noqa: F401
-from dpframe.steps.select import select
-from dpframe.steps.sort import sort_values
 from dpframe.steps.suppress import suppress
-from dpframe.steps.unstack import unstack
+from dpframe.steps.verify import certify, publish, verify
 
 __version__ = VERSION
 
@@ -72,6 +68,7 @@ __all__ = [
     "aggregate",
     "between",
     "certificate_schema",
+    "certify",
     "change",
     "combine",
     "concat",
@@ -85,7 +82,6 @@ __all__ = [
     "diagnose",
     "discover",
     "errors",
-    "head",
     "histogram",
     "independence",
     "interval",
@@ -95,6 +91,7 @@ __all__ = [
     "plot",
     "plot_map",
     "preview",
+    "publish",
     "quantile",
     "ranges",
     "rate",
@@ -102,21 +99,16 @@ __all__ = [
     "read_csv",
     "release",
     "rename",
-    "replay",
     "report",
     "scan",
     "scan_parquet",
     "schema",
-    "select",
     "slope",
-    "sort_values",
     "std",
     "suggest_bounds",
     "suggest_caps",
     "suppress",
-    "tail",
     "units",
-    "unstack",
     "var",
     "verify",
     "write_csv",

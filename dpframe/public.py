@@ -31,7 +31,8 @@ _HOLDERS = (list, tuple, set, frozenset, Mapping, pd.DataFrame, pd.Series, pd.In
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
 _FRAMES = frozenset(
-    {*_OWNERS, *"before frame published queries query released releases source tables".split()}
+    {*_OWNERS, *"against before frame of queries query released releases source table".split()}
+    | {"tables"}
 )
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _TAKE_DATA = frozenset(
@@ -67,8 +68,7 @@ _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_
 _OF_RELEASE = ("mu", "rho", "graph")
 _OF_SUMS = ("n_weight", "objective")
 _NOT_THERE = {
-    ("rename", "index"): "Keys stay as they were released: relabel the column before it is "
-    "declared, or the table in a copy for show. rename() takes columns and levels.",
+    ("rename", "index"): "Name the level, too: keys={'zone': {'A': 'Alpha'}}.",
     ("plot", "x"): "The groups are on the x axis. It takes column, kind and others.",
 } | {
     (call, name): "Give it to the query, as in dpf.count(where=...)."

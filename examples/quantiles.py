@@ -81,7 +81,7 @@ def main() -> None:
 
     table.dp.round(1).dp.write_csv(folder / "delays.csv")
     delays.dp.write_parquet(folder / "distribution.parquet")
-    axes = table.dp.select(keys={"carrier": ["B6", "DL", "EV", "UA"]}).dp.plot()
+    axes = table.loc[["B6", "DL", "EV", "UA"]].dp.plot()
     axes.figure.savefig(folder / "delays.png", dpi=150)
     print(f"\nWrote {', '.join(sorted(path.name for path in folder.iterdir()))}.")
 

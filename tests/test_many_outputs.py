@@ -115,9 +115,9 @@ def test_weights_name_rows_by_all_their_keys(wide, key):
 def test_weights_of_one_of_several_columns_are_told_to_choose_it(wide):
     released = wide.dp.release(dpf.aggregate("g", n=dpf.count(), m=dpf.count()), mu=0.5)
     key = released.index[0]
-    with pytest.raises(QueryError, match=r"dpf.select\(released, columns=\[...\]\)"):
+    with pytest.raises(QueryError, match=r"released\[\[\.\.\.\]\]"):
         released.dp.combine({key: 1})
-    (estimate,) = released.dp.select(columns=["n"]).dp.combine({key: 1})["estimate"]
+    (estimate,) = released[["n"]].dp.combine({key: 1})["estimate"]
     assert estimate == released.loc[key, "n"]
 
 

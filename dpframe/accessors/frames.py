@@ -1,8 +1,8 @@
 """The `.dp` accessor: one-line delegations to public functions, without state of its own."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from os import PathLike
-from typing import Any, Never
+from typing import Any, Literal, Never
 
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
@@ -14,8 +14,8 @@ from dpframe.accuracy.change import change
 from dpframe.accuracy.combine import Weights, combine
 from dpframe.accuracy.independence import independence
 from dpframe.accuracy.quotients import ratio
+from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.verify import certificate_of
 from dpframe.denoising.methods import DenoiserName
 from dpframe.files.csv import write_csv
 from dpframe.files.parquet import write_parquet
@@ -24,12 +24,13 @@ from dpframe.plotting import plot
 from dpframe.plotting.map import Coords, plot_map
 from dpframe.public import public_calls
 from dpframe.reporting.report import report
-from dpframe.steps import head, rename, round, select, sort, suppress, unstack
+from dpframe.steps import rename, round, suppress
 from dpframe.steps.denoise import denoise
 from dpframe.steps.denoise_checks import Across
 from dpframe.steps.join import interval, percent
 from dpframe.steps.quantiles import between
 from dpframe.steps.suggest_caps import best
+from dpframe.steps.verify import publish
 
 
 @pd.api.extensions.register_series_accessor("dp")
@@ -156,17 +157,27 @@ class DPAccessor(PrivateAccessor):
         return intervals.covariance(self._frame)
 
     def interval(
-        self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False,
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: bool = False,
+        sampling: bool = False,
+        chosen: Literal["keys"] | None = None,
         join: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> pd.DataFrame:
         """Return confidence intervals of every released cell; see `dpframe.interval`."""
         flags = {"simultaneous": simultaneous, "sampling": sampling, "join": join}
-        return interval(self._frame, level, **flags)
+        return interval(self._frame, level, chosen=chosen, **flags)
 
     def denoise(
-        self, method: DenoiserName = "auto", *, columns: Hashable | list[Hashable] | None = None,
-        graph: object = None, across: Across | None = None, **options: Any,
-    ) -> pd.DataFrame:  # fmt: skip
+        self,
+        method: DenoiserName = "auto",
+        *,
+        columns: Hashable | list[Hashable] | None = None,
+        graph: object = None,
+        across: Across | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
         """Add denoised columns beside the released ones; see `dpframe.denoise`."""
         return denoise(self._frame, method, columns=columns, graph=graph, across=across, **options)
 
@@ -198,23 +209,36 @@ class DPAccessor(PrivateAccessor):
         return combine(self._frame, weights, level, sampling=sampling)
 
     def change(
-        self, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False,
+        self,
+        before: pd.DataFrame,
+        level: float = 0.95,
+        *,
+        percent: bool = False,
         sampling: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> pd.DataFrame:
         """Return the change of every cell since another release; see `dpframe.change`."""
         return change(self._frame, before, level, percent=percent, sampling=sampling)
 
     def ratio(
-        self, numerator: Hashable, denominator: Hashable, level: float = 0.95, *,
+        self,
+        numerator: Hashable,
+        denominator: Hashable,
+        level: float = 0.95,
+        *,
         sampling: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> pd.DataFrame:
         """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
         return ratio(self._frame, numerator, denominator, level, sampling=sampling)
 
     def percent(
-        self, column: Hashable | None = None, level: float = 0.95, *,
-        by: Hashable | list[Hashable] | None = None, sampling: bool = False, join: bool = False,
-    ) -> pd.DataFrame:  # fmt: skip
+        self,
+        column: Hashable | None = None,
+        level: float = 0.95,
+        *,
+        by: Hashable | list[Hashable] | None = None,
+        sampling: bool = False,
+        join: bool = False,
+    ) -> pd.DataFrame:
         """Return percentages of the total with their errors; see `dpframe.percent`."""
         return percent(self._frame, column, level, by=by, sampling=sampling, join=join)
 
@@ -227,44 +251,64 @@ class DPAccessor(PrivateAccessor):
         return between(self._frame, low, high, level)
 
     def report(
-        self, path: str | PathLike[str] | None = None, *, ledger: Ledger | None = None,
-        title: str = "Release report", level: float = 0.95, percent: bool = False,
-    ) -> str:  # fmt: skip
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        ledger: Ledger | None = None,
+        title: str = "Release report",
+        level: float = 0.95,
+        percent: bool = False,
+    ) -> str:
         """Return one page to decide by whether to publish the release; see `dpframe.report`."""
         return report(
             self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent
         )
 
-    def sort_values(
-        self, by: Hashable | list[Hashable], *, ascending: bool | list[bool] = True
+    def nlargest(self, n: int, column: Hashable | None = None) -> pd.DataFrame:
+        """Keep the rows with the largest values of a released column, and write that down.
+
+        Parameters
+        ----------
+        n
+            How many.
+        column
+            The column; `None`: the only one. Released values decide, rounded or not.
+
+        Raises
+        ------
+        CertificateError
+            If the frame is not what was released.
+        QueryError
+            If n is not a whole number, or there is no such released column.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import dpframe as dpf
+        >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+        >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1e6)
+        >>> released.dp.nlargest(1).index.tolist()
+        ['B']
+        """
+        return suppress.nlargest(self._frame, n, column)
+
+    def nsmallest(self, n: int, column: Hashable | None = None) -> pd.DataFrame:
+        """Keep the rows with the smallest values of a released column; see `.dp.nlargest`."""
+        return suppress.nsmallest(self._frame, n, column)
+
+    def round(
+        self, decimals: int | Mapping[Hashable, int] = 0, *, to: float | None = None
     ) -> pd.DataFrame:
-        """Sort the rows of the release; see `dpframe.sort_values`."""
-        return sort.sort_values(self._frame, by, ascending=ascending)
-
-    def head(self, n: int = 5) -> pd.DataFrame:
-        """Keep the first rows of the release; see `dpframe.head`."""
-        return head.head(self._frame, n)
-
-    def tail(self, n: int = 5) -> pd.DataFrame:
-        """Keep the last rows of the release; see `dpframe.tail`."""
-        return head.tail(self._frame, n)
-
-    def select(
-        self, where: str | None = None, *,
-        keys: Mapping[Hashable, Sequence[object]] | Sequence[object] | None = None,
-        columns: Hashable | list[Hashable] | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Keep some rows and columns of the release; see `dpframe.select`."""
-        return select.select(self._frame, where, keys=keys, columns=columns)
-
-    def round(self, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
         """Round the release, and its intervals to the outside; see `dpframe.round`."""
-        return round.round(self._frame, decimals)
+        return round.round(self._frame, decimals, to=to)
 
     def suppress(
-        self, *, below: float | None = None, relative_error: float | None = None,
+        self,
+        *,
+        below: float | None = None,
+        relative_error: float | None = None,
         by: Hashable | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> pd.DataFrame:
         """Make cells missing that say too little; see `dpframe.suppress`."""
         return suppress.suppress(self._frame, below=below, relative_error=relative_error, by=by)
 
@@ -273,13 +317,14 @@ class DPAccessor(PrivateAccessor):
         columns: Mapping[Hashable, str] | None = None,
         *,
         levels: Mapping[Hashable, str] | None = None,
+        keys: Mapping[Hashable, Mapping[Hashable, str]] | None = None,
     ) -> pd.DataFrame:
-        """Rename columns and levels of the release; see `dpframe.rename`."""
-        return rename.rename(self._frame, columns, levels=levels)
+        """Rename columns, levels and keys of the release; see `dpframe.rename`."""
+        return rename.rename(self._frame, columns, levels=levels, keys=keys)
 
-    def unstack(self, level: Hashable = -1, *, column: Hashable | None = None) -> pd.DataFrame:
-        """Make columns of the keys of a level; see `dpframe.unstack`."""
-        return unstack.unstack(self._frame, level, column=column)
+    def publish(self, *, note: str | None = None) -> pd.DataFrame:
+        """Return the table with what it shows in its certificate alone; see `dpframe.publish`."""
+        return publish(self._frame, note=note)
 
     def write_csv(self, path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
         """Write the release to a CSV file, its certificate beside it; see `dpframe.write_csv`.
@@ -296,19 +341,34 @@ class DPAccessor(PrivateAccessor):
         write_parquet(self._frame, path)
 
     def plot(
-        self, *, column: Hashable | list[Hashable] | None = None, kind: plot.Kind = "auto",
-        level: float = 0.95, per: Hashable | None = None, percent: bool = False,
-        sampling: bool = False, subplots: bool = True, panels: bool | None = None, ax: Any = None,
-        figsize: tuple[float, float] | None = None, title: str | None = None, color: Any = None,
+        self,
+        *,
+        column: Hashable | list[Hashable] | None = None,
+        kind: plot.Kind = "auto",
+        level: float = 0.95,
+        per: Hashable | None = None,
+        percent: bool = False,
+        sampling: bool = False,
+        subplots: bool = True,
+        panels: bool | None = None,
+        ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+        title: str | None = None,
+        color: Any = None,
         legend: bool = True,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Draw the release with error bars; see `dpframe.plot`."""
         arguments = {name: value for name, value in locals().items() if name != "self"}
         return plot.plot(self._frame, **arguments)
 
     def plot_map(
-        self, coords: Coords, *, column: Hashable | None = None, edges: pd.DataFrame | None = None,
-        ax: Any = None, denoised: bool | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        coords: Coords,
+        *,
+        column: Hashable | None = None,
+        edges: pd.DataFrame | None = None,
+        ax: Any = None,
+        denoised: bool | None = None,
+    ) -> Any:
         """Draw the release on a map; see `dpframe.plot_map`."""
         return plot_map(self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised)

@@ -15,7 +15,7 @@ from dpframe.accessors.showing import (
     public_names,
 )
 from dpframe.arguments import is_one_of
-from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName

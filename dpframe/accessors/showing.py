@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
 
-from dpframe.accuracy.joint_errors import steps_before
 from dpframe.arguments import visible
+from dpframe.cells.record import ATTRIBUTE, certificate_of
 from dpframe.certificates.certificate import TEST
-from dpframe.certificates.companion_columns import DENOISED, followers
+from dpframe.certificates.definitions import QuantileDefinition, SuggestDefinition
 from dpframe.certificates.mechanism_parts import (
     LayersPart,
     NoisyMechanismPart,
@@ -20,18 +20,6 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
     TreePart,
 )
-from dpframe.certificates.steps import (
-    ADDED_OR_RENAMED,
-    CELLS_AS_RELEASED,
-    COMPUTED,
-    FEWER_ROWS,
-    ROW_BY_ROW,
-    ConcatStep,
-    QuantilesStep,
-    StepKinds,
-    SuggestionPart,
-)
-from dpframe.certificates.verify import ATTRIBUTE, certificate_of
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import declaration_text, is_of_another_test, kept_declaration
 from dpframe.engines import Frame, engine_for
@@ -69,6 +57,7 @@ _EXCEL = (
     "Excel files hold no certificate: use released.dp.interval(join=True).to_excel(path), and "
     "publish the file of .dp.write_csv(path) beside it."
 )
+_PANDAS = "pandas keeps the certificate: use {call}."
 _PREVIEW = "Use .dp.preview(dpf.discover(...)), and the same for dpf.suggest_caps(...)."
 
 
@@ -105,24 +94,21 @@ _FOR_PRIVATE = _by_name(
 
 _FOR_RELEASED = _by_name(
     {
-        "query filter loc iloc where drop isin dropna xs": "Use .dp.select(where, keys=..., "
-        "columns=...), as in .dp.select(\"count >= 100 and zone != 'A'\").",
+        "query filter loc iloc where drop isin dropna xs head tail select": _PANDAS.format(
+            call="released.head(10), released.query(\"zone != 'A'\") and released.loc[keys]"
+        ),
         "percentile percentiles quantiles median": "Use .dp.quantile([0.25, 0.5, 0.75]) where "
         "ranges were released.",
-        "nlargest": "Use .dp.sort_values(by, ascending=False).dp.head(n).",
-        "nsmallest": "Use .dp.sort_values(by).dp.head(n).",
-        "pivot pivot_table crosstab": "Use .dp.unstack(level).",
-        "sort sort_index": "Use .dp.sort_values(by).",
+        "pivot pivot_table crosstab unstack stack melt": _PANDAS.format(
+            call="released.unstack(level)"
+        ),
+        "sort sort_index sort_values": _PANDAS.format(call="released.sort_values(by)"),
         "proportion share": "Use .dp.percent(column) or .dp.ratio(numerator, denominator).",
         "total": "Use .dp.combine(weights).",
         "diff pct_change compare sub difference": "Use .dp.change(before), of a later release.",
         "hist": "Use .dp.plot().",
-        "map replace": "Keys and numbers stay as they were released: relabel the column before it "
-        "is declared, or the table in a copy for show. Labels of columns and levels are changed by "
-        ".dp.rename(columns, levels=...).",
-        "swaplevel reorder_levels": "Levels stay in the order of by=: put them in another one in a "
-        "copy for show.",
-        "rename_axis": "Use .dp.rename(levels={...}).",
+        "map replace rename_axis": "Use .dp.rename(columns, levels=..., keys=...).",
+        "swaplevel reorder_levels": _PANDAS.format(call="released.swaplevel()"),
         "append merge join": "Use dpf.concat(releases, keys=..., name=...).",
         "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
         "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
@@ -130,7 +116,8 @@ _FOR_RELEASED = _by_name(
         "with_percent": "Use .dp.percent(column, join=True).",
         "denoising denoising_report": "Use .dp.certificate.denoising.",
         "schema schema_of": "Use dpf.schema(frame).",
-        "replay": "Use dpf.replay(published, released).",
+        "replay": "Use dpf.verify(published, against=released).",
+        "certify": "Use dpf.certify(table, of=released).",
         "to_csv": "Use .dp.write_csv(path).",
         "to_parquet": "Use .dp.write_parquet(path).",
         "write_excel to_excel": _EXCEL,
@@ -147,6 +134,10 @@ _FOR_PACKAGE = _by_name(
         "denoising_report": "Use .dp.certificate.denoising.",
         "write_excel to_excel": _EXCEL,
         "groupby": 'Use by=, as in dpf.count(by=["zone"]).',
+        "replay": "Use dpf.verify(published, against=released).",
+        "head tail select sort_values unstack": _PANDAS.format(
+            call="released.head(10), released.sort_values(by) and released.unstack(level)"
+        ),
         "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }
 )
@@ -202,49 +193,40 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         certificate = certificate_of(frame)
     except CertificateError:
         return {*_BOTH, "best"}
-    release, steps = certificate.releases[0], {*map(type, certificate.steps)}
+    release = certificate.releases[0]
+    definitions = {*map(type, certificate.table.definitions)}
     columns, mechanism = release.columns, release.mechanism
     totals = sum(column.form.is_total for column in columns)
     numbers = any(column.times is None for column in columns)
     noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
-    has_law = noisy and not isinstance(mechanism, ThresholdPart)
-    apart = has_law and not isinstance(mechanism, LayersPart | SignsPart)
-    rows = certificate.unstacked is None
-    single = rows and len(certificate.releases) == 1
-    before = {
-        type(step) for release_before in certificate.releases for step in release_before.steps
-    }
-    combinable = {*steps_before(certificate), ConcatStep}
-    alone = any(
-        {*followers(frame, certificate, at).values()} <= {DENOISED} for at in range(len(columns))
-    )
-
-    def after(allowed: StepKinds) -> bool:
-        return single and steps <= allowed
-
+    tree = tree and QuantileDefinition not in definitions
+    known = noisy and not isinstance(mechanism, ThresholdPart)
+    apart = known and not isinstance(mechanism, LayersPart | SignsPart)
+    single = len(certificate.releases) == 1
     works = {
-        "best": SuggestionPart in steps,
-        "between": tree and after(ADDED_OR_RENAMED),
-        "quantile": tree and after(ADDED_OR_RENAMED),
-        "change": has_law and after(CELLS_AS_RELEASED),
-        "combine": has_law and rows and {*before, *steps} <= combinable,
-        "covariance": noisy and after(ROW_BY_ROW),
+        "best": SuggestDefinition in definitions,
+        "between": tree and single,
+        "quantile": tree and single,
+        "change": known and single,
+        "combine": known,
+        "covariance": noisy and single,
         "denoise": apart
-        and after(COMPUTED)
+        and single
         and any(column.form.is_total or column.form.is_mean for column in columns),
-        "independence": frame.index.nlevels > 1
+        "independence": len(certificate.table.levels) > 1
         and apart
-        and any(column.counts_rows for column in columns)
-        and after(CELLS_AS_RELEASED - FEWER_ROWS),
+        and single
+        and any(column.counts_rows for column in columns),
         "interval": noisy,
-        "percent": totals > 0 and not tree and after(CELLS_AS_RELEASED - FEWER_ROWS),
+        "nlargest": numbers,
+        "nsmallest": numbers,
+        "percent": totals > 0 and single and not tree,
         "plot": noisy,
-        "plot_map": noisy and after(ROW_BY_ROW),
-        "ratio": totals > 1 and after(CELLS_AS_RELEASED),
+        "plot_map": noisy and single,
+        "ratio": totals > 1 and single,
         "round": numbers,
-        "std_error": noisy and QuantilesStep not in steps,
+        "std_error": noisy and QuantileDefinition not in definitions,
         "suppress": numbers,
-        "unstack": frame.index.nlevels > 1 and rows and alone,
     }
     return {name for name, fits in works.items() if not fits}
 
@@ -358,7 +340,7 @@ def no_such_item(key: object) -> CallError:
     column = quote(key) if isinstance(key, str) else "column"
     return CallError(
         f".dp has no columns: name them in the call, as in .dp.count(by={column}, epsilon=...), "
-        f".dp.mean({column}, ...), or .dp.select(columns={column}) of a release."
+        f".dp.mean({column}, ...), or released[[{column}]] of a release."
     )
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import check_not_selected, intervals_of
+from dpframe.accuracy.intervals import all_intervals, check_not_selected
 from dpframe.accuracy.joint_errors import Side, check_no_given_rows, shared_noise
 from dpframe.accuracy.quotients import Quotients, estimate_quotients, part_of, span_of_signs
 from dpframe.accuracy.sampling import WithSampling, check_sampled, sampling_variance
 from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
-from dpframe.certificates.certificate import Certificate, Release, check_alike, check_before
+from dpframe.cells.needs import whole_release
+from dpframe.cells.verify import Shown, look
+from dpframe.certificates.certificate import Release, check_alike
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart
-from dpframe.certificates.steps import CELLS_AS_RELEASED
-from dpframe.certificates.verify import verify
 from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
@@ -109,41 +109,34 @@ def change(
     flags = {"percent": percent, "sampling": sampling}
     for name, flag in flags.items():
         check_flag(name, flag)
-    return change_of(released, verify(released), before, verify(before), level, **flags)
+    return change_of(look(released), look(before), level, **flags)
 
 
 def change_of(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    before: pd.DataFrame,
-    certificate_before: Certificate,
-    level: float,
-    *,
-    percent: bool,
-    sampling: bool = False,
+    released: Shown, before: Shown, level: float, *, percent: bool, sampling: bool = False
 ) -> pd.DataFrame:
     """Return the changes between tables that were verified; see `change`."""
-    now, then = _table(released, certificate), _table(before, certificate_before)
+    now, then = _table(released), _table(before)
     _check_comparable(now, then)
     for table in (now, then) if sampling else ():
         check_sampled(table.release, list(table.release.columns))
-    known = {key: place for place, key in enumerate(then.frame.index)}
-    places = np.array([known.get(key, -1) for key in now.frame.index], np.intp)
+    known = {key: place for place, key in enumerate(then.index)}
+    places = np.array([known.get(key, -1) for key in now.index], np.intp)
     rows = np.flatnonzero(places >= 0), places[places >= 0]
     if not len(rows[0]) and known:
-        one, other = (next(iter(table.frame.index), None) for table in (now, then))
+        one, other = (next(iter(table.index), None) for table in (now, then))
         rule = f"before has no row in common with the other release: {quote(one)}, {quote(other)}"
         way_out = "Keys are matched by value: 47 is not '47'."
         raise QueryError(f"{rule}. {way_out}", parameter="before")
     with np.errstate(all="ignore"):  # a warning could depend on what was released
-        mine = now.cells(rows[0], level, sampling=sampling)
-        pairs = zip(mine, then.cells(rows[1], level, sampling=sampling), strict=True)
+        mine = now.cells(now.rows[rows[0]], level, sampling=sampling)
+        pairs = zip(mine, then.cells(then.rows[rows[1]], level, sampling=sampling), strict=True)
         tables = [
             _percent(_Both(*pair, level)) if percent else _difference(_Both(*pair, level))
             for pair in pairs
         ]
     alone = np.setdiff1d(np.arange(len(known)), rows[1])
-    changes = _in_rows(tables, now.frame, then.frame.index[alone], rows[0])
+    changes = _in_rows(tables, now, then.index[alone], rows[0])
     return mark_diagnosis(changes, [now.release, then.release], "change")
 
 
@@ -202,22 +195,31 @@ class _Cells:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A released table, without what was computed from it."""
+    """A released table: all its rows, and which of them are shown."""
 
-    frame: pd.DataFrame
-    certificate: Certificate
+    shown: Shown
+    release: Release
 
     @property
-    def release(self) -> Release:
-        """What was promised about it."""
-        return self.certificate.release
+    def frame(self) -> pd.DataFrame:
+        """All its rows, as released."""
+        return self.shown.frame
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows that are shown."""
+        return self.shown.rows
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """Their keys."""
+        return self.frame.index.take(self.rows)
 
     def cells(self, rows: np.ndarray, level: float, *, sampling: bool) -> list[_Cells]:
         """Return some rows of all columns."""
         parts = self.release.columns
         noisy = all(part.form.is_total for part in parts)
-        about = self.frame, self.certificate, level
-        bars = None if noisy else intervals_of(*about, sampling=sampling)
+        bars = None if noisy else all_intervals(self.shown, level, sampling=sampling)
         places = range(len(parts))
         return [self._cells_of(place, rows, bars, sampling=sampling) for place in places]
 
@@ -237,12 +239,12 @@ class _Table:
         return _Cells(part, self.release, values[rows], deviations, ends, variance)
 
 
-def _table(released: pd.DataFrame, certificate: Certificate) -> _Table:
+def _table(shown: Shown) -> _Table:
     """Return a table of one release, as it was released."""
-    release = check_before(certificate, "change", allowed=CELLS_AS_RELEASED)
+    release = whole_release(shown, "change")
     check_not_selected(release, "change")
     _ = release.noise  # quantiles that were selected have none
-    return _Table(pd.DataFrame(released.iloc[:, : certificate.width]), certificate)
+    return _Table(shown, release)
 
 
 def _check_comparable(now: _Table, then: _Table) -> None:
@@ -391,20 +393,20 @@ def _percent(both: _Both) -> np.ndarray:
 
 
 def _in_rows(
-    tables: list[np.ndarray], now: pd.DataFrame, alone: pd.Index, rows: np.ndarray
+    tables: list[np.ndarray], now: _Table, alone: pd.Index, rows: np.ndarray
 ) -> pd.DataFrame:
     """Put changes on the rows of both releases; where several columns were released, by column."""
     index = now.index.append(alone) if len(alone) else now.index
     numbers = np.full((len(index), len(tables), len(_COLUMNS)), np.nan)
     numbers[rows] = np.stack(tables, axis=1)
     only_in = np.full(len(index), None, object)
-    only_in[: len(now)] = "released"
-    only_in[len(now) :] = "before"
+    only_in[: len(now.index)] = "released"
+    only_in[len(now.index) :] = "before"
     only_in[rows] = None
     width = len(tables)
     if width > 1:
         levels = [index.get_level_values(level).repeat(width) for level in range(index.nlevels)]
-        columns = pd.Index(list(now.columns) * len(index), tupleize_cols=False)
+        columns = pd.Index(list(now.frame.columns) * len(index), tupleize_cols=False)
         index = pd.MultiIndex.from_arrays([*levels, columns], names=[*index.names, "column"])
     found = pd.DataFrame(numbers.reshape(-1, len(_COLUMNS)), index=index, columns=_COLUMNS)
     if len(rows) < len(only_in):

@@ -8,21 +8,16 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import TableNoise, check_not_selected, quotient_ends
-from dpframe.accuracy.joint_errors import (
-    NoiseSource,
-    Side,
-    Weighed,
-    independent_sources,
-    steps_before,
-)
+from dpframe.accuracy.joint_errors import NoiseSource, Side, Weighed, independent_sources
 from dpframe.accuracy.quotients import part_of
 from dpframe.accuracy.sampling import check_sampled, sampling_variance, widen
 from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
-from dpframe.certificates.certificate import check_each_before
+from dpframe.cells.needs import check_whole
+from dpframe.cells.record import ATTRIBUTE
+from dpframe.cells.verify import look
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
-from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
@@ -164,11 +159,12 @@ def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryErro
 
 def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[list[Weighed], float]:
     """Return the releases of a table with the weights of their cells, and what these add up to."""
-    verified = verify(released)
-    releases = check_each_before(verified, "combine", allowed=steps_before(verified))
+    shown = look(released)
+    shown.certificate.require_numbers()
+    check_whole(shown, "combine")
+    releases, released = shown.certificate.releases, shown.frame
     for release in releases:
         check_not_selected(release, "combine")
-    released = released.iloc[:, : verified.width]  # what was denoised has no known error
     numbers = _align_weights(released, weights)
     columns = zip(released.items(), releases[0].columns, strict=True)
     cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
@@ -327,7 +323,7 @@ def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float])
         rule = (
             f"weights must be a frame by row and column: {list(released.columns)!r} were released"
         )
-        way_out = "For a dict or series by row, choose one: dpf.select(released, columns=[...])"
+        way_out = "For a dict or series by row, choose one: released[[...]]"
         raise QueryError(f"{rule}. {way_out}.", parameter="weights")
     if not isinstance(weights, pd.Series):
         rows = _index(released.index, list(weights))

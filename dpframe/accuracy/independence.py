@@ -17,9 +17,9 @@ from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import check_apart
 from dpframe.accuracy.outward import known_numbers
 from dpframe.accuracy.quotients import column_of_shares
+from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.privacy.half_widths import check_level
@@ -215,7 +215,9 @@ def independence(
     [0.001]
     """
     level = check_level(level)
-    release, place = column_of_shares(released, verify(released), column, "independence")
+    shown = look(released)
+    released = shown.frame
+    release, place = column_of_shares(shown, column, "independence")
     noise = _noise_of(release, place)
     counts, index = _tables_of(known_numbers(released.iloc[:, place]), released.index)
     tables = [NoisyTable(table, noise) for table in counts]

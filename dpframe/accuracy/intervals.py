@@ -1,6 +1,8 @@
 """From released frames to standard errors and intervals. Cannot reach private data."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -8,17 +10,16 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy import sampling as samples
-from dpframe.accuracy.outward import Ends, known_numbers, rounding, shown_ends
+from dpframe.accuracy.outward import Ends, known_numbers, outward
 from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, part_of, quotient_interval
 from dpframe.accuracy.sums import IndependentSum
-from dpframe.certificates import column_parts, companion_columns
-from dpframe.certificates.certificate import Certificate, Release, check_before
-from dpframe.certificates.companion_columns import ENDS, quantile_intervals
-from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart
-from dpframe.certificates.steps import ROW_BY_ROW
-from dpframe.certificates.unstacked import spread, stack_table
-from dpframe.certificates.verify import verify
+from dpframe.cells.needs import check_parts
+from dpframe.cells.verify import Shown, look
+from dpframe.certificates import column_parts
+from dpframe.certificates.certificate import Release, has_rows
+from dpframe.certificates.definitions import IntervalDefinition, QuantileDefinition
+from dpframe.certificates.diagnosis import NOTE, Noted, mark_diagnosis
+from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, TreePart
 from dpframe.errors import QueryError
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.law import Law
@@ -26,6 +27,8 @@ from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm
 from dpframe.public import public_call
 from dpframe.queries.timescale import seconds, times_around, times_between
 from dpframe.statistics.form import SamplingSpread, Statistic, Totals
+
+ENDS = ("_low", "_high")
 
 Sides: TypeAlias = tuple[np.ndarray, np.ndarray]
 
@@ -240,12 +243,10 @@ def _ends_of_total(
     values: pd.Series, column: column_parts.ColumnPart, noise: TableNoise, *, sampling: bool
 ) -> Ends:
     """Return the ends of the intervals of counts or sums."""
-    off = rounding(column)
     width = half_width(column.noise, column.deviations, *noise, integer=column.integer)
     if sampling:
         return _sampled_count(values, column, width, noise.level)
     with np.errstate(over="ignore", invalid="ignore"):  # values can be near the largest float
-        width = width + off
         if isinstance(width, float) and column.integer and width.is_integer():
             width = int(width)
         if column.times is not None:
@@ -258,8 +259,8 @@ def _sampled_count(
     column: pd.Series, count: column_parts.ColumnPart, width: Value, level: float
 ) -> Ends:
     """Return the ends of intervals of expected counts."""
-    values, off = known_numbers(column).astype(np.float64), rounding(count)
-    low, high = samples.count_ends((values - off, values + off), width, error_of(count), level)
+    values = known_numbers(column).astype(np.float64)
+    low, high = samples.count_ends((values, values), width, error_of(count), level)
     if not count.integer:
         return low, high
     whole = (np.clip(end, -_MOST_COUNTED, _MOST_COUNTED) for end in (np.floor(low), np.ceil(high)))
@@ -274,99 +275,286 @@ _ROUNDED = -2  # blocks from here down stand for rounding to whole numbers
 @public_call
 def std_error(released: pd.DataFrame) -> pd.DataFrame:
     """Return the standard error of every released cell."""
-    certificate = verify(released)
-    companion_columns.check_no_intervals_beside(certificate, "std_error")
-    errors = certificate.by_release(stack_table(released, certificate), _errors)
-    return mark_diagnosis(spread(errors, released, certificate), certificate.releases, "std_error")
+    shown = look(released)
+    check_no_intervals_beside(shown, "std_error")
+    check_parts(shown, "std_error")
+    errors = shown.certificate.by_release(shown.frame, _errors)
+    return mark_diagnosis(shown.pick(errors, shown.labels), shown.certificate.releases, "std_error")
+
+
+def check_no_intervals_beside(shown: Shown, what: str) -> None:
+    """Refuse what asks for errors of quantiles that were read off: they have intervals alone.
+
+    Raises
+    ------
+    QueryError
+        If they were, or there are no numbers.
+    """
+    shown.certificate.require_numbers()
+    for release in shown.certificate.releases:
+        column = release.columns[0]
+        if not column.features and isinstance(release.mechanism, TreePart):
+            ends = " to ".join(repr(f"{column.name}{end}") for end in ENDS)
+            rule = f"{what} is not for quantiles that were read off a distribution"
+            why = f"they have no standard error, and their intervals are beside them, {ends}"
+            raise QueryError(f"{rule}: {why}.", label=column.name)
 
 
 def _errors(released: pd.DataFrame, release: Release) -> pd.DataFrame:
     """Return the standard errors of the cells of one release."""
     columns = []
-    for at, column in enumerate(release.columns):
-        errors = np.where(released.iloc[:, at].isna(), np.nan, error_of(column))
+    for column in release.columns:
+        errors = np.broadcast_to(error_of(column), len(released))
         columns.append(errors if column.times is None else seconds(errors))
     return _like(released, columns, list(released.columns[: len(columns)]))
 
 
 def intervals_of(
-    released: pd.DataFrame,
-    certificate: Certificate,
+    shown: Shown,
     level: float,
     *,
     simultaneous: bool = False,
     sampling: bool = False,
+    chosen: str | None = None,
 ) -> pd.DataFrame:
-    """Return the intervals of a table that was verified; see `interval`."""
-    releases = certificate.releases
-    for release in releases if sampling else ():
+    """Return the intervals of the cells that a table shows; see `interval`."""
+    flags = {"simultaneous": simultaneous, "sampling": sampling}
+    ends = all_intervals(shown, level, **flags, chosen=cells_chosen(shown, chosen))
+    labels = [label for label in shown.labels for _ in ENDS]
+    for at, label in enumerate(labels):
+        unit = shown.unit(label)
+        if unit:
+            ends.isetitem(at, _rounded_outward(shown, ends.iloc[:, at], label, unit, at % 2))
+    made = mark_diagnosis(shown.pick(ends, labels), shown.certificate.releases, "interval")
+    few = [] if simultaneous or chosen == "keys" else _few(shown)
+    if few:
+        made.attrs[NOTE] = _note(level, *few[0])
+        made.__class__ = Noted
+    return made
+
+
+def _rounded_outward(shown: Shown, ends: pd.Series, label: str, unit: float, up: int) -> Any:
+    """Round ends as the cells are, within what is possible."""
+    column = shown.certificate.releases[0].columns[shown.labels.index(label)]
+    made = outward(ends.to_numpy() if ends.dtype.kind in "if" else ends, unit, up=bool(up))
+    if column.times is None and not column.form.is_total:
+        return np.clip(made, *column.span)
+    return made
+
+
+def cells_chosen(shown: Shown, chosen: str | None) -> dict[str, int | None]:
+    """Return by column how many cells are shown, if they were chosen in a way that is not known."""
+    known = {}
+    for label in shown.labels:
+        cells, released = shown.counts(label)
+        whole = chosen == "keys" or cells == released or not cells
+        known[label] = None if whole else cells
+    return known
+
+
+def _few(shown: Shown) -> list[tuple[int, int]]:
+    counts = [shown.counts(label) for label in shown.labels]
+    return [(cells, released) for cells, released in counts if 0 < cells < released]
+
+
+def _note(level: float, cells: int, released: int) -> str:
+    """Say at which level the intervals of chosen cells are."""
+    own = level_of_chosen(level, cells, released)
+    return (
+        f"Level {own:.6g} for {cells:,} of {released:,} cells, so that {100 * level:g} % of those "
+        'shown hold however they were chosen; chosen by keys: interval(chosen="keys").'
+    )
+
+
+def level_of_chosen(level: float, cells: int, released: int) -> float:
+    """Return the level of each of some intervals, of which a part `level` is to hold on average.
+
+    It is `1 - (1 - level) R / m` for R of m cells, however they were chosen (Benjamini and
+    Yekutieli 2005).
+
+    Examples
+    --------
+    >>> round(level_of_chosen(0.95, 3, 12), 4)
+    0.9875
+    """
+    return 1 - (1 - level) * cells / released
+
+
+def all_intervals(
+    shown: Shown,
+    level: float,
+    *,
+    simultaneous: bool = False,
+    sampling: bool = False,
+    chosen: Mapping[str, int | None] | None = None,
+) -> pd.DataFrame:
+    """Return the intervals of all released rows; `chosen` is as `cells_chosen` returns it."""
+    certificate, opened = shown.certificate, shown.opened
+    certificate.require_numbers()
+    for release in certificate.releases if sampling else ():
         samples.check_sampled(release, list(release.columns))
     # rows and columns may have been left out since
-    cells = sum(one.query.cells * one.query.outputs for one in releases) if simultaneous else 1
+    cells = sum(one.query.cells * one.query.outputs for one in certificate.releases)
 
-    def bars(long: pd.DataFrame, one: Release) -> pd.DataFrame:
-        law = one.noise.distribution
-        if not one.columns[0].features:
-            return quantile_intervals(long, certificate, one, level, simultaneous=simultaneous)
-        each = law.level_of_each(level, cells) if simultaneous else level
-        return _bars_of(long, one, each, sampling=sampling)
+    def each(label: str, law: Law) -> float:
+        if simultaneous:
+            return law.level_of_each(level, cells)
+        few = None if chosen is None else chosen[label]
+        return level if few is None else level_of_chosen(level, few, opened.cells_of(label))
 
-    long = certificate.by_release(stack_table(released, certificate), bars)
-    return mark_diagnosis(spread(long, released, certificate, ENDS), releases, "interval")
+    def bars(part: Shown, cells: pd.DataFrame) -> pd.DataFrame:
+        def of_release(long: pd.DataFrame, one: Release) -> pd.DataFrame:
+            if not one.columns[0].features:
+                return _quantile_intervals(shown, one, level, simultaneous=simultaneous)
+            levels = [each(label, one.noise.distribution) for label in part.labels]
+            return _bars_of(long, one, levels, sampling=sampling)
+
+        return part.certificate.by_release(cells, of_release)
+
+    known = _published_intervals(shown, (level, simultaneous, sampling))
+    published = opened.table.published
+    units = {} if published is None else published.units
+    if known or any(units.values()):
+        return _intervals_of_published(shown, known, units, bars)
+    check_parts(shown, "interval")
+    return bars(shown, shown.frame)
+
+
+EndsByColumn: TypeAlias = Mapping[str, pd.DataFrame]
+
+
+def _intervals_of_published(
+    shown: Shown,
+    known: EndsByColumn,
+    units: Mapping[str, float],
+    bars: Callable[[Shown, pd.DataFrame], pd.DataFrame],
+) -> pd.DataFrame:
+    """Return those that were published, and others from cells that may have been rounded."""
+    rest = [label for label in shown.labels if label not in known]
+    found = dict(known)
+    if rest:
+        some = replace(shown, seen={label: shown.seen[label] for label in rest})
+        check_parts(some, "interval")
+        low, high = (bars(some, _moved(some, units, sign)) for sign in (-1, 1))
+        for at, label in enumerate(rest):
+            ends = [low.iloc[:, 2 * at], high.iloc[:, 2 * at + 1]]
+            found[label] = pd.concat(ends, axis=1)
+    return pd.concat([found[label] for label in shown.labels], axis=1)
+
+
+def _moved(shown: Shown, units: Mapping[str, float], sign: int) -> pd.DataFrame:
+    """Return cells by half a unit lower or higher: as far as they may have been rounded."""
+    frame = shown.frame.copy()
+    for at, label in enumerate(shown.labels):
+        half: Any = units.get(label, 0.0) / 2
+        kind = frame.iloc[:, at].dtype.kind
+        half = math.floor(half) if kind == "i" else half
+        half = pd.Timedelta(int(half), "us") if kind in "mM" else half
+        frame.isetitem(at, (frame.iloc[:, at] + sign * half).array)
+    return frame
+
+
+def _published_intervals(shown: Shown, asked: tuple[float, bool, bool]) -> EndsByColumn:
+    """Return the intervals of means that a published table has, where it left their parts out."""
+    found = {}
+    for label, column in zip(shown.labels, shown.certificate.releases[0].columns, strict=True):
+        if has_rows(column):
+            continue
+        ends = {
+            one.end: place
+            for place, one in shown.computed.items()
+            if isinstance(one, IntervalDefinition)
+            and one.column == column.name
+            and (one.level, one.simultaneous, one.sampling) == asked
+        }
+        if len(ends) == len(ENDS):
+            frame = shown.opened.frame_of([ends["low"], ends["high"]])
+            names = [f"{shown.opened.shown_label(label)}{end}" for end in ENDS]
+            found[label] = frame.set_axis(names, axis=1)
+    return found
+
+
+def _quantile_intervals(
+    shown: Shown, release: Release, level: float, *, simultaneous: bool
+) -> pd.DataFrame:
+    """Return the ends of the intervals of quantiles, which stand beside them since they were read.
+
+    Raises
+    ------
+    QueryError
+        If they are of another level, or were left out.
+    """
+    _ = release.noise  # quantiles that were selected have none
+    ends = {
+        one.end: (label, one)
+        for label, one in shown.computed.items()
+        if isinstance(one, QuantileDefinition)
+    }
+    if len(ends) < len(ENDS):
+        raise QueryError("the intervals of these quantiles were left out: call it on those before.")
+    read = ends["low"][1]
+    if level != read.level or (simultaneous and not read.simultaneous):
+        at_once = ", simultaneous=True" if simultaneous else ""
+        rule = f"must be that of these intervals, {read.level:g}"
+        way_out = f"Or read them off the release, .dp.quantile(q, level={level:g}{at_once})."
+        raise QueryError.about("level", rule, level, way_out)
+    found = shown.opened.frame_of([ends["low"][0], ends["high"][0]]).iloc[release.places]
+    return found.set_axis([f"{shown.frame.columns[0]}{end}" for end in ENDS], axis=1)
 
 
 def _bars_of(
-    released: pd.DataFrame, release: Release, level: float, *, sampling: bool
+    released: pd.DataFrame, release: Release, levels: Sequence[float], *, sampling: bool
 ) -> pd.DataFrame:
-    """Return the intervals of the cells of one release."""
+    """Return the intervals of the cells of one release, by column at a level."""
     mechanism = release.noise
-    noise = TableNoise(mechanism, mechanism.drawn_together(release.query.cells), level)
+    groups = mechanism.drawn_together(release.query.cells)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
-    for position, column in enumerate(release.columns):
+    for position, (column, level) in enumerate(zip(release.columns, levels, strict=True)):
+        noise = TableNoise(mechanism, groups, level)
         values = released.iloc[:, position]
         ends: Ends
         if isinstance(mechanism, ThresholdPart):
-            ends = _ends_of_selected(values, column, mechanism, level)
+            ends = _ends_of_selected(values, mechanism, level)
         elif column.form.is_total:
             ends = _ends_of_total(values, column, noise, sampling=sampling)
         else:
             ends = quotient_ends(column, noise, sampling=sampling)
             if column.times is not None:
                 ends = times_between(values, ends, column.times.origin, column.times.bounds)
-        columns += shown_ends(ends, values, column)
+        columns += ends
         names += [f"{released.columns[position]}{end}" for end in ENDS]
     return _like(released, columns, names)
 
 
-def _ends_of_selected(
-    column: pd.Series, described: column_parts.ColumnPart, found: ThresholdPart, level: float
-) -> Ends:
+def _ends_of_selected(column: pd.Series, found: ThresholdPart, level: float) -> Ends:
     """Return the ends of the intervals of counts that were published for their size."""
     (scale,), least = found.scales.values(), found.threshold
-    law, noisy, off = found.distribution, known_numbers(column), int(rounding(described))
-    low, _ = selected_ends(np.maximum(noisy - off, least), law, scale, least, level)
-    _, high = selected_ends(np.maximum(noisy + off, least), law, scale, least, level)
-    return low, high
+    noisy = np.maximum(known_numbers(column), least)  # rounded ones may be below
+    return selected_ends(noisy, found.distribution, scale, least, level)
 
 
 @public_call
 def covariance(released: pd.DataFrame) -> pd.DataFrame:
     """Return the covariance of the columns within a row."""
-    release = check_before(verify(released), "covariance", allowed=ROW_BY_ROW)
+    shown = look(released)
+    check_no_intervals_beside(shown, "covariance")
+    release = shown.certificate.release
+    check_parts(shown, "covariance")
     loadings = [column.deviations for column in release.columns]
-    n, width = len(released), len(loadings)
+    n, width = shown.opened.rows, len(loadings)
     products = np.zeros((n, width, width))
     for i, one in enumerate(loadings):
         for j, other in enumerate(loadings):
             for block in one.keys() & other.keys():
                 with np.errstate(over="ignore"):  # no warning may depend on private values
                     products[:, i, j] += np.multiply(one[block], other[block])
-    index, labels = released.index, released.columns[:width]
+    index, labels = shown.index, shown.frame.columns
+    products = products[shown.rows]
     levels = [index.get_level_values(level).repeat(width) for level in range(index.nlevels)]
-    columns = pd.Index(list(labels) * n, tupleize_cols=False)
+    columns = pd.Index(list(labels) * len(index), tupleize_cols=False)
     rows = pd.MultiIndex.from_arrays([*levels, columns], names=[*index.names, "column"])
-    table = pd.DataFrame(products.reshape(n * width, width), index=rows, columns=labels)
+    table = pd.DataFrame(products.reshape(-1, width), index=rows, columns=labels)
     return mark_diagnosis(table, [release], "covariance")
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from dpframe.certificates.certificate import Certificate, Release
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.mechanism_parts import (
     LayersPart,
@@ -15,7 +15,6 @@ from dpframe.certificates.mechanism_parts import (
     SignsPart,
     TreePart,
 )
-from dpframe.certificates.steps import ALL_ROWS, CELLS_AS_RELEASED, StepKinds
 from dpframe.errors import QueryError
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.strategies.linear import KNOWN
@@ -60,12 +59,6 @@ class Side(NamedTuple):
         """Return the distance for a half-width of the sum, and the root of the squares of all."""
         factor = np.divide(width, alone, out=np.ones(np.shape(alone)), where=np.asarray(alone) > 0)
         return np.where(self.possible, self.plain, factor * self.root)
-
-
-def steps_before(certificate: Certificate) -> StepKinds:
-    """Say after which steps rows can be combined: cells that were measured together have places."""
-    together = any(isinstance(one.mechanism, LayersPart) for one in certificate.releases)
-    return ALL_ROWS if together else CELLS_AS_RELEASED
 
 
 class Weighed(NamedTuple):

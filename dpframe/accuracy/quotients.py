@@ -11,12 +11,12 @@ from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
 from dpframe.accuracy.sampling import WithSampling, check_sampled
 from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.certificates.certificate import Certificate, Release, check_before
+from dpframe.cells.needs import whole_release
+from dpframe.cells.verify import Shown, look
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, TreePart
-from dpframe.certificates.steps import CELLS_AS_RELEASED, FEWER_ROWS
-from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.options import By
 from dpframe.privacy.half_widths import Rows, check_level, narrow
@@ -289,13 +289,11 @@ def ratio(
     """
     level = check_level(level)
     check_flag("sampling", sampling)
-    certificate = verify(released)
-    return ratio_of(released, certificate, numerator, denominator, level, sampling=sampling)
+    return ratio_of(look(released), numerator, denominator, level, sampling=sampling)
 
 
 def ratio_of(
-    released: pd.DataFrame,
-    certificate: Certificate,
+    shown: Shown,
     numerator: Hashable,
     denominator: Hashable,
     level: float,
@@ -304,7 +302,7 @@ def ratio_of(
     sampling: bool = False,
 ) -> pd.DataFrame:
     """Return quotients of a table that was verified, whatever the two are called; see `ratio`."""
-    release = check_before(certificate, "ratio", allowed=CELLS_AS_RELEASED)
+    release, released = whole_release(shown, "ratio"), shown.frame
     above = _place(released, release, numerator, called[0])
     below = _place(released, release, denominator, called[1])
     if above == below:
@@ -334,7 +332,8 @@ def ratio_of(
     noise = _sampled(alone, bottom) if sampling else alone
     quotient = Quotients(top, bottom, least, span, unit_of(span, *own), noise, by_row=True)
     estimates = estimate_quotients(released.index, quotient, level)
-    return mark_diagnosis(estimates, [release], "ratio")
+    picked = shown.pick(estimates, [shown.labels[above]] * estimates.shape[1])
+    return mark_diagnosis(picked, [release], "ratio")
 
 
 def _sampled(alone: _NoiseOfOne, sampled: np.ndarray) -> Noise:
@@ -354,17 +353,22 @@ def part_of(loadings: Mapping[str, float | np.ndarray], block: str, rows: Rows) 
 
 
 def percent_of(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    column: Hashable,
-    level: float,
-    by: By = None,
-    *,
-    sampling: bool = False,
+    shown: Shown, column: Hashable, level: float, by: By = None, *, sampling: bool = False
 ) -> pd.DataFrame:
-    """Return percentages of a table that was verified; see `percent`."""
-    release, place = column_of_shares(released, certificate, column, "percent", sampling=sampling)
-    levels = levels_of(released.index, by)
+    """Return percentages of the rows that a table shows; see `percent`."""
+    release, place = column_of_shares(shown, column, "percent", sampling=sampling)
+    whole = all_percentages(shown, column, level, by, sampling=sampling)
+    picked = shown.pick(whole, [shown.labels[place]] * whole.shape[1])
+    return mark_diagnosis(picked, [release], "percent")
+
+
+def all_percentages(
+    shown: Shown, column: Hashable, level: float, by: By = None, *, sampling: bool = False
+) -> pd.DataFrame:
+    """Return percentages of all released rows; see `percent`."""
+    release, place = column_of_shares(shown, column, "percent", sampling=sampling)
+    released = shown.frame
+    levels = levels_of(shown, by)
     together = _rows_together(released.index, levels)
     described = release.columns[place]
     values = _numbers(released, release, place)
@@ -378,17 +382,16 @@ def percent_of(
     alone = _within(release, sums, shares)
     noise = _sampled(alone, total) if sampling else alone
     quotient = Quotients(values, total, least, span, 1.0, noise)
-    estimates = 100 * estimate_quotients(released.index, quotient, level)
-    return mark_diagnosis(estimates, [release], "percent")
+    return 100 * estimate_quotients(released.index, quotient, level)
 
 
-def levels_of(index: pd.Index, by: By) -> list[int]:
+def levels_of(shown: Shown, by: By) -> list[int]:
     """Return the positions of the levels whose keys make groups of rows; none for all rows.
 
     Parameters
     ----------
-    index
-        The index of a release.
+    shown
+        A table.
     by
         As for `percent`.
 
@@ -399,7 +402,7 @@ def levels_of(index: pd.Index, by: By) -> list[int]:
     """
     if by is None:
         return []
-    names = list(index.names)
+    names = list(shown.opened.index.names)
     given = list(by) if isinstance(by, list) else [by]
     places = {at for one in given for at, name in enumerate(names) if is_one_of(one, [name])}
     if any(one is None for one in given) or not 0 < len(places) == len(given) < len(names):
@@ -409,18 +412,13 @@ def levels_of(index: pd.Index, by: By) -> list[int]:
 
 
 def column_of_shares(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    column: Hashable | None,
-    what: str,
-    *,
-    sampling: bool = False,
+    shown: Shown, column: Hashable | None, what: str, *, sampling: bool = False
 ) -> tuple[Release, int]:
     """Check that a release has shares of the total of a column, and find it; see `percent`.
 
     Parameters
     ----------
-    released, certificate
+    shown
         The table.
     column
         As for `percent`.
@@ -429,17 +427,13 @@ def column_of_shares(
     sampling
         Whether rows are to be a sample.
     """
-    allowed = CELLS_AS_RELEASED - FEWER_ROWS
-    release = check_before(certificate, what, allowed=allowed, instead=_WITHIN)
+    release, released = whole_release(shown, what), shown.frame
     if isinstance(release.mechanism, TreePart):
         check_apart(release, what, "For parts of a distribution, use .dp.between(...).")
     place = _place(released, release, _only(released, release, column), "column")
     if sampling:
         check_sampled(release, [release.columns[place]], across=True)
     return release, place
-
-
-_WITHIN = " For percentages within a level, say year, use by='year' there."
 
 
 def _rows_together(index: pd.Index, levels: list[int]) -> np.ndarray:

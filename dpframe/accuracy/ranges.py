@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy import distribution
-from dpframe.certificates.certificate import UNSEALED, Certificate, Release
+from dpframe.accuracy.intervals import ENDS
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, quantile_part, values_part
-from dpframe.certificates.companion_columns import ENDS
 from dpframe.certificates.mechanism_parts import TreePart
-from dpframe.certificates.steps import QuantilesStep
 from dpframe.errors import QueryError
 from dpframe.queries.edges import edges_of
 from dpframe.queries.quantiles import LEVEL
@@ -72,6 +71,9 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
     if not isinstance(structure, TreePart):
         rule = f"{what} takes numbers of rows in ranges, and this release has none"
         raise QueryError(f'{rule}: release them, as dpf.ranges("fare", by="zone").')
+    if not release.columns[0].features:
+        ranges = f"{what} is for the numbers of rows, which dpf.ranges releases"
+        raise QueryError(f"{ranges}, and not for quantiles: their intervals are in the table.")
     index = frame.index
     number = release.query.by[-1].groups
     bins = cast(pd.IntervalIndex, index[:number].get_level_values(-1))
@@ -80,26 +82,33 @@ def distribution_of(frame: pd.DataFrame, release: Release, what: str) -> Distrib
     return Distribution(groups, bins, rows, structure.by_block["0"])
 
 
-def with_quantiles(
-    frame: pd.DataFrame, certificate: Certificate, step: QuantilesStep
-) -> tuple[pd.DataFrame, Certificate]:
-    """Return the table of quantiles with the ends of their intervals, and its certificate."""
-    release = certificate.release
-    found = distribution_of(frame, release, step.step)
+@dataclass(frozen=True)
+class Read:
+    """Which quantiles are read off a distribution, and the level of their intervals."""
+
+    quantiles: tuple[float, ...]
+    level: float
+    simultaneous: bool
+
+
+def quantiles_read(
+    frame: pd.DataFrame, release: Release, read: Read
+) -> tuple[pd.DataFrame, Release]:
+    """Return the table of quantiles with the ends of their intervals, and what is promised."""
+    found = distribution_of(frame, release, "quantile")
     label = frame.index.names[-1]
-    values = _values(found, step, release)
-    table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, step))
+    values = _values(found, read, release)
+    table = pd.DataFrame(dict(enumerate(values)), index=_index(found.groups, read))
     table.columns = pd.Index([label, *(f"{label}{end}" for end in ENDS)], tupleize_cols=False)
-    described = replace(release, columns=(_describe_quantiles(found, str(label)),))
-    return table, replace(certificate, releases=(described,), digest=UNSEALED)
+    return table, replace(release, columns=(_describe_quantiles(found, str(label)),))
 
 
-def _values(found: Distribution, step: QuantilesStep, release: Release) -> list[Any]:
+def _values(found: Distribution, read: Read, release: Release) -> list[Any]:
     """Return values, lower and upper ends, group by group and quantile by quantile."""
     law = release.noise.distribution
-    below, quantiles = distribution.below_edges(found.rows), step.quantiles
+    below, quantiles = distribution.below_edges(found.rows), read.quantiles
     cells = len(below) * len(quantiles)
-    level = law.level_of_each(step.level, cells) if step.simultaneous else step.level
+    level = law.level_of_each(read.level, cells) if read.simultaneous else read.level
     errors = distribution.deviations(found.known, len(found.bins), quantiles)
     widths = law.quantile(level) * errors + distribution.ENDS_OF_ROUNDING
     bins = np.arange(len(found.bins))
@@ -142,13 +151,13 @@ def _like(edges: pd.Index, numbers: np.ndarray) -> Any:
     return edges[0] + pd.to_timedelta(np.rint(numbers).astype(np.int64), unit="us").as_unit("us")
 
 
-def _index(groups: pd.Index | None, step: QuantilesStep) -> pd.Index:
+def _index(groups: pd.Index | None, read: Read) -> pd.Index:
     """Return the index: the quantiles in every group."""
     if groups is None:
-        return pd.Index(step.quantiles, name=LEVEL, dtype=np.float64)
-    own = len(step.quantiles)
+        return pd.Index(read.quantiles, name=LEVEL, dtype=np.float64)
+    own = len(read.quantiles)
     levels = [groups.get_level_values(at).repeat(own) for at in range(groups.nlevels)]
-    every = np.tile(step.quantiles, len(groups))
+    every = np.tile(read.quantiles, len(groups))
     return pd.MultiIndex.from_arrays([*levels, every], names=[*groups.names, LEVEL])
 
 

@@ -54,7 +54,7 @@ def check_sampled(release: Release, columns: list[ColumnPart], *, across: bool =
         if column.statistic.knows_sampling:
             continue
         rule = f"takes what was not measured for {column.kind} {quote(column.name)}"
-        choose = "Leave sampling out, or choose other columns with dpf.select(..., columns=[...])."
+        choose = "Leave sampling out, or choose other columns, released[[...]]."
         raise QueryError.about("sampling", rule, True, f"{column.form.to_sample} {choose}")
     _check_independent(release, across=across)
 

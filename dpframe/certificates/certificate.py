@@ -1,6 +1,6 @@
 """The certificate of a released table: one release, or several, and what was done afterwards."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -11,31 +11,20 @@ from dpframe.arguments import visible
 from dpframe.certificates import json_records as records
 from dpframe.certificates import mechanism_parts, parts, words
 from dpframe.certificates.column_parts import ColumnPart, no_errors, no_numbers
-from dpframe.certificates.digest import ContentPart
+from dpframe.certificates.definitions import denoised_of
 from dpframe.certificates.json_records import Packed, unpack
-from dpframe.certificates.steps import (
-    FEWER_ROWS,
-    ConcatStep,
-    QuantilesStep,
-    StepPart,
-    UnstackedPart,
-    divide_steps,
-)
+from dpframe.certificates.table_parts import NO_ALIAS, TablePart
 from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.errors import QueryError, quote
 from dpframe.html import pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
-FORMAT: Final = 8
-MOST_STEPS: Final = 1_000
+FORMAT: Final = 9
 TEST: Final = "TEST: made inside a testing block; not private, and not for publication"
 UNSEALED: Final = ""
 """In place of a digest, until there is one."""
 
 Library: TypeAlias = Annotated[str, records.Limits(pattern="^dpframe( \\S+)?$")]
-Steps: TypeAlias = Annotated[
-    tuple[Annotated[StepPart, records.TaggedBy("step")], ...], records.Limits(max_length=MOST_STEPS)
-]
 _Rows: TypeAlias = np.ndarray | slice
 
 
@@ -82,8 +71,6 @@ class Release(records.Record, repr=False):
         nothing adds up several releases but the reader.
     rows
         Positions of its rows in the table; null: the table has no others.
-    steps
-        What this library did with it before it was put into one table with others.
     """
 
     library: Library
@@ -104,7 +91,6 @@ class Release(records.Record, repr=False):
     witness: records.Some[WitnessPart]
     ledger: parts.LedgerPart | None
     rows: Packed | None
-    steps: Steps
 
     def __post_init__(self) -> None:
         mechanism = self.mechanism
@@ -176,7 +162,7 @@ class Release(records.Record, repr=False):
         ]
         if self.ledger is not None:
             lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
-        return [*lines, *(f"  afterwards    {words.about_step(step)}" for step in self.steps)]
+        return lines
 
     @property
     def title(self) -> str:
@@ -200,7 +186,7 @@ class Release(records.Record, repr=False):
             ("released", [self.released_at, self.library, self.release_id]),
             *more,
         ]
-        return [pairs(rows), words.columns_table(self.columns), *words.steps_tables(self.steps)]
+        return [pairs(rows), words.columns_table(self.columns)]
 
 
 class Certificate(records.Record):
@@ -220,14 +206,10 @@ class Certificate(records.Record):
         Version of this form. A change of the meaning of a field raises it.
     releases
         The releases in the table, in order; most have one. All have the same kinds of columns.
-    steps
-        What this library did with the table afterwards, in order, without the data.
-    unstacked
-        Where the cells are, if the keys of a level became columns; null: in rows, as released.
-    content
-        What the frame holds, so that one can say what was changed.
+    table
+        The released cells by their keys, and what was computed from them, without the data.
     digest
-        Checksum over table and certificate, to find mistakes. It is not a signature.
+        Checksum over the rest, to find mistakes. It is not a signature.
 
     Examples
     --------
@@ -240,17 +222,14 @@ class Certificate(records.Record):
     (0.5, 'Laplace', 'released')
     """
 
-    format: Literal[8]
+    format: Literal[9]
     releases: records.Some[Release]
-    steps: Steps
-    unstacked: UnstackedPart | None
-    content: ContentPart
+    table: TablePart
     digest: records.Digest
 
     def __post_init__(self) -> None:
         widths = {len(release.columns) for release in self.releases}
         records.require(len(widths) == 1, "all releases have the same columns")
-        records.require(self.unstacked is None or widths == {1}, "one column is unstacked")
         for release in self.releases:
             alone = isinstance(release.mechanism, mechanism_parts.SetPart)
             records.require(alone != bool(release.columns), "all have columns but sets of groups")
@@ -327,8 +306,10 @@ class Certificate(records.Record):
 
     @property
     def state(self) -> str:
-        """What a verified frame is, "released" or "post-processed" by steps that are listed."""
-        return "post-processed" if self.steps else "released"
+        """What a verified frame is: "released", or "post-processed" by calls that are listed."""
+        table = self.table
+        made = table.definitions or table.cuts or table.joined or table.published
+        return "post-processed" if made or table.alias != NO_ALIAS else "released"
 
     @property
     def denoising(self) -> pd.DataFrame:
@@ -339,9 +320,9 @@ class Certificate(records.Record):
         "average" is what their average was expected to gain.
         """
         rows = [
-            (step.into, name, gain, name in {*step.members, step.method})
-            for step in divide_steps(self.steps)[0]
-            for name, gain in step.tried.items()
+            (one.into, name, gain, name in {*one.members, one.method})
+            for one in denoised_of(self.table.definitions)
+            for name, gain in one.tried.items()
         ]
         table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
         return table.astype({"estimated_gain": float}).set_index(["column", "method"])
@@ -392,7 +373,7 @@ class Certificate(records.Record):
 
     def __repr__(self) -> str:
         """Show the promise in words."""
-        after = [f"  afterwards    {words.about_step(step)}" for step in self.steps]
+        after = [f"  afterwards    {line}" for line in words.lines_afterwards(self.table)]
         after.append(f"  digest        {self.digest}")
         if len(self.releases) == 1:
             lines = [f"Certificate {self.release.title}", *self.release.lines(), *after]
@@ -405,7 +386,7 @@ class Certificate(records.Record):
     def _repr_html_(self) -> str:
         """Show the promise as tables in a notebook."""
         seal = ("digest", [self.digest, "a claim until dpframe.verify has checked it"])
-        done = words.steps_tables(self.steps)
+        done = words.tables_afterwards(self.table)
         if len(self.releases) == 1:
             return section(title_html("Privacy certificate"), *self.release.html(seal), *done)
         each = (
@@ -416,54 +397,16 @@ class Certificate(records.Record):
         return section(title_html("Table of several releases"), *done, pairs([seal]), *each)
 
 
-def check_before(
-    certificate: Certificate, what: str, *, allowed: Collection[type[StepPart]], instead: str = ""
-) -> Release:
-    """Return the release of a table, and refuse what has no meaning after some steps.
-
-    Parameters
-    ----------
-    certificate
-        That of the table.
-    what
-        The call.
-    allowed
-        Steps after which it has a meaning; never that which put several releases together.
-    instead
-        What to do where rows were chosen.
+def only_release(certificate: Certificate) -> Release:
+    """Return the release of a table that has numbers, and comes from one alone.
 
     Raises
     ------
     QueryError
-        If another step was taken, or there are no numbers.
+        If there are no numbers, or several releases.
     """
     certificate.require_numbers()
-    _check_steps(certificate.steps, what, allowed, instead)
     return certificate.release
-
-
-def check_each_before(
-    certificate: Certificate, what: str, *, allowed: Collection[type[StepPart]]
-) -> tuple[Release, ...]:
-    """Return the releases of a table that may be several; see `check_before`."""
-    certificate.require_numbers()
-    before = [step for one in certificate.releases for step in one.steps]
-    _check_steps([*before, *certificate.steps], what, {*allowed, ConcatStep})
-    return certificate.releases
-
-
-def _check_steps(
-    steps: Iterable[StepPart], what: str, allowed: Collection[type[StepPart]], instead: str = ""
-) -> None:
-    """Refuse a step that is none of those allowed."""
-    taken = [step for step in steps if type(step) not in allowed]
-    if taken:
-        hint = instead if type(taken[0]) in FEWER_ROWS else ""
-        if isinstance(taken[0], QuantilesStep):  # a query may have asked for them
-            ranges = f"{what} is for the numbers of rows, which dpf.ranges releases"
-            raise QueryError(f"{ranges}, and not for quantiles: their intervals are in the table.")
-        before = f"{what} takes the table as it was before {taken[0].step}"
-        raise QueryError(f"{before}: call it on that one.{hint}")
 
 
 def check_alike(
@@ -488,7 +431,7 @@ def check_alike(
     here, there = ([list(one.columns), list(one.index.names)] for one in (frame, model))
     if here != there:
         listed = f"{quote(there[0])} by {there[1]!r}, and {quote(here[0])} by {here[1]!r}"
-        way_out = "Use .dp.rename or .dp.select(columns=...) before."
+        way_out = "Use .dp.rename, or choose columns, before."
         rule = f"releases must have the same columns and levels: {listed}. {way_out}"
         raise QueryError(rule, parameter=parameter)
     own, wanted = (list(map(_measured_as, part.columns)) for part in (release, first))
@@ -505,9 +448,39 @@ def _measured_as(column: ColumnPart) -> tuple[object, ...]:
     return column.kind, times and (times.origin, times.zone), weights and weights.column
 
 
-def without_cells(column: ColumnPart, hidden: np.ndarray) -> Any:
-    """Leave out what is said about some cells of a column."""
-    return _change_rows(column, lambda part: Packed.of(np.where(hidden, np.nan, unpack(part))))
+def without_rows(release: Release) -> Release:
+    """Leave out what is said row by row of columns that are no totals, and so of their values."""
+    return replace(release, columns=tuple(map(_without_rows, release.columns)))
+
+
+def _without_rows(column: ColumnPart) -> ColumnPart:
+    if column.form.is_total:
+        return column
+    nothing = Packed.of(np.zeros(0))
+    features = {
+        name: replace(_change_rows(part, lambda _: nothing), total=nothing)
+        for name, part in column.features.items()
+    }
+    return replace(column, features=features)
+
+
+def has_rows(column: ColumnPart) -> bool:
+    """Whether all that is said of a column row by row is there, and was not left out."""
+    return all(part.float64 for part in _packed_in(column))
+
+
+def _packed_in(part: Any) -> Iterator[Packed]:
+    """Find all that a record says row by row."""
+    match part:
+        case Packed():
+            yield part
+        case Mapping():
+            for inner in part.values():
+                yield from _packed_in(inner)
+        case records.Record():
+            yield from _packed_in(vars(part))
+        case _:  # a number or a text
+            return
 
 
 def _change_rows(part: Any, change: Callable[[Packed], Packed]) -> Any:

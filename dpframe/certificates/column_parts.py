@@ -19,8 +19,6 @@ from dpframe.statistics.form import Statistic, Totals
 from dpframe.statistics.table import STATISTICS, StatisticName, statistic_of
 
 WrittenBounds: TypeAlias = tuple[int | float, int | float]
-MOST_DECIMALS = 15  # floats have no more
-Decimals: TypeAlias = Annotated[int, records.Limits(ge=-MOST_DECIMALS, le=MOST_DECIMALS)]
 Microseconds: TypeAlias = Annotated[int, records.Limits(ge=-(2**63), lt=2**63)]
 
 
@@ -75,21 +73,6 @@ class NoisePart(records.Record):
     scale: records.NotNegative
     step: Annotated[float, records.Limits(gt=0)]
     members: records.AtLeastOne
-
-
-class RoundedPart(records.Record):
-    """How the values of a column were rounded after the release.
-
-    Parameters
-    ----------
-    decimals
-        Number of decimals; -2: to hundreds.
-    most
-        By how much a value may differ from the one released.
-    """
-
-    decimals: Decimals
-    most: records.NotNegative
 
 
 class WeightsPart(records.Record):
@@ -203,8 +186,6 @@ class ColumnPart(records.Record):
         The condition whose share of the rows it is; null: it is no rate.
     where
         A condition of its own, beside that of the query.
-    rounded
-        How the values were rounded after the release; null: they were not.
     weights
         What rows count for; null: each counts for 1.
     integer
@@ -227,7 +208,6 @@ class ColumnPart(records.Record):
     columns: tuple[ValuesPart, ...]
     condition: str | None
     where: str | None
-    rounded: RoundedPart | None
     weights: WeightsPart | None
     integer: bool
     noise: NoisePart | None
@@ -342,9 +322,7 @@ def values_part(
 
 def quantile_part(name: str, values: ValuesPart) -> ColumnPart:
     """Describe quantiles of a column."""
-    about: dict[str, Any] = dict.fromkeys(
-        ("condition", "where", "rounded", "weights", "noise", "std_error")
-    )
+    about: dict[str, Any] = dict.fromkeys(("condition", "where", "weights", "noise", "std_error"))
     return ColumnPart("quantile", name, (values,), integer=False, features={}, **about)
 
 

@@ -51,6 +51,23 @@ def about_computed(attrs: Mapping[Any, Any]) -> str | None:
     )
 
 
+NOTE = "dpframe_note"
+"""The name in `attrs` of a sentence that is shown with a frame."""
+
+
+class Noted(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
+    """A frame that is shown with a sentence about it; what pandas makes of it is not."""
+
+    def __repr__(self) -> str:
+        """Show the sentence below."""
+        return f"{super().__repr__()}\n{self.attrs.get(NOTE, '')}"
+
+    def _repr_html_(self) -> str | None:
+        """Show the sentence below in a notebook."""
+        table = super()._repr_html_()  # type: ignore[misc, operator, unused-ignore]
+        return None if table is None else f"{table}<p>{self.attrs.get(NOTE, '')}</p>"
+
+
 _HEADING = "Not for publication: exact numbers of the private frame, without noise."
 _CHARGED = "Nothing was charged."
 

@@ -126,7 +126,7 @@ def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
 _MOST_VALUES = 2_000_000
 _DEEPEST = 50  # certificates have ten levels
 _LONGEST = 1 << 22  # characters of a text, but for numbers of rows
-_NUMBERS = "float64"  # field of `Packed`
+_NUMBERS = ({"float64"}, {"zlib"})  # fields of `Packed` and `Zipped`
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _MANY = f"it holds more than {_MOST_VALUES:,} values"
 _LARGE = 400  # values; a certificate of one column has a third of it
@@ -191,7 +191,7 @@ def _below(level: Iterable[object]) -> Iterator[object]:
         if isinstance(value, list | tuple):
             yield from value
         elif isinstance(value, dict) and not (
-            value.keys() == {_NUMBERS} and isinstance(value[_NUMBERS], str)
+            value.keys() in _NUMBERS and all(isinstance(text, str) for text in value.values())
         ):
             yield from value
             yield from value.values()

@@ -1,9 +1,10 @@
 """Parts of a certificate in words, for a terminal, and as tables, for a notebook."""
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Iterable
 from typing import Any, assert_never
 
-from dpframe.certificates import parts, steps
+from dpframe.certificates import definitions, parts
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.mechanism_parts import (
     BlockNoisePart,
@@ -15,6 +16,7 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
     TreePart,
 )
+from dpframe.certificates.table_parts import CutPart, PublishedPart, TablePart
 from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, grid, unit_lines
@@ -240,126 +242,136 @@ def columns_table(columns: Iterable[ColumnPart]) -> str:
     return grid(header, rows)
 
 
-def about_step(step: steps.StepPart) -> str:
-    """Say what was done."""
-    return _WORDS[step.step](step)
+def lines_afterwards(table: TablePart) -> list[str]:
+    """Say what was done after the release, a line for each call."""
+    lines = [about_definition(one) for one in table.definitions]
+    lines += [_about_cut(cut) for cut in table.cuts]
+    names = {**table.alias.levels, **table.alias.columns}
+    if names:
+        pairs = (f"{_text(old)} to {_text(new)}" for new, old in names.items())
+        lines.append(f"renamed {', '.join(pairs)}")
+    if table.joined is not None:
+        joined = table.joined
+        lines.append(f"tables in one by {joined.name}: {', '.join(joined.keys)}")
+    if table.published is not None:
+        lines += _about_published(table.published)
+    return list(dict.fromkeys(lines))
 
 
-def _about_sorting(step: steps.SortStep) -> str:
-    by = zip(step.by, step.ascending, strict=True)
-    return f"sorted by {', '.join(name + ('' if up else ', largest first') for name, up in by)}"
+def _text(token: str) -> str:
+    """Show a label that was written as JSON."""
+    label = json.loads(token)
+    return label if isinstance(label, str) else token
 
 
-def _about_choice(step: steps.SelectStep) -> str:
-    """Say which rows and columns were kept."""
-    some = "with some keys" if step.where is None else f"where {step.where}"
-    rows = "" if step.rows is None else f"the rows {some}"
-    columns = "" if step.columns is None else f"the columns {', '.join(step.columns)}"
-    return f"kept {' and '.join(filter(None, [rows, columns]))}"
+def _about_published(published: PublishedPart) -> list[str]:
+    lines = []
+    for label, (shown, cells) in published.cells.items():
+        unit = published.units.get(label, 0)
+        rounded = f", rounded to {unit:g}" * (unit > 0)
+        lines.append(f"published {_text(label)}: {shown:,} of {cells:,} cells{rounded}")
+    return [*lines, *([] if published.note is None else [published.note])]
 
 
-def _about_rounding(step: steps.RoundStep) -> str:
-    decimals = ", ".join(f"{name} to {count}" for name, count in step.decimals.items())
-    return f"rounded, decimals: {decimals}"
-
-
-def _about_suppression(step: steps.SuppressStep) -> str:
-    """Say which cells were left out."""
-    below = "" if step.below is None else f"below {step.below:g}"
-    error = step.relative_error
+def _about_cut(cut: CutPart) -> str:
+    """Say which cells were chosen by their values."""
+    if cut.call != "suppress":
+        return f"the {'largest' if cut.call == 'nlargest' else 'smallest'} of {cut.column}"
+    below = "" if cut.at is None else f"below {cut.at:g}"
+    error = cut.relative_error
     wide = "" if error is None else f"with a standard error above {error:.3g} of the value"
-    what = "cells" if step.by is None else f"rows, judged by {step.by},"
+    what = "cells" if cut.column is None else f"rows, judged by {cut.column},"
     return f"suppressed {what} {' or '.join(filter(None, [below, wide]))}"
 
 
-def _about_names(step: steps.RenameStep) -> str:
-    names = {**step.levels, **step.columns}
-    return f"renamed {', '.join(f'{old} to {new}' for old, new in names.items())}"
-
-
-def _about_tables(step: steps.ConcatStep) -> str:
-    keys = "" if step.keys is None else f" by {step.name}: {', '.join(step.keys)}"
-    return f"{len(step.of):,} tables in one{keys}"
+def about_definition(definition: definitions.Definition) -> str:
+    """Say how a column was computed; the same for columns of one call."""
+    match definition:
+        case definitions.IntervalDefinition():
+            return _about_intervals(definition)
+        case definitions.PercentDefinition():
+            return _about_percent(definition)
+        case definitions.QuantileDefinition():
+            return _about_quantiles(definition)
+        case definitions.DenoiseDefinition():
+            return _about_denoising(definition)
+        case definitions.SuggestDefinition():
+            return _about_suggestion(definition)
+        case _:
+            assert_never(definition)
 
 
 _SAMPLED = ", with the error of sampled rows"
 
 
-def _about_intervals(step: steps.IntervalsStep) -> str:
-    at_once = " for all cells at once" if step.simultaneous else ""
-    sampled = _SAMPLED * step.sampling
-    return f"intervals at {step.level:g}{at_once} beside their columns{sampled}"
+def _about_intervals(definition: definitions.IntervalDefinition) -> str:
+    at_once = " for all cells at once" if definition.simultaneous else ""
+    chosen = "" if definition.cells is None else f" for {definition.cells:,} cells that were chosen"
+    sampled = _SAMPLED * definition.sampling
+    return f"intervals at {definition.level:g}{at_once}{chosen} beside their columns{sampled}"
 
 
-def _about_quantiles(step: steps.QuantilesStep) -> str:
-    at_once = " for all at once" if step.simultaneous else ""
-    listed = ", ".join(f"{q:g}" for q in step.quantiles)
-    within = f"with intervals at {step.level:g}{at_once}"
-    return f"quantiles {listed} of {step.column} read off, {within}"
+def _about_quantiles(definition: definitions.QuantileDefinition) -> str:
+    at_once = " for all at once" if definition.simultaneous else ""
+    listed = ", ".join(f"{q:g}" for q in definition.quantiles)
+    within = f"with intervals at {definition.level:g}{at_once}"
+    return f"quantiles {listed} of {definition.column} read off, {within}"
 
 
-def _about_percent(step: steps.PercentStep) -> str:
-    within = "" if step.by is None else f" by {', '.join(step.by)}"
-    beside = f"beside it, with intervals at {step.level:g}{_SAMPLED * step.sampling}"
-    return f"percentages of the total of {step.column}{within} {beside}"
+def _about_percent(definition: definitions.PercentDefinition) -> str:
+    within = "" if definition.by is None else f" by {', '.join(definition.by)}"
+    beside = f"beside it, with intervals at {definition.level:g}{_SAMPLED * definition.sampling}"
+    return f"percentages of the total of {definition.column}{within} {beside}"
 
 
-def _about_suggestion(step: steps.SuggestionPart) -> str:
+def _about_suggestion(definition: definitions.SuggestDefinition) -> str:
     """Say whose errors are predicted, and what is suggested."""
-    planned = ", ".join(f"{name}={amount:g}" for name, amount in step.planned.items())
-    best = ", ".join(f"{name}={found}" for name, found in step.best.items())
-    return f"{step.into}: predicted from {step.column} for {step.query} with {planned}; best {best}"
+    planned = ", ".join(f"{name}={amount:g}" for name, amount in definition.planned.items())
+    best = ", ".join(f"{name}={found}" for name, found in definition.best.items())
+    said = f"predicted from {definition.column} for {definition.query} with {planned}"
+    return f"{definition.into}: {said}; best {best}"
 
 
-def _about_denoising(step: steps.DenoiseStep) -> str:
+def _about_denoising(definition: definitions.DenoiseDefinition) -> str:
     """Say how a column was denoised."""
-    if step.method == "none":
-        return f"{step.into}: no denoiser is expected to help, values as released"
-    gain = step.tried.get(step.method)
+    if definition.method == "none":
+        return f"{definition.into}: no denoiser is expected to help, values as released"
+    gain = definition.tried.get(definition.method)
     expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
-    members = ", ".join(step.members)
-    method = f"the average of {members}" if len(step.members) > 1 else members
-    raised = "; totals come out too high" if "nonnegative" in step.members else ""
-    return f"{step.into}: {step.column} denoised by {method}{_how(step)}{expected}{raised}"
+    members = ", ".join(definition.members)
+    method = f"the average of {members}" if len(definition.members) > 1 else members
+    raised = "; totals come out too high" if "nonnegative" in definition.members else ""
+    said = f"{definition.column} denoised by {method}{_how(definition)}"
+    return f"{definition.into}: {said}{expected}{raised}"
 
 
-def _how(step: steps.DenoiseStep) -> str:
-    return " (chosen automatically)" if step.asked == "auto" else ""
+def _how(definition: definitions.DenoiseDefinition) -> str:
+    return " (chosen automatically)" if definition.asked == "auto" else ""
 
 
-_WORDS: dict[str, Callable[[Any], str]] = {
-    "sort_values": _about_sorting,
-    "head": lambda step: f"kept the first {step.rows:,} rows",
-    "tail": lambda step: f"kept the last {step.rows:,} rows",
-    "select": _about_choice,
-    "round": _about_rounding,
-    "suppress": _about_suppression,
-    "rename": _about_names,
-    "concat": _about_tables,
-    "denoise": _about_denoising,
-    "suggest": _about_suggestion,
-    "interval": _about_intervals,
-    "percent": _about_percent,
-    "quantile": _about_quantiles,
-    "unstack": lambda step: f"{step.column} with the keys of {step.level} as columns",
-}
-
-
-def steps_tables(taken: Iterable[steps.StepPart]) -> list[str]:
+def tables_afterwards(table: TablePart) -> list[str]:
     """Show what was denoised, and what else was done after the release."""
-    denoised, others = steps.divide_steps(taken)
-    table = [_denoised_table(denoised)] if denoised else []
-    words = [[about_step(step)] for step in others]
-    return [*table, grid(["done afterwards"], words)] if words else table
+    denoised = definitions.denoised_of(table.definitions)
+    said = {*map(about_definition, denoised)}
+    words = [[line] for line in lines_afterwards(table) if line not in said]
+    shown = [_denoised_table(denoised)] if denoised else []
+    return [*shown, grid(["done afterwards"], words)] if words else shown
 
 
-def _denoised_table(taken: Iterable[steps.DenoiseStep]) -> str:
+def _denoised_table(taken: Iterable[definitions.DenoiseDefinition]) -> str:
     """Show which columns were denoised."""
     header = ["added afterwards", "from", "denoised by", "expected to remove"]
     rows: list[list[str | list[str]]] = []
-    for step in taken:
-        gain = step.tried.get(step.method)
-        several = list(step.members) if len(step.members) > 1 else []
+    for definition in taken:
+        gain = definition.tried.get(definition.method)
+        several = list(definition.members) if len(definition.members) > 1 else []
         removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
-        rows.append([step.into, step.column, several or f"{step.method}{_how(step)}", removed])
+        rows.append(
+            [
+                definition.into,
+                definition.column,
+                several or f"{definition.method}{_how(definition)}",
+                removed,
+            ]
+        )
     return grid(header, rows)

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from dpframe.arguments import is_unicode
-from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.context import Context
 from dpframe.declaration.facts import Declaration, is_copied, is_of_another_test, kept_declaration
 from dpframe.engines import Engine, Frame, engine_for
@@ -91,7 +91,7 @@ def check_private(frame: Frame, context: Context) -> None:
     if ATTRIBUTE in attrs:
         raise DeclarationError(
             "this frame carries a certificate: it was released by dpframe, no row is private. "
-            "Work on it with .dp.interval, .dp.combine, .dp.select and other steps, at no cost. If "
+            "Work on it with .dp.interval, .dp.combine and other calls, at no cost. If "
             f"it is private and got that in a join, del frame.attrs[{ATTRIBUTE!r}], and declare it."
         )
 

@@ -1,18 +1,15 @@
-"""Released frames as CSV files, with a sidecar that keeps what CSV loses.
+"""Released tables as CSV files, with a certificate beside them.
 
 CSV keeps neither dtypes nor `attrs`. Beside `name.csv` stands `name.csv.certificate.json` with the
-certificate and the dtypes of the table, so that what is read back is what was released, to the bit.
+layout of the table and its certificate, in which keys have their types.
 """
 
 import csv
 import io
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from errno import EINVAL, ENOENT
-from hashlib import sha256
 from os import PathLike, fspath
 from os.path import islink, realpath
 from pathlib import Path
@@ -22,155 +19,24 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
+from dpframe.cells.keys import Factored, factored, label_of, token
+from dpframe.cells.locate import Place
+from dpframe.cells.numbers import Numbers, numbers_of, series_of
+from dpframe.cells.record import ATTRIBUTE, Opened, opened_of
+from dpframe.cells.reduce import reduced
+from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
-from dpframe.certificates.certificate import UNSEALED, Certificate, Release
 from dpframe.certificates.diagnosis import mark_test
-from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
-from dpframe.certificates.verify import ATTRIBUTE, refuse_test, verify
+from dpframe.certificates.table_parts import Dtype, Token
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
 from dpframe.public import public_call
 
-INSTEAD = (
-    "Write Parquet or pickle, or declare texts, numbers or timestamps as keys and texts as labels."
-)
+INSTEAD = "Write Parquet or pickle, or rename one of them by .dp.rename."
 """What to do with what has no form in a CSV file."""
 
-
-def _no_form(what: str) -> CertificateError:
-    """Make the error about what cannot be written."""
-    return CertificateError(f"{what} no form in a CSV file. {INSTEAD}")
-
-
-_KNOWN = re.compile(
-    r"object|str|string(\[(python|pyarrow)\])?"
-    r"|[Uu]?[Ii]nt(8|16|32|64)|[Ff]loat(32|64)|bool(ean)?"
-    r"|(datetime64|timedelta64|period)\[[^\]]*\]"
-    r"|(u?int(8|16|32|64)|float|double|bool|(large_)?string|(timestamp|duration)\[[^\]]*\])"
-    r"\[pyarrow\]"
-)
-"""The dtypes that are read: another, from a file, may ask for any amount of memory."""
-
-
-class PlainKind(json_records.Record):
-    """A dtype whose name says how its texts are read."""
-
-    dtype: str
-
-    def __post_init__(self) -> None:
-        known = _KNOWN.fullmatch(self.dtype) is not None
-        json_records.require(known, "no dtype that dpf.write_csv writes")
-
-
-class IntervalKind(json_records.Record):
-    """A dtype of intervals, by that of their ends."""
-
-    dtype: Literal["interval"]
-    closed: Literal["left", "right", "both", "neither"]
-    ends: PlainKind
-
-
-class CategoryKind(json_records.Record):
-    """A dtype of categories: what they are, and their texts in order."""
-
-    dtype: Literal["category"]
-    ordered: bool
-    categories: PlainKind | IntervalKind
-    texts: tuple[str, ...]
-
-
-LevelKind: TypeAlias = PlainKind | IntervalKind | CategoryKind
-
-
-def kind_of(values: pd.Index) -> LevelKind:
-    """Describe a dtype, so that its texts can be read back."""
-    if isinstance(values, pd.CategoricalIndex):
-        of = values.categories
-        texts = tuple(texts_of(of))
-        return CategoryKind("category", bool(values.ordered), _kind_of_keys(of), texts)
-    return _kind_of_keys(values)
-
-
-def _kind_of_keys(values: pd.Index) -> PlainKind | IntervalKind:
-    if isinstance(values, pd.IntervalIndex):
-        return IntervalKind("interval", values.closed, _plain_kind(values.left))
-    return _plain_kind(values)
-
-
-def _plain_kind(values: pd.Index) -> PlainKind:
-    dtype = values.dtype
-    several = dtype.kind not in "iufbmM" and not isinstance(dtype, pd.PeriodDtype)
-    texts = not several or all(isinstance(value, str) for value in values)
-    if texts and _KNOWN.fullmatch(str(dtype)):
-        return PlainKind(str(dtype))
-    raise _no_form(f"keys of dtype {dtype} that are not all texts have")
-
-
-def texts_of(values: pd.Index) -> list[str]:
-    """Write values so that they can be read back to the bit."""
-    dtype = values.dtype
-    if isinstance(values, pd.CategoricalIndex):
-        texts = texts_of(values.categories)
-        return [texts[code] for code in values.codes]
-    if isinstance(values, pd.IntervalIndex):
-        opening = "[" if values.closed in ("left", "both") else "("
-        closing = "]" if values.closed in ("right", "both") else ")"
-        ends = zip(texts_of(values.left), texts_of(values.right), strict=True)
-        return [f"{opening}{low}, {high}{closing}" for low, high in ends]
-    absent = values.hasnans and dtype.kind in "iufmM"
-    gone = values.isna() if absent else np.zeros(len(values), bool)
-    shown: Callable[[Any], str] = (lambda value: repr(float(value))) if dtype.kind == "f" else str
-    # what was suppressed is an empty cell
-    return ["" if empty else shown(value) for value, empty in zip(values, gone, strict=True)]
-
-
-def parse_texts(texts: Sequence[str], kind: LevelKind) -> pd.Index:
-    """Read texts back."""
-    if isinstance(kind, CategoryKind):
-        known = {text: code for code, text in enumerate(kind.texts)}
-        categories = parse_texts(kind.texts, kind.categories)
-        codes = [known[text] for text in texts]
-        cells = pd.Categorical.from_codes(codes, categories=categories, ordered=kind.ordered)
-        return pd.CategoricalIndex(cells)
-    if isinstance(kind, IntervalKind):
-        ends = [text[1:-1].split(", ") for text in texts]
-        left, right = (parse_texts([pair[end] for pair in ends], kind.ends) for end in (0, 1))
-        return pd.IntervalIndex.from_arrays(left, right, closed=kind.closed)
-    return _parsed_plain(texts, kind.dtype)
-
-
-_TRUTHS = {"True": True, "False": False}
-_NUMBERS: Mapping[str, Callable[[str], object]] = {
-    **{f"{sign}{bits}": int for sign in ("int", "uint", "Int", "UInt") for bits in (8, 16, 32, 64)},
-    **{name: float for name in ("float32", "float64", "Float32", "Float64")},
-    **{name: _TRUTHS.__getitem__ for name in ("bool", "boolean")},
-}
-"""How a text is read that stands for a number of a dtype."""
-
-
-def _parsed_plain(texts: Sequence[str], dtype: str) -> pd.Index:
-    if dtype in _NUMBERS:
-        absent = np.nan if dtype.startswith("float") else pd.NA
-        numbers = [_NUMBERS[dtype](text) if text else absent for text in texts]
-        return pd.Index(numbers, dtype=dtype)
-    if dtype.startswith("datetime64"):
-        zone = dtype.partition(", ")[2].rstrip("]")
-        known = pd.Index([text or None for text in texts], dtype=object)
-        times = pd.DatetimeIndex(pd.to_datetime(known, format="ISO8601", utc=bool(zone)))
-        return (times.tz_convert(zone) if zone else times).astype(dtype)
-    if dtype.startswith("timedelta64"):
-        return pd.to_timedelta([text or None for text in texts]).astype(dtype)
-    if dtype.startswith("period"):
-        return pd.PeriodIndex(list(texts), dtype=dtype)
-    # texts of the dtype of pandas itself, which has another name in other versions
-    return pd.Index(list(texts), dtype=str if dtype == "str" else dtype)
-
-
-Place: TypeAlias = str | PathLike[str]
-TextRows: TypeAlias = list[list[str]]
-Label: TypeAlias = str | bool | int | float | None
-
-_FORMAT: Final = 2
+_Path: TypeAlias = str | PathLike[str]
+_FORMAT: Final = 3
 _SUFFIX = ".certificate.json"
 _FILE = "a CSV file"
 _COMPRESSED = frozenset({".bz2", ".gz", ".tar", ".tgz", ".xz", ".zip", ".zst"})
@@ -178,34 +44,44 @@ _ANEW = "Write both files anew from the released frame with dpf.write_csv."
 # what parsing a file that somebody changed can end in
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _BROKEN = (csv.Error, *_FAULTS)
+_ROWS, _COLUMNS, _CELLS = range(3)
 
 
 class Sidecar(json_records.Record):
-    """What CSV loses: labels and their name, dtypes of keys and columns, and the certificate.
+    """What CSV loses, but for the certificate.
 
-    It says, too, whether texts that a spreadsheet would take for formulas were escaped.
-
-    The digest covers the rest of it: that of the certificate takes kinds that files may exchange
-    for one, such as int64 and int64[pyarrow].
+    Parameters
+    ----------
+    format
+        Version of this form.
+    index
+        Names of the levels of the index, as JSON.
+    header
+        Names of the levels of the columns, as JSON; there is a line of labels for each.
+    rows
+        Number of rows.
+    cells
+        Number of cells that are not missing, but for keys.
+    levels
+        Where each released level is: 0 in the index, 1 in the header, 2 among the columns, and its
+        number there.
+    dtypes
+        Dtypes of the columns; null for those that hold keys.
+    escaped_formulas
+        Whether texts that a spreadsheet would take for formulas were escaped.
     """
 
-    format: Literal[2]
-    levels: tuple[Label, ...]
-    columns: tuple[Label, ...]
-    heading: Label
-    kinds: tuple[LevelKind, ...]
+    format: Literal[3]
+    index: tuple[Token, ...]
+    header: tuple[Token, ...]
+    rows: json_records.AtLeastNone
+    cells: json_records.AtLeastNone
+    levels: tuple[tuple[int, int], ...]
+    dtypes: tuple[Dtype | None, ...]
     escaped_formulas: bool
-    certificate: Certificate
-    digest: json_records.Digest
-
-    def seal(self) -> "Sidecar":
-        """Return it with the digest that its other parts have."""
-        record = json_records.plain(replace(self, digest=UNSEALED))
-        parts = json.dumps(record, sort_keys=True)
-        return replace(self, digest=f"sha256:{sha256(parts.encode()).hexdigest()}")
 
 
-def sidecar_of(path: Place) -> Path:
+def sidecar_of(path: _Path) -> Path:
     """Return where the certificate of a CSV file is kept: beside the file that a link leads to.
 
     Examples
@@ -218,16 +94,16 @@ def sidecar_of(path: Place) -> Path:
 
 
 @public_call
-def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = False) -> None:
-    """Write a released frame to a CSV file, and its certificate to a file beside it.
+def write_csv(released: pd.DataFrame, path: _Path, *, escape_formulas: bool = False) -> None:
+    """Write what a table shows to a CSV file, and its certificate to a file beside it.
 
-    The index comes first, then the columns, under one header. Numbers read back to the bit.
+    The index comes first, then the columns. Numbers read back to the bit. The certificate holds
+    what the table shows, see `publish`.
 
     Parameters
     ----------
     released
-        A released frame, denoised or not. Keys are texts, numbers, booleans, dates, times, periods,
-        intervals or categories of these; labels are texts or numbers.
+        A released frame, in any layout.
     path
         The CSV file; the certificate goes to `sidecar_of(path)`. Existing files are replaced. If
         the path is a link, the certificate goes beside the real file.
@@ -239,12 +115,13 @@ def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = Fa
     Raises
     ------
     CertificateError
-        If the frame is not what was released, or its keys or labels have no form in CSV; no file is
+        If the frame is not what was released, or two of its keys or labels read alike; no file is
         written then.
     OSError
         If a file cannot be written.
     QueryError
-        If the path is none, that of a compressed file, or in a missing folder.
+        If the path is none, that of a compressed file, or in a missing folder; or an interval tells
+        a hidden cell, see `publish`.
 
     Examples
     --------
@@ -260,25 +137,30 @@ def write_csv(released: pd.DataFrame, path: Place, *, escape_formulas: bool = Fa
     place = check_place(_check_path(path), _FILE)
     if not isinstance(escape_formulas, bool):
         raise QueryError.about("escape_formulas", "must be True or False", escape_formulas)
-    shape = _shape_of(released, verify(released), escape_formulas=escape_formulas)
+    shown = look(released)
+    certificate = json.loads(reduced(shown).text)
+    table = _Table(shown, escape_formulas)
     try:
-        table = _text_of(released, shape).encode()
-        beside = json.dumps(json_records.plain(shape), indent=1).encode()
-        back = json_records.read(Sidecar, json.loads(beside), "the certificate")
-        _table_of(table.decode(), back)
-    except (*_BROKEN, CertificateError):  # a key or a label that does not read back as it was
-        raise _no_form("a key or a label of this release has") from None
+        text = table.text().encode()
+    except UnicodeEncodeError:
+        raise _no_form("a key or a label that is no valid Unicode") from None
+    layout = json_records.plain(table.sidecar())
+    beside = json.dumps({**layout, "certificate": certificate}, indent=1).encode()
     place = at_the_door(looking=True).place(place)
-    place.write_bytes(table)
+    place.write_bytes(text)
     sidecar_of(place).write_bytes(beside)
 
 
+def _no_form(what: str) -> CertificateError:
+    """Make the error about what cannot be written."""
+    return CertificateError(f"{what} has no form in a CSV file. {INSTEAD}")
+
+
 @public_call
-def read_csv(path: Place) -> pd.DataFrame:
+def read_csv(path: _Path) -> pd.DataFrame:
     """Read a released frame written by `write_csv`, and check it against its certificate.
 
-    Every cell of the file, the header included, must be as it was written. Other quotes, ends of
-    lines, a byte order mark and empty lines at the end change no cell, and are read.
+    Keys and labels are those that were released, whatever they read like. Every row must be there.
 
     Parameters
     ----------
@@ -288,12 +170,12 @@ def read_csv(path: Place) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        What was released: the same values, dtypes, keys and certificate.
+        The table: the same keys, labels and values.
 
     Raises
     ------
     CertificateError
-        If there is no certificate beside the file, or table or certificate were changed.
+        If there is no certificate beside the file, or table or certificate were changed or cut.
     UnreadableCertificateError
         If the file beside it is not a certificate in a format of this version.
     FileNotFoundError, OSError
@@ -320,16 +202,20 @@ def read_csv(path: Place) -> pd.DataFrame:
         raise FileNotFoundError(ENOENT, f"There is no such file{alone}", str(place))
     if not place.is_file():
         raise OSError(EINVAL, "It is a folder, a device or a pipe, not a file", str(place))
-    shape = _sidecar(beside)
-    refuse_test(shape.certificate)
+    sidecar, opened = _read_sidecar(beside)
     try:
-        return _table_of(place.read_bytes().decode("utf-8-sig"), shape)
-    except _BROKEN:
+        text = place.read_bytes().decode("utf-8-sig")
+        frame = _Reader(sidecar, opened).table(text)
+        frame.attrs[ATTRIBUTE] = opened.text
+        look(frame)
+    except (*_BROKEN, CertificateError):
         what = "header, rows or values, or the certificate beside it, were changed"
         raise CertificateError(f"{place.name!r} is not what was written: {what}. {_ANEW}") from None
+    mark_test(frame, opened.certificate)
+    return frame
 
 
-def _check_path(path: Place) -> Path:
+def _check_path(path: _Path) -> Path:
     """Check that a path is that of a file."""
     text = fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str) or not text:
@@ -341,8 +227,8 @@ def _check_path(path: Place) -> Path:
     return place
 
 
-def _sidecar(beside: Path) -> Sidecar:
-    """Read a sidecar and check its format."""
+def _read_sidecar(beside: Path) -> tuple[Sidecar, Opened]:
+    """Read what stands beside a file, and check its format."""
     if not beside.exists():
         way_out = "Keep the two files that dpf.write_csv makes together."
         message = f"there is no {beside.name!r} beside the file. {way_out}"
@@ -352,17 +238,19 @@ def _sidecar(beside: Path) -> Sidecar:
     try:
         text = beside.read_bytes()
         json_records.check_json(text)
-        shape = json.loads(text, object_pairs_hook=_once)
+        found = json.loads(text, object_pairs_hook=_once)
     except json_records.ExcessError as error:
         raise _unreadable(beside, f"is no certificate: {error}") from None
     except _BROKEN:
         what = "is damaged, or no certificate of a CSV file: it is not JSON in which each name"
         raise _unreadable(beside, f"{what} comes once") from None
-    found = shape.get("format") if isinstance(shape, dict) else None
-    if type(found) is not int or found != _FORMAT:  # True is no format
+    version = found.get("format") if isinstance(found, dict) else None
+    if type(version) is not int or version != _FORMAT:  # True is no format
         known = f"is not a certificate of a CSV file in format {_FORMAT}, which this version reads"
-        raise _unreadable(beside, f"{known}; its format is {found!r:.40}")
-    return json_records.read(Sidecar, shape, f"{beside.name!r}")
+        raise _unreadable(beside, f"{known}; its format is {version!r:.40}")
+    certificate = found.pop("certificate", None)
+    sidecar = json_records.read(Sidecar, found, f"{beside.name!r}")
+    return sidecar, opened_of(json.dumps(certificate))
 
 
 def _unreadable(beside: Path, what: str) -> UnreadableCertificateError:
@@ -377,55 +265,18 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _shape_of(
-    released: pd.DataFrame, certificate: Certificate, *, escape_formulas: bool
-) -> Sidecar:
-    """Describe what CSV loses: dtypes, labels, and which columns are keys."""
-    if any(map(_finds_dates, certificate.releases)):  # also where none was found
-        raise _no_form("groups that are dates have")
-    levels, columns = (
-        tuple(map(_plain_label, labels)) for labels in (released.index.names, released.columns)
-    )
-    heading, kinds = _plain_label(released.columns.name), tuple(map(kind_of, _parts(released)))
-    known = levels, columns, heading, kinds, escape_formulas, certificate
-    return Sidecar(_FORMAT, *known, UNSEALED).seal()
+def _texts(values: Iterable[Any]) -> list[str]:
+    """Write keys or labels; a missing one is empty."""
+    texts = ["" if value is None else str(value) for value in values]
+    if any("\0" in text or len(text) > csv.field_size_limit() for text in texts):
+        raise _no_form("a key or a label that is too long, or has a zero byte,")
+    return texts
 
 
-def _finds_dates(release: Release) -> bool:
-    found = release.mechanism
-    return isinstance(found, SetPart | ThresholdPart) and "date" in found.dtypes
-
-
-def _parts(frame: pd.DataFrame) -> list[pd.Index]:
-    """Return the levels of the index and the columns, in the order of the file."""
-    index = frame.index
-    levels = [index.get_level_values(level) for level in range(index.nlevels)]
-    bare = pd.DataFrame(frame)  # pandas copies all attrs for each column that is looked at
-    return [*levels, *(pd.Index(bare.iloc[:, at]) for at in range(frame.shape[1]))]
-
-
-def _plain_label(label: object) -> Label:
-    """Return a label that JSON keeps as it is."""
-    if isinstance(label, np.generic):
-        label = label.item()
-    if label is None or isinstance(label, str | int):
-        return label
-    if isinstance(label, float) and math.isfinite(label):
-        return label
-    raise _no_form(f"the label {label!r} has")
-
-
-def _header(shape: Sidecar) -> list[str]:
-    labels = ["" if label is None else str(label) for label in shape.levels + shape.columns]
-    return [*map(_escaped, labels)] if shape.escaped_formulas else labels
-
-
-def _cells(frame: pd.DataFrame, shape: Sidecar) -> TextRows:
-    """Return the texts of a table, row by row."""
-    columns: Iterable[Sequence[str]] = map(texts_of, _parts(frame))
-    if shape.escaped_formulas:
-        columns = _among_texts(_escaped, columns, shape)
-    return [list(row) for row in zip(*columns, strict=True)]
+def _apart(texts: Sequence[str], what: str) -> None:
+    """Refuse keys or labels that read alike."""
+    if len({*texts}) < len(texts):
+        raise _no_form(f"{what}, of which two read alike,")
 
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")  # also what is escaped already: it is to read back
@@ -447,69 +298,225 @@ def _plain(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-def _among_texts(
-    change: Callable[[str], str], columns: Iterable[Sequence[str]], shape: Sidecar
-) -> Iterator[Sequence[str]]:
-    """Change the columns of texts, and leave those of numbers, whose sign is none."""
-    for cells, kind in zip(columns, shape.kinds, strict=True):
-        yield cells if kind.dtype in _NUMBERS else [*map(change, cells)]
-
-
-def _text_of(released: pd.DataFrame, shape: Sidecar) -> str:
-    """Write a table as CSV."""
-    quoted = [kind.dtype not in _NUMBERS for kind in shape.kinds]
-    lines = [",".join(map(_quote, _header(shape)))]
-    for row in _cells(released, shape):
-        texts = (_quote(text) if quote else text for text, quote in zip(row, quoted, strict=True))
-        lines.append(",".join(texts))
-    return "\n".join(lines) + "\n"
-
-
 def _quote(text: str) -> str:
     """Quote a text, so that commas, quotes and the ends of lines within it are part of it."""
     return '"' + text.replace('"', '""') + '"'
 
 
-def _table_of(text: str, shape: Sidecar) -> pd.DataFrame:
-    """Read a table and check it; anything can be raised if it was changed."""
-    if shape != shape.seal():
-        raise ValueError("another sidecar")
-    lines = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), strict=True)
-    if next(lines, None) != _header(shape):
-        raise ValueError("another header")
-    rows = _rows(lines, len(shape.kinds), shape.certificate.content.rows)
-    frame = _frame_of(rows, shape)
-    frame.attrs[ATTRIBUTE] = shape.certificate.to_dict()
-    verify(frame)
-    # several texts can stand for one value, and a bracket of an interval for none
-    if _cells(frame, shape) != rows:
-        raise ValueError("other texts")
-    mark_test(frame, shape.certificate)
-    return frame
+class _Table:
+    """A table that is written by columns."""
+
+    def __init__(self, shown: Shown, escaped: bool) -> None:
+        self.shown, self.escaped = shown, escaped
+        self.frame = shown.layout.frame
+        self.levels: Mapping[Place, int] = {
+            place: at for at, place in enumerate(shown.layout.levels)
+        }
+        opened = shown.opened
+        _apart(_texts(opened.shown_label(label) for label in opened.columns), "labels")
+        self._numbers = {
+            at: numbers_of(self.frame.iloc[:, at], _kind(opened))
+            for at in range(self.frame.shape[1])
+            if (_CELLS, at) not in self.levels
+        }
+
+    def sidecar(self) -> Sidecar:
+        """Describe the layout."""
+        index, columns = self.frame.index, self.frame.columns
+        places = [(axis, number) for axis, number in self.shown.layout.levels]
+        width = self.frame.shape[1]
+        return Sidecar(
+            format=_FORMAT,
+            index=tuple(token(name) for name in index.names),
+            header=tuple(token(name) for name in columns.names),
+            rows=len(index),
+            cells=sum(int((~one.missing).sum()) for one in self._numbers.values()),
+            levels=tuple(places),
+            dtypes=tuple(self._dtype(at) for at in range(width)),
+            escaped_formulas=self.escaped,
+        )
+
+    def _dtype(self, at: int) -> str | None:
+        if at not in self._numbers:
+            return None
+        column, numbers = self.frame.dtypes.iloc[at], self._numbers[at]
+        if getattr(column, "kind", "O") in "mM":
+            return str(column)
+        if numbers.values.dtype == np.float32:
+            return "float32"
+        whole = numbers.values.dtype.kind == "i" or str(column) == "Int64"
+        if whole:
+            return "Int64" if numbers.missing.any() else "int64"
+        return "float64"
+
+    def text(self) -> str:
+        """Write all lines."""
+        index = self.frame.index
+        parts = [
+            *(self._keys(index, _ROWS, number) for number in range(index.nlevels)),
+            *(self._cells(at) for at in range(self.frame.shape[1])),
+        ]
+        lines = map(",".join, zip(*parts, strict=True))
+        return "\n".join([*self._header(), *lines]) + "\n"
+
+    def _header(self) -> list[str]:
+        """Write a line of labels for each level of the columns, after the names of the index."""
+        columns, names = self.frame.columns, self.frame.index.names
+        lines = []
+        for number in range(columns.nlevels):
+            first = _texts(names) if number == columns.nlevels - 1 else [""] * len(names)
+            labels = [*map(self._written, first), *self._keys(columns, _COLUMNS, number)]
+            lines.append(",".join(labels))
+        return lines
+
+    def _written(self, text: str) -> str:
+        return _quote(_escaped(text) if self.escaped else text)
+
+    def _keys(self, values: Any, axis: int, number: int) -> list[str]:
+        """Write the values of a level, or of a column of keys: each key once."""
+        codes, keys = known = factored(values, number if axis != _CELLS else 0)
+        level = self.levels.get((axis, number))
+        if level is not None:
+            codes, keys = self._released(level, known)
+        texts = _texts(keys)
+        plain = axis == _ROWS and getattr(keys.dtype, "kind", "O") in "iuf"
+        written = texts if plain else [self._written(text) for text in texts]
+        written.append(self._written(""))  # a missing key has the code -1
+        return [written[code] for code in codes]
+
+    def _released(self, level: int, values: Factored) -> Factored:
+        """Return keys as they were released: a table may hold floats for integers."""
+        opened = self.shown.opened
+        keys = opened.shown_keys(level)
+        _apart(_texts(keys), "keys")
+        return Factored(opened.places(level, values), keys)
+
+    def _cells(self, at: int) -> list[str]:
+        """Write the cells of a column: numbers so that they read back to the bit."""
+        if at not in self._numbers:
+            return self._keys(self.frame.iloc[:, at].array, _CELLS, at)
+        values, missing = self._numbers[at]
+        dtype = self._dtype(at)
+        if dtype in ("int64", "Int64"):
+            values = np.where(missing, 0, values).astype(np.int64)
+        if getattr(self.frame.dtypes.iloc[at], "kind", "O") in "mM":
+            texts = [_quote(str(value)) for value in self.frame.iloc[:, at]]
+        elif values.dtype == np.float32:
+            texts = list(map(str, values))
+        else:
+            texts = list(map(repr, values.tolist()))
+        if not missing.any():
+            return texts
+        return ["" if gone else text for text, gone in zip(texts, missing, strict=True)]
 
 
-def _rows(lines: Iterable[list[str]], width: int, most: int) -> TextRows:
-    """Read no more rows than were written: a line of nothing takes sixty times its memory."""
-    rows: TextRows = []
-    for row in lines:
-        if len(row) != width or len(rows) == most:
-            raise ValueError("other rows")
-        rows.append(row)
-    return rows
+def _kind(opened: Opened) -> str:
+    return "".join(column.kind for column in opened.columns.values())[:1]
 
 
-def _frame_of(rows: TextRows, shape: Sidecar) -> pd.DataFrame:
-    """Build a frame of the dtypes it had."""
-    levels, columns, kinds = shape.levels, shape.columns, shape.kinds
-    texts: Iterable[Sequence[str]] = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    if shape.escaped_formulas:
-        texts = _among_texts(_plain, texts, shape)
-    parts = [parse_texts(cells, kind) for cells, kind in zip(texts, kinds, strict=True)]
-    keys, values = parts[: len(levels)], parts[len(levels) :]
-    if len(keys) == 1:
-        index = keys[0].rename(levels[0])
-    else:
-        index = pd.MultiIndex.from_arrays(keys, names=levels)
-    frame = pd.DataFrame({at: part.array for at, part in enumerate(values)}, index=index)
-    labels = pd.Index(list(columns), tupleize_cols=False, name=shape.heading)
-    return frame.set_axis(labels, axis=1)
+class _Reader:
+    """What reads a table back."""
+
+    def __init__(self, sidecar: Sidecar, opened: Opened) -> None:
+        self.sidecar, self.opened = sidecar, opened
+        self.levels = {place: at for at, place in enumerate(sidecar.levels)}
+        labels = [opened.shown_label(label) for label in opened.columns]
+        labels += [name for name in opened.index.names if name is not None]
+        self.labels = dict(zip(_texts(labels), labels, strict=True))
+
+    def table(self, text: str) -> pd.DataFrame:
+        """Read a table; anything can be raised if it was changed."""
+        sidecar = self.sidecar
+        stream = io.StringIO(text.rstrip("\r\n") + "\n", newline="")
+        lines = csv.reader(stream, strict=True)
+        header = [next(lines) for _ in sidecar.header]
+        depth, width = len(sidecar.index), len(sidecar.dtypes)
+        names = [self._name(name) for name in sidecar.index]
+        if any(len(line) != depth + width for line in header) or header[-1][:depth] != names:
+            raise ValueError("another header")
+        cells = self._cells(stream, depth + width)
+        keys = [
+            self._keys(cells[number], (_ROWS, number), label_of(name))
+            for number, name in enumerate(sidecar.index)
+        ]
+        index = keys[0] if depth == 1 else pd.MultiIndex.from_arrays(keys)
+        columns = {at: self._column(cells[depth + at], at) for at in range(width)}
+        frame = pd.DataFrame(columns, index=index)
+        numbers = [at for at, dtype in enumerate(sidecar.dtypes) if dtype is not None]
+        if int(frame[numbers].notna().sum().sum()) != sidecar.cells:
+            raise ValueError("another number of cells")
+        labels = [
+            self._keys(pd.Series(line[depth:], dtype=object), (_COLUMNS, number), label_of(name))
+            for number, (line, name) in enumerate(zip(header, sidecar.header, strict=True))
+        ]
+        frame.columns = labels[0] if len(labels) == 1 else pd.MultiIndex.from_arrays(labels)
+        return frame
+
+    def _name(self, name: Token) -> str:
+        (text,) = _texts([label_of(name)])
+        return _escaped(text) if self.sidecar.escaped_formulas else text
+
+    def _cells(self, stream: io.StringIO, width: int) -> pd.DataFrame:
+        """Read the lines below the header: keys as texts, numbers as numbers."""
+        depth = width - len(self.sidecar.dtypes)
+        plain = dict(enumerate(self.sidecar.dtypes, depth))
+        dtypes: dict[Any, Any] = {
+            at: dtype if dtype in _NUMBERS else "str"
+            for at, dtype in {**dict.fromkeys(range(depth)), **plain}.items()
+        }
+        if not self.sidecar.rows:
+            if stream.read().strip():
+                raise ValueError("another number of rows")
+            return pd.DataFrame({at: pd.Series(dtype=dtypes[at]) for at in range(width)})
+        found: pd.DataFrame = pd.read_csv(
+            stream,
+            header=None,
+            names=range(width),
+            index_col=False,
+            dtype=dtypes,
+            keep_default_na=False,
+            na_values={at: [""] for at, dtype in dtypes.items() if dtype != "str"},
+            skip_blank_lines=False,
+            **_EXACT,
+        )
+        if len(found) != self.sidecar.rows:
+            raise ValueError("another number of rows")
+        return found
+
+    def _column(self, cells: pd.Series, at: int) -> Any:
+        dtype = self.sidecar.dtypes[at]
+        if dtype is None:
+            return self._keys(cells, (_CELLS, at), None).array
+        if dtype in _NUMBERS:
+            return cells.array
+        if dtype.startswith(("timedelta64", "datetime64")):
+            kind = "m" if dtype.startswith("timedelta64") else "M"
+            texts = pd.Series([None if text in _GONE else text for text in cells], dtype=object)
+            return series_of(Numbers(*numbers_of(texts, kind)), dtype).array
+        raise ValueError("a dtype that is not written")
+
+    def _keys(self, texts: pd.Series, place: Place, name: Any) -> pd.Index:
+        """Return the keys of a level, or labels, or numbers of rows."""
+        codes, known = pd.factorize(texts.array)
+        unique = [
+            _plain(text) if self.sidecar.escaped_formulas else text for text in map(str, known)
+        ]
+        level = self.levels.get(place)
+        if level is not None:
+            keys = self.opened.shown_keys(level)
+            places = {text: at for at, text in enumerate(_texts(keys))}
+            released: pd.Index = keys.take([places[text] for text in unique])
+            return released.take(codes).rename(name)
+        numbered = all(text.isdecimal() and text not in self.labels for text in unique)
+        if unique and numbered:
+            return pd.Index([int(text) for text in unique], dtype=np.int64).take(codes).rename(name)
+        labels = [self.labels.get(text, text) for text in unique]
+        known_labels = pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
+        made: pd.Index = known_labels.take(codes).rename(name)
+        return made
+
+
+_EXACT: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
+"""What makes pandas 2 read floats to the bit, as pandas 3 does."""
+_NUMBERS = frozenset({"int64", "Int64", "float64", "float32"})
+_GONE = frozenset({"", "NaT"})

@@ -5,8 +5,8 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from dpframe.cells.verify import Shown, look
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.certificates.verify import verify
 from dpframe.public import public_call
 
 Holds: TypeAlias = Callable[[pd.DataFrame], bool]
@@ -51,12 +51,11 @@ def schema(released: pd.DataFrame) -> Any:
     >>> fits.validate(released).equals(released)
     True
     """
-    certificate = verify(released)
+    shown = look(released)
+    certificate = shown.certificate
     import pandera.pandas as pa  # slow to import, and not always needed
 
-    alike = len(certificate.releases) == 1 and certificate.unstacked is None
-    own = certificate.columns if alike else ()
-    described = [*own, *[None] * (released.shape[1] - len(own))]
+    described = _described(shown)
     return pa.DataFrameSchema(
         {
             label: _column(pa, released.iloc[:, at], described[at])
@@ -75,11 +74,20 @@ def schema(released: pd.DataFrame) -> Any:
     )
 
 
+def _described(shown: Shown) -> list[ColumnPart | None]:
+    """Return what is said of each column; nothing of one that was computed, or rounded."""
+    parts: list[ColumnPart | None] = [None] * shown.source.shape[1]
+    if shown.layout.rows is not None and len(shown.certificate.releases) == 1:
+        columns = dict(zip(shown.labels, shown.certificate.columns, strict=True))
+        for one in shown.layout.located:
+            label = str(one.label)
+            parts[one.column] = None if shown.units[label] else columns.get(label)
+    return parts
+
+
 def _column(pandera: Any, values: pd.Series, described: ColumnPart | None) -> Any:
     """Describe a column; one without a certificate of its own was computed from the others."""
     checks = []
-    if described is not None and described.rounded is not None:
-        described = None  # rounding may go beyond a bound
     if described is not None and (described.form.is_mean or described.form.is_fine):
         possible = described.declared if described.form.is_mean else None
         checks.append(pandera.Check.in_range(*(possible or described.span)))

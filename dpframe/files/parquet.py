@@ -2,12 +2,12 @@
 
 import io
 import os
-from typing import Any
 
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.certificates.verify import verify
+from dpframe.cells.reduce import reduced
+from dpframe.cells.verify import look
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DPFrameError, pip_install
 from dpframe.public import public_call
@@ -15,15 +15,15 @@ from dpframe.public import public_call
 
 @public_call
 def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a released frame to a Parquet file, its certificate in it.
+    """Write what a table shows to a Parquet file, its certificate in it.
 
-    `pandas.read_parquet` reads it back. The pandas method `to_parquet` makes the same file, without
-    these checks.
+    `pandas.read_parquet` reads it back. The certificate holds what the table shows, see `publish`;
+    the pandas method `to_parquet` writes all of it.
 
     Parameters
     ----------
     released
-        A released frame, denoised or not, whose keys Parquet can hold.
+        A released frame, in any layout, whose keys Parquet can hold.
     path
         The file. One that is there is replaced.
 
@@ -52,15 +52,24 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     True
     """
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
-    verify(released)
-    at_the_door(looking=True).place(place).write_bytes(_bytes_of(released))
+    shown = look(released)
+    table = shown.sealed(_with_text_labels(shown.source), reduced(shown))
+    at_the_door(looking=True).place(place).write_bytes(_bytes_of(table))
+
+
+def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:
+    """Write keys in columns as texts, where Parquet has no others."""
+    labels = table.columns
+    if labels.nlevels > 1 or all(type(label) in (str, int, float) for label in labels):
+        return table
+    return table.set_axis(pd.Index(map(str, labels), dtype=object, name=labels.name), axis=1)
 
 
 def _bytes_of(released: pd.DataFrame) -> bytes:
     """Return what the file holds, once it is known to read back."""
     try:
-        data: bytes = _share_certificate(released).to_parquet(engine="pyarrow")
-        verify(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
+        data: bytes = released.to_parquet(engine="pyarrow")
+        look(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
     except ImportError:
         rule = f"writing Parquet files needs pyarrow: {pip_install('parquet')}"
         raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
@@ -69,17 +78,3 @@ def _bytes_of(released: pd.DataFrame) -> bytes:
         way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."
         raise CertificateError(f"{rule}. {way_out}") from None
     return data
-
-
-class _Shared(dict[str, Any]):
-    """A certificate that pandas does not copy for each column that it looks at."""
-
-    def __deepcopy__(self, memo: object) -> "_Shared":
-        return self
-
-
-def _share_certificate(released: pd.DataFrame) -> pd.DataFrame:
-    """Return the same frame, whose certificate is to be read alone."""
-    bare = pd.DataFrame(released)
-    bare.attrs = {name: _Shared(record) for name, record in released.attrs.items()}
-    return bare

@@ -17,8 +17,8 @@ from typing import Any, NoReturn, TextIO
 import pandas as pd
 
 from dpframe.arguments import visible
+from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import TEST
-from dpframe.certificates.verify import certificate_of
 from dpframe.context import at_the_door
 from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, ReleaseError

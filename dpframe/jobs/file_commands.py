@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import visible
-from dpframe.certificates.verify import verify
 from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
@@ -21,6 +20,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.pipeline import user_name
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
+from dpframe.steps.verify import verify
 
 _MOST_ROWS = 20
 _MOST_PARTS = 5

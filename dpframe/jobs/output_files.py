@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dpframe.certificates.verify import verify
+from dpframe.cells.verify import look
 from dpframe.context import at_the_door
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import CertificateError, DPFrameError, TemporaryError
@@ -206,7 +206,7 @@ def _why_lost(path: Path, release_id: str) -> str:
         if not file.is_file():
             return f"{file} is not there"
     try:
-        releases = verify(read_released(path)).releases
+        releases = look(read_released(path)).opened.certificate.releases
     except CertificateError:
         return f"{path} is cut or was changed"
     except Exception:  # a file from anywhere makes its reader raise anything

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, FeaturePart, NoisePart
 from dpframe.certificates.mechanism_parts import SetPart, ThresholdPart
 from dpframe.certificates.parts import GroupingPart, LedgerPart, QueryPart
-from dpframe.certificates.verify import attach
 from dpframe.checker.rounds import LabelRound, worst_labels
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
@@ -28,7 +28,7 @@ from dpframe.engines.labels import LabelCounts
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation, certificate_for
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, rules_of_groups, text_of
 from dpframe.plan.allowances import allowance_of, allowance_of_look, candidates
@@ -242,7 +242,6 @@ class Labels(Operation):
             columns=(),
             condition=None,
             where=None,
-            rounded=None,
             weights=None,
             integer=True,
             noise=NoisePart(scale, 1.0, 1),
@@ -474,7 +473,7 @@ def _certify_labels(
         for grouping, level in zip(record.query.by, levels, strict=True)
     )
     query = replace(record.query, by=by, cells=len(released))
-    attach(released, certificate_for(replace(record, query=query)))
+    attach(released, [replace(record, query=query)])
     mark_found(released.index)
     return released
 

@@ -19,8 +19,6 @@ from typing import Any, Self, TypeVar
 import pandas as pd
 
 from dpframe.arguments import check_note, check_release_name, visible
-from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
-from dpframe.certificates.digest import NOTHING
 from dpframe.certificates.parts import BudgetPart, CapsPart, LedgerPart, LossPart, UnitPart
 from dpframe.certificates.witness_parts import witness_parts
 from dpframe.checker.check import check_charge
@@ -194,7 +192,6 @@ class Operation(ABC):
             "witness": witness_parts(witness),
             "ledger": None,
             "rows": None,
-            "steps": (),
         }
 
     def unit_part(self, caps: Caps) -> UnitPart:
@@ -211,11 +208,6 @@ def _mu_of(epsilon: Fraction) -> float:
 @lru_cache(maxsize=64)  # what is left takes as long to find as a plan
 def _pots_after(pots: Pots, loss: PrivacyLoss) -> Pots:
     return pots.plus(loss)
-
-
-def certificate_for(release: Release) -> Certificate:
-    """Return the certificate of a table of one release, to be sealed."""
-    return Certificate(FORMAT, (release,), (), None, NOTHING, UNSEALED)
 
 
 def make_release(frame: Frame, operation: Operation, entry: Entry, context: Context) -> Any:

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 import pandas as pd
 
+from dpframe.cells.record import ATTRIBUTE
+from dpframe.cells.verify import look
 from dpframe.certificates import mechanism_parts, parts
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import (
@@ -18,7 +20,6 @@ from dpframe.certificates.column_parts import (
     values_part,
 )
 from dpframe.certificates.json_records import Packed, pack
-from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import CertificateError
 from dpframe.plan.columns import OutputColumn
@@ -171,7 +172,7 @@ def _were_found(keys: object) -> bool:
     if not isinstance(keys, pd.DataFrame) or ATTRIBUTE not in keys.attrs:
         return is_found(keys)
     try:
-        release = verify(keys).releases[0]
+        release = look(keys).opened.certificate.releases[0]
     except CertificateError:
         return False
     return bool(mechanism_parts.kinds_of_groups(release.mechanism))
@@ -193,7 +194,6 @@ def _column(column: OutputColumn, prediction: Prediction, noisy: NoisyDesign) ->
         columns=values_of(column),
         condition=text_of(column.condition),
         where=text_of(column.where),
-        rounded=None,
         weights=_weights(column),
         integer=column.integer,
         noise=noise_of_column(column, prediction, noisy),

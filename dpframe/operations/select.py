@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
+from dpframe.cells.record import attach
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import quantile_part
 from dpframe.certificates.mechanism_parts import SelectionPart
 from dpframe.certificates.parts import LedgerPart, QueryPart
-from dpframe.certificates.verify import attach
 from dpframe.checker.rounds import Selected, worst_selection
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
@@ -25,7 +25,7 @@ from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, quote
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation, certificate_for
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows
 from dpframe.operations.record import NO_OPTIONS, grouping_of, rules_of_groups, text_of, values_of
 from dpframe.plan.allowances import allowance_of
@@ -244,7 +244,7 @@ class SelectedQuantiles(Operation):
         values = self.bins.values[bins_of(chosen, self.bins.parts)].ravel()
         released = pd.DataFrame({0: values}, index=index)
         released.columns = pd.Index([self.column.name], tupleize_cols=False)
-        attach(released, certificate_for(record))
+        attach(released, [record])
         return released
 
 

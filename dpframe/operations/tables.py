@@ -10,9 +10,10 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.distribution import least_squares
 from dpframe.accuracy.intervals import half_width as width_of
+from dpframe.cells.record import attach
+from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.parts import LedgerPart
-from dpframe.certificates.verify import attach
 from dpframe.checker.check import witness_of
 from dpframe.checker.witness import Witness
 from dpframe.context import Context
@@ -23,7 +24,7 @@ from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import QueryError, of_query
 from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
-from dpframe.operations.pipeline import Operation, certificate_for
+from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
 from dpframe.plan.columns import OutputColumn
@@ -333,11 +334,11 @@ def _certify_table(
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     release = replace(release, columns=described, ledger=ledger)
-    certificate = attach(released, certificate_for(release))
+    attach(released, [release])
     read = table.query.read
     if read is not None:
         return quantiles_of(released, read.quantiles, read.level, simultaneous=read.simultaneous)
-    return released if how is None else apply_denoising(released, certificate, how)
+    return released if how is None else apply_denoising(look(released), how)
 
 
 def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | ExtensionArray:

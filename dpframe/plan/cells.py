@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
-from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.declaration.checks import check_keys, check_nesting, wrong_keys
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DeclarationError, QueryError, a_type, quote

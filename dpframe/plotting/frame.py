@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, deviations, risen
-from dpframe.accuracy.quotients import ratio_of
+from dpframe.accuracy.intervals import intervals_of
+from dpframe.accuracy.quotients import percent_of, ratio_of
 from dpframe.accuracy.ranges import distribution_of
 from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of, visible
-from dpframe.certificates.certificate import Certificate, check_before
+from dpframe.cells.needs import whole_release
+from dpframe.cells.verify import Shown
+from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.certificates.mechanism_parts import TreePart
-from dpframe.certificates.steps import ADDED_OR_RENAMED
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import did_you_mean
 from dpframe.queries.edges import first_edge
 from dpframe.queries.timescale import as_moment, in_use, index_of
-from dpframe.steps.join import interval
-from dpframe.steps.join import percent as percent_table
 
 MOST_PANELS = 64
 
@@ -131,8 +131,7 @@ class Drawn:
 
 
 def gather(
-    released: pd.DataFrame,
-    certificate: Certificate,
+    shown: Shown,
     column: Any,
     level: float,
     *,
@@ -154,11 +153,12 @@ def gather(
         if isinstance(column, list):
             rule = "must be a single one beside per= or percent=True"
             raise QueryError.about("column", rule, column)
-        return _gather_quotients(released, certificate, column, level, per, sampling=sampling)
-    tones = {"": interval(released, level)}
+        return _gather_quotients(shown, column, level, per, sampling=sampling)
+    level = check_level(level)
+    tones = {"": intervals_of(shown, level)}
     if sampling:
-        tones["sampled_"] = interval(released, level, sampling=True)
-    labels = [label for label in released.columns if f"{label}_low" in tones[""]]
+        tones["sampled_"] = intervals_of(shown, level, sampling=True)
+    table, labels = shown.table, list(shown.frame.columns)
     chosen = column if isinstance(column, list) else [column]
     if column is None:
         chosen = labels
@@ -168,17 +168,18 @@ def gather(
     drawn = []
     for label in chosen:
         _check_column(label, labels)
-        parts: dict[str, Any] = {"value": released[label]}
-        for tone, table in tones.items():
-            parts[f"{tone}low"] = table[f"{label}_low"]
-            parts[f"{tone}high"] = table[f"{label}_high"]
-        partner = f"{label}_denoised"
-        if partner in released and partner not in labels:
-            parts["denoised"] = released[partner]
+        place = labels.index(label)
+        described = shown.certificate.releases[0].columns[place]
+        parts: dict[str, Any] = {"value": table.iloc[:, place]}
+        for tone, ends in tones.items():
+            parts[f"{tone}low"] = ends.iloc[:, 2 * place]
+            parts[f"{tone}high"] = ends.iloc[:, 2 * place + 1]
+        for at, one in enumerate(shown.computed.values(), len(labels)):
+            if isinstance(one, DenoiseDefinition) and one.column == described.name:
+                parts["denoised"] = table.iloc[:, at]
         numbers, scale = to_numbers(list(parts.values()))
-        cells = pd.DataFrame(dict(zip(parts, numbers, strict=True)), index=released.index)
-        place = 0 if certificate.unstacked else labels.index(label)
-        effect = certificate.releases[0].columns[place].form.of_pair
+        cells = pd.DataFrame(dict(zip(parts, numbers, strict=True)), index=table.index)
+        effect = described.form.of_pair
         drawn.append(Drawn(label, scale.name(text(label)), _with_arrows(cells), scale, effect))
     return drawn
 
@@ -195,29 +196,23 @@ def _check_column(column: Hashable, labels: Sequence[Hashable]) -> None:
 
 
 def _gather_quotients(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    column: Hashable | None,
-    level: float,
-    per: Hashable | None,
-    *,
-    sampling: bool,
+    shown: Shown, column: Hashable | None, level: float, per: Hashable | None, *, sampling: bool
 ) -> list[Drawn]:
     """Gather quotients of two released columns; without the second, percentages of the total."""
-    labels = list(released.columns[: certificate.width])
+    level, labels = check_level(level), list(shown.frame.columns)
     label = labels[0] if column is None and (per is not None or len(labels) == 1) else column
     if label is not None:
         _check_column(label, labels)
     tables = []
     for sampled in [False, True][: 1 + sampling]:
         if per is None:
-            tables.append(percent_table(released, label, level=level, sampling=sampled))
+            tables.append(percent_of(shown, label, level, sampling=sampled))
         else:
-            columns = released, certificate, label, per, check_level(level)
-            tables.append(ratio_of(*columns, called=("column", "per"), sampling=sampled))
+            names = ("column", "per")
+            tables.append(ratio_of(shown, label, per, level, called=names, sampling=sampled))
     ends = [table[["low", "high"]].to_numpy(np.float64).T for table in tables]
     value, (low, high) = tables[0]["estimate"].to_numpy(np.float64), ends[0]
-    cells = pd.DataFrame({"value": value, "low": low, "high": high}, released.index)
+    cells = pd.DataFrame({"value": value, "low": low, "high": high}, shown.table.index)
     for outer_low, outer_high in ends[1:]:
         cells["sampled_low"] = np.minimum(outer_low, low)
         cells["sampled_high"] = np.maximum(outer_high, high)
@@ -225,19 +220,17 @@ def _gather_quotients(
     return [Drawn(label, f"{text(label)}{behind}", _with_arrows(cells))]
 
 
-def is_distribution(certificate: Certificate) -> bool:
-    """Whether a table holds numbers of rows in ranges, as they were released."""
-    first, *others = certificate.releases
-    untouched = {*map(type, certificate.steps)} <= ADDED_OR_RENAMED
-    alone = not others and certificate.unstacked is None
-    return isinstance(first.mechanism, TreePart) and untouched and alone
+def is_distribution(shown: Shown) -> bool:
+    """Whether a table holds all numbers of rows in ranges, in rows."""
+    first, *others = shown.certificate.releases
+    read = not first.columns[0].features
+    whole = shown.layout.rows is not None and len(shown.rows) == shown.opened.rows
+    return isinstance(first.mechanism, TreePart) and not others and not read and whole
 
 
-def gather_distribution(
-    released: pd.DataFrame, certificate: Certificate, level: float, *, sampling: bool
-) -> list[Drawn]:
+def gather_distribution(shown: Shown, level: float, *, sampling: bool) -> list[Drawn]:
     """Gather the numbers of rows below the edges of ranges, made increasing, with intervals."""
-    release = check_before(certificate, "plot", allowed=ADDED_OR_RENAMED)
+    release, released = whole_release(shown, "plot"), shown.frame
     ranges = distribution_of(released, release, "plot")
     below = below_edges(ranges.rows)
     value = risen(below)

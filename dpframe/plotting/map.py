@@ -6,9 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.certificates.certificate import check_before
-from dpframe.certificates.steps import ROW_BY_ROW
-from dpframe.certificates.verify import verify
+from dpframe.cells.verify import look
 from dpframe.errors import QueryError
 from dpframe.plotting.frame import gather, pyplot, text
 from dpframe.plotting.plot import PLAIN, caption, finish, given_axes, length, wrap
@@ -78,12 +76,14 @@ def plot_map(
     >>> axes.collections[0].get_offsets().tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
-    certificate = verify(released)
-    release = check_before(certificate, "plot_map", allowed=ROW_BY_ROW)
+    shown = look(released)
+    certificate = shown.certificate
+    certificate.require_numbers()
+    release = certificate.release
     pyplot()
-    columns: list[Hashable] = list(released.columns[: certificate.width])
+    columns: list[Hashable] = list(shown.frame.columns)
     label = columns[0] if column is None else column
-    (drawn,) = gather(released, certificate, label, _LEVEL, sampling=False)
+    (drawn,) = gather(shown, label, _LEVEL, sampling=False)
     partner = f"{label}_denoised"
     parts = {label: drawn.cells["value"].to_numpy()}
     if "denoised" in drawn.cells and denoised is not False:
@@ -94,7 +94,7 @@ def plot_map(
     if denoised:
         del parts[label]
     points, geographic = _points(coords)
-    spots = _spots(points, list(released.index), "keys of the release", known=True)
+    spots = _spots(points, list(shown.table.index), "keys of the release", known=True)
     lines = None if edges is None else _lines(points, edges)
     width = float((drawn.cells["high"] - drawn.cells["low"]).median())
     total = release.columns[columns.index(label)].form.is_total

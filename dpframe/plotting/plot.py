@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, is_one_of
+from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.mechanism_parts import ThresholdPart
-from dpframe.certificates.verify import verify
 from dpframe.errors import QueryError, quote
 from dpframe.plotting import frame
 from dpframe.plotting.frame import MOST_PANELS, Drawn, Places, Scale, pyplot, text
@@ -205,21 +205,22 @@ def plot(
     _check_figure(figsize, title)
     if isinstance(released, Mapping):
         released = _side_by_side(released, quotients=per is not None or percent)
-    certificate = verify(released)
+    shown = look(released)
+    certificate = shown.certificate
     certificate.require_numbers()
     alone = kind == "auto" and column is None and per is None and not percent
     if alone and best_suggestion(released):
         return _draw_suggestion(released, ax, figsize, title)
     pyplot()  # nothing is known of dates without it
-    few = subplots and _count_groups(released.index) <= MOST_PANELS
-    if alone and few and frame.is_distribution(certificate):
-        drawn = frame.gather_distribution(released, certificate, level, sampling=sampling)
+    few = subplots and _count_groups(shown.table.index) <= MOST_PANELS
+    if alone and few and frame.is_distribution(shown):
+        drawn = frame.gather_distribution(shown, level, sampling=sampling)
         kind = "line"
     else:
-        given = released, certificate, column, level
+        given = shown, column, level
         drawn = frame.gather(*given, per=per, percent=percent, sampling=sampling)
-    if len(drawn) > 1 and (certificate.unstacked or not subplots):
-        drawn = [frame.together(drawn, released.columns.name)]
+    if len(drawn) > 1 and not subplots:
+        drawn = [frame.together(drawn, None)]
     if len(drawn) > 1 or len(_list_axes(ax)) == 1:
         panels = _in_one_panel(drawn, panels)
     styles = looks([part.label for part in drawn], color)

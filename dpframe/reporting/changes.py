@@ -9,14 +9,14 @@ import pandas as pd
 
 from dpframe.accuracy.change import change_of
 from dpframe.accuracy.intervals import intervals_of
+from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.certificates.verify import certificate_of
 from dpframe.errors import QueryError
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
 from dpframe.reporting.tables import level_and_keys
 
-_MOST_PAIRS = MOST_ROWS // 2  # rows of two tables that are shown
+_MOST_PAIRS = MOST_ROWS // 2
 
 
 @dataclass(frozen=True)
@@ -89,24 +89,20 @@ def compare_tables(
         Confidence level of intervals.
     """
     said = f"{100 * level:g} %"
-    ours, theirs = certificate_of(now), certificate_of(before)
+    ours, theirs = look(now), look(before)
     try:
-        changes = change_of(now, ours, before, theirs, level, percent=False)
+        changes = change_of(ours, theirs, level, percent=False)
     except QueryError as error:
         return ChangeView(*names, said, note=str(error))
     try:
-        percents = change_of(now, ours, before, theirs, level, percent=True)
+        percents = change_of(ours, theirs, level, percent=True)
     except QueryError:  # points in time have none
         percents = pd.DataFrame(index=changes.index, columns=changes.columns, dtype=float)
-    parts = ours.columns
+    parts = ours.certificate.columns
     index = changes.index[:: len(parts)]
     index = index if len(parts) == 1 else cast(pd.MultiIndex, index).droplevel(-1)
     shown = index[:_MOST_PAIRS]
-    tables = [
-        # pandas copies all attrs for each column
-        (pd.DataFrame(frame), intervals_of(frame, certificate, level))
-        for frame, certificate in ((before, theirs), (now, ours))
-    ]
+    tables = [(one.table, _bars(one, level)) for one in (theirs, ours)]
     columns = []
     for place, part in enumerate(parts):
         pair = [_column(*table, place, shown) for table in tables]
@@ -121,10 +117,15 @@ def compare_tables(
         *names,
         said,
         ["" if key is None else str(key) for key in shown.names],
-        [str(label) for label in now.columns[: len(parts)]],
+        [str(label) for label in ours.frame.columns],
         [*zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)],
         len(index) - len(shown),
     )
+
+
+def _bars(shown: Shown, level: float) -> pd.DataFrame:
+    """Return intervals by the keys of their rows."""
+    return intervals_of(shown, level).set_axis(shown.table.index, axis=0)
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class SideView:
 
 
 def put_side_by_side(
-    carried: Certificate, tables: Sequence[tuple[pd.DataFrame, Certificate]], level: float
+    carried: Certificate, tables: Sequence[Shown], level: float
 ) -> SideView | None:
     """Gather releases that were put together by key, on one scale; `None` if they are not alike.
 
@@ -163,37 +164,32 @@ def put_side_by_side(
     carried
         The certificate of the whole table.
     tables
-        Each release with its certificate.
+        The table of each release.
     level
         Confidence level of intervals.
     """
     keyed = level_and_keys(carried)
-    first = tables[0][0]
-    width = len(tables[0][1].columns)
+    frames = [one.table for one in tables]
+    first, described = frames[0], tables[0].certificate.columns
     if keyed is None or first.index.nlevels == 1:
         return None
-    if any(frame.shape[1] != width or not len(frame) for frame, _ in tables):
+    if any(frame.shape[1] != len(described) or not len(frame) for frame in frames):
         return None
     level_name = keyed[0]
-    if any(level_name not in frame.index.names for frame, _ in tables):
+    if any(level_name not in frame.index.names for frame in frames):
         return None
     try:
-        parts = [
-            (
-                pd.DataFrame(frame).droplevel(level_name),
-                intervals_of(frame, certificate, level).droplevel(level_name),
-            )
-            for frame, certificate in tables
-        ]
+        bars = [_bars(one, level).droplevel(level_name) for one in tables]
     except QueryError:
         return None
+    parts = [(frame.droplevel(level_name), of) for frame, of in zip(frames, bars, strict=True)]
     index = parts[0][0].index
     for frame, _ in parts[1:]:
         index = index.append(frame.index.difference(index, sort=False))
     shown = index[: MOST_ROWS // len(parts)]
     size = len(shown)
     columns = []
-    for place, part in enumerate(tables[0][1].columns):
+    for place, part in enumerate(described):
         pairs = [_column(*table, place, shown) for table in parts]
         values = pd.concat([value for value, _ in pairs], ignore_index=True)
         ends = pd.concat([end for _, end in pairs], ignore_index=True)
@@ -202,7 +198,7 @@ def put_side_by_side(
     by_row = zip(*(zip(*of_column, strict=True) for of_column in columns), strict=True)
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return SideView(
-        [str(frame.index.get_level_values(level_name)[0]) for frame, _ in tables],
+        [str(frame.index.get_level_values(level_name)[0]) for frame in frames],
         f"{100 * level:g} %",
         ["" if key is None else str(key) for key in shown.names],
         [str(label) for label in first.columns],

@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
+from dpframe.cells.reduce import apart
+from dpframe.cells.verify import look
 from dpframe.certificates.certificate import TEST, Release
 from dpframe.certificates.mechanism_parts import SelectionPart, SetPart
 from dpframe.certificates.words import has_noise
@@ -30,7 +32,7 @@ from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.public import public_call
 from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
-from dpframe.reporting.tables import TableView, releases_of, tables_of
+from dpframe.reporting.tables import TableView, tables_of
 
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)
@@ -198,7 +200,7 @@ def _published(
     called = name or ", ".join(dict.fromkeys(query.name or query.words for query in queries))
     if not views[0].stamp.sound or any(view.has_percent for view in views):
         return _Published(called, views, None)
-    tables = releases_of(frame, views[0].carried)
+    tables = apart(look(frame))
     return _Published(called, views, put_side_by_side(views[0].carried, tables, level))
 
 

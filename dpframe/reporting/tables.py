@@ -3,25 +3,28 @@
 import json
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import pandas as pd
 
-from dpframe.accuracy.intervals import intervals_of
+from dpframe.accuracy.intervals import ENDS, intervals_of
 from dpframe.accuracy.quotients import percent_of
-from dpframe.certificates import steps, words
+from dpframe.cells.record import certificate_of
+from dpframe.cells.reduce import apart
+from dpframe.cells.verify import Shown, look
+from dpframe.certificates import definitions, words
 from dpframe.certificates.certificate import Certificate, Release
-from dpframe.certificates.companion_columns import ENDS, PERCENT, followers
+from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart
-from dpframe.certificates.unstacked import in_rows
-from dpframe.certificates.verify import certificate_of, verify
+from dpframe.certificates.table_parts import TablePart
 from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
 from dpframe.ledger.ledger import Ledger
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
 
 
-def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[str, list[str]]]:
+def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
     """Say what was declared, and what it leaves out of the numbers."""
     query, caps = release.query, release.privacy_unit.caps
     named, inner = _split(release)
@@ -64,7 +67,7 @@ def facts_of(release: Release, taken: Sequence[steps.StepPart]) -> list[tuple[st
         ("who loses the most", words.witness_lines(release.witness)),
         ("groups found", words.groups_lines(release.mechanism)),
         ("rows left out where", list(query.left_out)),
-        ("computed afterwards", [words.about_step(step) for step in taken]),
+        ("computed afterwards", words.lines_afterwards(table)),
     ]
     return [(name, lines) for name, lines in facts if lines]
 
@@ -87,9 +90,6 @@ def _about_inner(release: Release, inner: GroupingPart) -> str:
 def _about_rest(rest: str | None) -> str:
     """Say which group holds the rows that are none of the others."""
     return "" if rest is None else f"; {rest!r} also holds all that is none of them, or missing"
-
-
-_WITH_ENDS = steps.IntervalsStep | steps.QuantilesStep
 
 
 @dataclass(frozen=True)
@@ -121,61 +121,51 @@ class Beside:
         return {place for places in pairs for place in places}
 
 
-def published_beside(released: pd.DataFrame, certificate: Certificate) -> Beside:
-    """Find the intervals and percentages of a table that have both ends.
-
-    Parameters
-    ----------
-    released
-        The table, in rows.
-    certificate
-        That of its release.
-    """
-    ends, percent = {}, {}
-    shares = _percent_steps(certificate)
-    for at in range(len(certificate.columns)):
-        there = {suffix: later for later, suffix in followers(released, certificate, at).items()}
-        if {*ENDS} <= there.keys():
-            ends[at] = [there[end] for end in ENDS]
-        wanted = [f"{PERCENT}{end}" for end in ("", *ENDS)]
-        step = shares.get(str(released.columns[at]))
-        if there.keys() >= {*wanted} and step is not None:
-            within = "" if step.by is None else f" by {', '.join(step.by)}"
-            said = f"of the total{within}", f"{100 * step.level:g} %{_sampled(step)}"
-            percent[at] = [there[suffix] for suffix in wanted], said
-    found = next((step for step in certificate.steps if isinstance(step, _WITH_ENDS)), None)
-    if found is None:
-        return Beside({}, "", percent)
-    at_once = ", all at once," if found.simultaneous else ""
-    about = f"{100 * found.level:g} %{at_once}{_sampled(found)}"
-    each = bool(_sampled(found)) and not found.simultaneous
-    return Beside(ends, about, percent, found.level if each else None)
-
-
-def _sampled(step: object) -> str:
-    """Say that intervals of a step hold the error of a sample, if they do."""
-    if isinstance(step, steps.IntervalsStep | steps.PercentStep) and step.sampling:
-        return ", sample included,"
-    return ""
+def published_beside(shown: Shown) -> Beside:
+    """Find the intervals and percentages of a table that have both ends."""
+    places = {label: at for at, label in enumerate((*shown.labels, *shown.computed))}
+    ends: dict[int, dict[str, int]] = {}
+    percent: dict[int, dict[str, int]] = {}
+    said: dict[int, tuple[str, str]] = {}
+    level, each = "", None
+    for place, column in enumerate(shown.certificate.releases[0].columns):
+        for label, one in shown.computed.items():
+            if one.column != column.name:
+                continue
+            match one:
+                case definitions.IntervalDefinition() | definitions.QuantileDefinition():
+                    ends.setdefault(place, {})[str(one.end)] = places[label]
+                    at_once = ", all at once," if one.simultaneous else ""
+                    level = f"{100 * one.level:g} %{at_once}{_sampled(one)}"
+                    alone = bool(_sampled(one)) and not one.simultaneous
+                    each = one.level if alone else None
+                case definitions.PercentDefinition():
+                    percent.setdefault(place, {})[str(one.end)] = places[label]
+                    within = "" if one.by is None else f" by {_shown_levels(shown, one.by)}"
+                    about = f"{100 * one.level:g} %{_sampled(one)}"
+                    said[place] = f"of the total{within}", about
+                case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
+                    continue
+                case _:
+                    assert_never(one)
+    pairs = {at: list(of.values()) for at, of in ends.items() if len(of) == len(ENDS)}
+    triples = {
+        at: ([of["None"], of["low"], of["high"]], said[at])
+        for at, of in percent.items()
+        if len(of) > len(ENDS)
+    }
+    return Beside(pairs, level, triples, each)
 
 
-def _percent_steps(certificate: Certificate) -> dict[str, steps.PercentStep]:
-    """Return the steps that added percentages, by what their columns are called now."""
-    found: dict[str, steps.PercentStep] = {}
-    for step in certificate.steps:
-        if isinstance(step, steps.PercentStep):
-            found[step.column] = step
-        if isinstance(step, steps.RenameStep):
-            found = {
-                step.columns.get(name, name): _rename_columns(one, step)
-                for name, one in found.items()
-            }
-    return found
+def _shown_levels(shown: Shown, names: Sequence[str]) -> str:
+    """List levels by the names that are shown."""
+    levels = zip(shown.opened.levels, shown.opened.index.names, strict=True)
+    return ", ".join(str(name) for level, name in levels if str(level.name) in names)
 
 
-def _rename_columns(step: steps.PercentStep, names: steps.RenameStep) -> steps.PercentStep:
-    by = None if step.by is None else tuple(names.levels.get(name, name) for name in step.by)
-    return replace(step, by=by)
+def _sampled(definition: definitions.Definition) -> str:
+    """Say that intervals hold the error of a sample, if they do."""
+    return ", sample included," if getattr(definition, "sampling", False) else ""
 
 
 _MOST_NAMES = 5  # of columns, in a note
@@ -282,7 +272,7 @@ class TableView:
     @property
     def has_sampled(self) -> bool:
         """Whether intervals in the table hold the error of a sample."""
-        return any(map(_sampled, (*self.release.steps, *self.carried.steps)))
+        return any(map(_sampled, self.carried.table.definitions))
 
     @property
     def has_percent(self) -> bool:
@@ -329,14 +319,16 @@ def tables_of(
     carried = certificate_of(released)
     names = _names(name, carried, given)
     try:
-        verify(released, ledger=ledger)
+        shown = look(released)
+        if ledger is not None:
+            for release in carried.releases:
+                check_recorded(release, ledger)
     except CertificateError as error:
         return _views(names, carried, Stamp(False, str(error)))
     kept = "" if ledger is None else f", and ledger {ledger.ledger_id} was charged for it"
-    stamp = Stamp(True, f"{carried.state}: the numbers are those of the certificate{kept}.")
-    tables = releases_of(released, carried)
-    views = zip(_views(names, carried, stamp), tables, strict=True)
-    return [_fill_view(view, *table, level, shares) for view, table in views]
+    stamp = Stamp(True, f"{shown.state}: the numbers are those of the certificate{kept}.")
+    views = zip(_views(names, carried, stamp), apart(shown), strict=True)
+    return [_fill_view(view, table, level, shares) for view, table in views]
 
 
 def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]) -> list[str]:
@@ -353,8 +345,8 @@ def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]
 
 def level_and_keys(carried: Certificate) -> tuple[str, tuple[str, ...]] | None:
     """Return the level that tells releases in one table apart, and their keys, if it has any."""
-    step = next((one for one in carried.steps if isinstance(one, steps.ConcatStep)), None)
-    return None if step is None or step.keys is None else (str(step.name), step.keys)
+    joined = carried.table.joined
+    return None if joined is None else (joined.name, joined.keys)
 
 
 def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:
@@ -363,109 +355,88 @@ def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[Tab
     return [TableView(name, part, carried, stamp) for name, part in parts]
 
 
-def releases_of(
-    released: pd.DataFrame, carried: Certificate
-) -> list[tuple[pd.DataFrame, Certificate]]:
-    """Take a table of several releases apart; what was done with all is said of each."""
-    released, carried = in_rows(released, carried)
-    tables = []
-    for one in carried.releases:
-        alone, taken = replace(one, rows=None, steps=()), one.steps + carried.steps
-        own = replace(carried, releases=(alone,), steps=taken)
-        tables.append((released.iloc[one.places], own))
-    return tables
-
-
-def _fill_view(
-    view: TableView, released: pd.DataFrame, certificate: Certificate, level: float, shares: bool
-) -> TableView:
+def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> TableView:
     """Put the numbers of a release on its view."""
-    beside = published_beside(released, certificate)
-    of_total, notes = _percentages(released, certificate, level, {*beside.percent}, shares)
-    shown = _columns(released, certificate, level, beside, of_total)
-    index = released.index[:MOST_ROWS]
+    beside = published_beside(shown)
+    of_total, notes = _percentages(shown, level, {*beside.percent}, shares)
+    columns = _columns(shown, level, beside, of_total)
+    table = shown.table
+    index = table.index[:MOST_ROWS]
     labels = [map(str, index.get_level_values(at)) for at in range(index.nlevels)]
-    by_row = zip(*(cells for _, cells in shown), strict=True) if shown else [()] * len(index)
+    by_row = zip(*(cells for _, cells in columns), strict=True) if columns else [()] * len(index)
     rows = [RowView(of_row, cells) for *of_row, cells in zip(*labels, by_row, strict=True)]
     return replace(
         view,
-        keys=["" if key is None else str(key) for key in released.index.names],
-        columns=[column for column, _ in shown],
+        keys=["" if key is None else str(key) for key in table.index.names],
+        columns=[column for column, _ in columns],
         rows=rows,
-        hidden=len(released) - len(rows),
-        facts=facts_of(certificate.release, certificate.steps),
+        hidden=len(table) - len(rows),
+        facts=[
+            *facts_of(shown.certificate.release, view.carried.table),
+            *([("cells shown", shown.lines())] if shown.lines() else []),
+        ],
         notes=notes,
     )
 
 
 def _columns(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    level: float,
-    beside: Beside,
-    of_total: Mapping[int, pd.DataFrame],
+    shown: Shown, level: float, beside: Beside, of_total: Mapping[int, pd.DataFrame]
 ) -> list[tuple[ColumnView, list[CellView]]]:
     """Return all columns with the cells that are shown; those computed afterwards have no bars.
 
     Intervals and percentages that are in the table are shown with the column that they are of.
     """
-    parts = certificate.columns
-    bars = _intervals(released, certificate, level)
+    parts = shown.certificate.columns
+    bars = _intervals(shown, level)
     asked = beside.sampled
-    alone = None if asked is None else _intervals(released, certificate, asked)
-    released = pd.DataFrame(released)  # pandas copies all attrs for each column
-    shown = []
-    for place, label in enumerate(released.columns):
-        values = released.iloc[:, place]
+    alone = None if asked is None else _intervals(shown, asked)
+    table = shown.table
+    columns = []
+    for place, label in enumerate(table.columns):
+        values = table.iloc[:, place]
         if place in beside.places:
             continue
         if place >= len(parts):
             cells = [CellView(number_text(value, None)) for value in values.iloc[:MOST_ROWS]]
-            shown.append((ColumnView(str(label), "computed from the release"), cells))
+            columns.append((ColumnView(str(label), "computed from the release"), cells))
             continue
         at = slice(2 * place, 2 * place + 2)
         ends = None if bars is None else bars.iloc[:, at]
         inner = alone.iloc[:, at] if place in beside.ends and alone is not None else None
-        ends = released.iloc[:, beside.ends[place]] if place in beside.ends else ends
+        ends = table.iloc[:, beside.ends[place]] if place in beside.ends else ends
         about = "" if ends is None else f"{100 * level:g} %"
         about = beside.level if place in beside.ends else about
-        table, said = of_total.get(place), ("of the total", f"{100 * level:g} %")
+        share, said = of_total.get(place), ("of the total", f"{100 * level:g} %")
         if place in beside.percent:
             places, said = beside.percent[place]
-            table = released.iloc[:, places]
-        percents = None if table is None else percent_texts(table)
+            share = table.iloc[:, places]
+        percents = None if share is None else percent_texts(share)
         cells = cells_of(values, ends, parts[place].origin, percents, inner)
         what = words.about_kind(parts[place])
-        shown.append((ColumnView(str(label), what, about, said if percents else ()), cells))
-    return shown
+        columns.append((ColumnView(str(label), what, about, said if percents else ()), cells))
+    return columns
 
 
-def _intervals(
-    released: pd.DataFrame, certificate: Certificate, level: float
-) -> pd.DataFrame | None:
+def _intervals(shown: Shown, level: float) -> pd.DataFrame | None:
     """Return intervals, if these mean something for the frame."""
     try:
-        return intervals_of(released, certificate, level)
+        return intervals_of(shown, level).set_axis(shown.table.index, axis=0)
     except QueryError:
         return None
 
 
 def _percentages(
-    released: pd.DataFrame,
-    certificate: Certificate,
-    level: float,
-    there: Collection[int],
-    asked: bool,
+    shown: Shown, level: float, there: Collection[int], asked: bool
 ) -> tuple[dict[int, pd.DataFrame], list[str]]:
     """Return percentages of the totals of columns, and why there are none of others."""
     found: dict[int, pd.DataFrame] = {}
     without: dict[str, list[str]] = {}
-    for place, part in enumerate(certificate.columns):
+    for place, part in enumerate(shown.certificate.columns):
         if not asked or not part.form.is_total or place in there:
             continue
-        label = released.columns[place]
+        label = shown.frame.columns[place]
         try:
-            shares = percent_of(released, certificate, label, level)
+            shares = percent_of(shown, label, level).set_axis(shown.table.index, axis=0)
             found[place] = shares[["estimate", "low", "high"]]
         except QueryError as error:
             without.setdefault(str(error), []).append(str(label))

@@ -1,7 +1,6 @@
 """Margins made whole numbers that add up: post-processing of tables that were released together."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -9,9 +8,10 @@ import pandas as pd
 
 from dpframe.accuracy.joint_errors import of_one_query
 from dpframe.arguments import is_one_of
-from dpframe.certificates.certificate import Certificate, check_before
-from dpframe.certificates.steps import DenoiseStep
-from dpframe.certificates.verify import attach, certificate_of, verify
+from dpframe.cells.needs import whole_release
+from dpframe.cells.verify import Shown, look
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
 from dpframe.public import public_call
@@ -64,15 +64,16 @@ def consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFra
     if not isinstance(tables, Mapping) or not tables:
         rule = f"tables must be the dict of margins that a release returned, got {a_type(tables)}."
         raise QueryError(rule, parameter="tables")
-    certificates = {columns: _as_released(verify(table)) for columns, table in tables.items()}
-    first = next(iter(certificates.values()))
-    if any(not of_one_query(one.release, first.release) for one in certificates.values()):
+    shown = {columns: look(table) for columns, table in tables.items()}
+    releases = {columns: whole_release(one, "consistent") for columns, one in shown.items()}
+    first = next(iter(releases.values()))
+    if any(not of_one_query(one, first) for one in releases.values()):
         rule = "tables must be margins of one query, as a release of dpframe.margins returned them."
         raise QueryError(rule, parameter="tables")
-    names = next(iter(tables.values())).columns
-    sets = [_columns(one) for one in certificates.values()]
+    names = next(iter(shown.values())).frame.columns
+    sets = [_columns(one) for one in releases.values()]
     check_margins(sets, describe(first.columns, names))
-    return _add_columns(tables, certificates)
+    return _add_columns(shown)
 
 
 def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Described]) -> None:
@@ -107,40 +108,43 @@ def check_margins(sets: Sequence[tuple[Hashable, ...]], columns: Sequence[Descri
 
 
 def made_consistent(tables: TablesByColumns) -> dict[tuple[Hashable, ...], pd.DataFrame]:
-    """Add the columns to tables that were just released, and the steps to their certificates."""
-    certificates = {name: _as_released(certificate_of(one)) for name, one in tables.items()}
-    return _add_columns(tables, certificates)
+    """Add the columns to tables that were just released, with how they were computed."""
+    return _add_columns({columns: look(table) for columns, table in tables.items()})
 
 
 def _add_columns(
-    tables: TablesByColumns, certificates: Mapping[tuple[Hashable, ...], Certificate]
+    tables: Mapping[tuple[Hashable, ...], Shown],
 ) -> dict[tuple[Hashable, ...], pd.DataFrame]:
-    """Add the columns and the steps."""
-    made = {columns: table.copy() for columns, table in tables.items()}
-    steps: dict[tuple[Hashable, ...], dict[str, DenoiseStep]] = {name: {} for name in tables}
-    first, labels = next(iter(certificates.values())), next(iter(tables.values())).columns
-    counts = (at for at, column in enumerate(first.columns) if column.counts_rows)
-    for at in counts:
-        label = label_of(labels[at])
-        for name, numbers in _whole(tables, certificates, at).items():
-            made[name][label] = numbers
-            steps[name][label] = _step(certificates[name], at, label)
-    for name, table in made.items():
-        table.attrs = {}
-        attach(table, replace(certificates[name], steps=tuple(steps[name].values())))
+    """Add the columns, with how they were computed."""
+    first = next(iter(tables.values()))
+    counts = [at for at, one in enumerate(first.certificate.columns) if one.counts_rows]
+    whole = [_whole(tables, at) for at in counts]
+    labels = [label_of(first.frame.columns[at]) for at in counts]
+    made = {}
+    for name, shown in tables.items():
+        columns = {label: own[name] for label, own in zip(labels, whole, strict=True)}
+        made[name] = shown.add(
+            pd.DataFrame(columns, index=shown.frame.index),
+            [
+                _definition(shown.certificate.release, at, label)
+                for at, label in zip(counts, labels, strict=True)
+            ],
+            [shown.labels[at] for at in counts],
+        )
     return made
 
 
 def _whole(
-    tables: TablesByColumns, certificates: Mapping[tuple[Hashable, ...], Certificate], at: int
+    tables: Mapping[tuple[Hashable, ...], Shown], at: int
 ) -> dict[tuple[Hashable, ...], np.ndarray]:
     """Return the whole numbers of one released column, by table."""
-    columns = dict.fromkeys(label for one in certificates.values() for label in _columns(one))
+    releases = {name: one.certificate.release for name, one in tables.items()}
+    columns = dict.fromkeys(label for one in releases.values() for label in _columns(one))
     places = {column: at for at, column in enumerate(columns)}
-    axes = {name: [places[label] for label in _columns(one)] for name, one in certificates.items()}
+    axes = {name: [places[label] for label in _columns(one)] for name, one in releases.items()}
     estimates = {
-        tuple(sorted(axes[name])): _cells(table.iloc[:, at], certificates[name], axes[name])
-        for name, table in tables.items()
+        tuple(sorted(axes[name])): _cells(one.frame.iloc[:, at], releases[name], axes[name])
+        for name, one in tables.items()
     }
     largest = max(float(np.abs(cells).max()) for cells in estimates.values())
     if largest > _LARGEST:  # so that all of them are whole numbers of 64 bits
@@ -153,31 +157,24 @@ def _whole(
     return {name: cells.astype(np.int64).ravel() for name, cells in whole.items()}
 
 
-def _cells(column: pd.Series, certificate: Certificate, axes: Sequence[int]) -> np.ndarray:
+def _cells(column: pd.Series, release: Release, axes: Sequence[int]) -> np.ndarray:
     """View the cells of a table along its axes, in the order of all columns."""
-    sizes = [grouping.groups for grouping in certificate.query.by]
+    sizes = [grouping.groups for grouping in release.query.by]
     cells: np.ndarray = column.to_numpy(np.float64).reshape(sizes)
     return cells.transpose(np.argsort(axes))
 
 
-def _as_released(certificate: Certificate) -> Certificate:
-    """Return the certificate of a table as it was released, denoised or not."""
-    check_before(certificate, "consistent", allowed={DenoiseStep})
-    return certificate
-
-
-def _columns(certificate: Certificate) -> tuple[str, ...]:
+def _columns(release: Release) -> tuple[str, ...]:
     """Return the columns of a table."""
-    return tuple(grouping.column for grouping in certificate.query.by)
+    return tuple(grouping.column for grouping in release.query.by)
 
 
-def _step(certificate: Certificate, at: int, into: str) -> DenoiseStep:
-    """Say what was done with a column."""
-    column = certificate.columns[at]
+def _definition(release: Release, at: int, into: str) -> DenoiseDefinition:
+    """Say how a column was computed."""
+    column = release.columns[at]
     error = column.std_error if column.form.is_whole else None
-    before = [one for one in certificate.steps if isinstance(one, DenoiseStep)]
-    return DenoiseStep(
-        step="denoise",
+    return DenoiseDefinition(
+        call="denoise",
         column=column.name,
         into=into,
         method=_METHOD,
@@ -189,5 +186,4 @@ def _step(certificate: Certificate, at: int, into: str) -> DenoiseStep:
         noise_variance=None if error is None else error**2,
         chosen={},
         tried={},
-        of=next((one.of for one in before), certificate.digest),
     )

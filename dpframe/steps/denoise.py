@@ -16,10 +16,11 @@ from pandas.api.extensions import ExtensionArray
 
 from dpframe.accuracy.intervals import check_not_selected
 from dpframe.accuracy.joint_errors import TOGETHER, check_apart
-from dpframe.certificates.certificate import UNSEALED, Certificate, Release, check_before
+from dpframe.cells.needs import whole_release
+from dpframe.cells.verify import Shown, look
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.certificates.steps import COMPUTED, DenoiseStep, GraphPart, Setting, SuggestionPart
-from dpframe.certificates.verify import attach, verify
+from dpframe.certificates.definitions import DenoiseDefinition, GraphPart, Setting
 from dpframe.denoising.base import Denoised
 from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
@@ -33,7 +34,7 @@ from dpframe.steps.denoise_checks import Across, Denoising, check_denoising, des
 MEANS = "shrunken_means"
 """What "auto" does to means."""
 
-_Made: TypeAlias = tuple[np.ndarray | ExtensionArray, DenoiseStep]
+_Made: TypeAlias = tuple[np.ndarray | ExtensionArray, DenoiseDefinition]
 
 
 @public_call
@@ -96,8 +97,8 @@ def denoise(
     >>> list(denoise(released, "nonnegative").columns)
     ['count', 'count_denoised']
     """
-    certificate = verify(released)
-    release = check_before(certificate, "denoise", allowed=COMPUTED)
+    shown = look(released)
+    release, released = whole_release(shown, "denoise"), shown.frame
     check_not_selected(release, "denoising")
     _ = release.noise  # quantiles that were selected have none
     check_apart(release, "denoise", TOGETHER)
@@ -105,41 +106,36 @@ def denoise(
     how = check_denoising(
         method, released.index, facts, columns=columns, graph=graph, across=across, options=options
     )
-    return apply_denoising(released, certificate, how)
+    return apply_denoising(shown, how)
 
 
-def apply_denoising(
-    released: pd.DataFrame, certificate: Certificate, how: Denoising
-) -> pd.DataFrame:
-    """Add the denoised columns and the steps to a released frame."""
-    released = pd.DataFrame(released)  # pandas copies all attrs for each column
-    made = _of_totals(released, certificate, how)
+def apply_denoising(shown: Shown, how: Denoising) -> pd.DataFrame:
+    """Add the denoised columns to a table, with how they were computed."""
+    released, release = shown.frame, shown.certificate.release
+    made = _of_totals(released, release, how)
     for at in how.means:
-        law = certificate.release.noise.distribution
-        made[at] = _of_means(released.iloc[:, at], certificate.columns[at], law, how)
-    frame = released.copy()
-    before = [one for one in certificate.steps if isinstance(one, DenoiseStep | SuggestionPart)]
-    done = {step.into: step for step in before}
-    origin = next((step.of for step in done.values()), certificate.digest)
-    for at, (numbers, step) in sorted(made.items()):
-        label = label_of(released.columns[at])
-        frame[label] = numbers
-        done.pop(label, None)  # what is done again comes last
-        done[label] = replace(step, column=certificate.columns[at].name, into=label, of=origin)
-    attach(frame, replace(certificate, steps=tuple(done.values())))
-    return frame
+        law = release.noise.distribution
+        made[at] = _of_means(released.iloc[:, at], release.columns[at], law, how)
+    places = sorted(made)
+    labels = [label_of(released.columns[at]) for at in places]
+    columns = pd.DataFrame(
+        {label: made[at][0] for label, at in zip(labels, places, strict=True)}, index=released.index
+    )
+    definitions = [
+        replace(made[at][1], column=release.columns[at].name, into=label)
+        for label, at in zip(labels, places, strict=True)
+    ]
+    return shown.add(columns, definitions, [shown.labels[at] for at in places])
 
 
-def _of_totals(
-    released: pd.DataFrame, certificate: Certificate, how: Denoising
-) -> dict[int, _Made]:
+def _of_totals(released: pd.DataFrame, release: Release, how: Denoising) -> dict[int, _Made]:
     """Denoise counts and sums, by position."""
     if not how.columns:
         return {}
-    columns = [certificate.columns[at] for at in how.columns]
+    columns = [release.columns[at] for at in how.columns]
     places = zip(how.columns, columns, strict=True)
     values = [in_seconds(released.iloc[:, at], column.origin) for at, column in places]
-    found, steps = _along(np.stack(values, axis=1), _facts(certificate.release, columns, how), how)
+    found, steps = _along(np.stack(values, axis=1), _facts(release, columns, how), how)
     shown = [
         numbers if column.times is None else seconds(numbers)
         for column, numbers in zip(columns, found.T, strict=True)
@@ -187,7 +183,7 @@ def _noisy_ratio(column: ColumnPart, law: Law, rows: int) -> NoisyRatio:
 
 def _along(
     table: np.ndarray, facts: Sequence[Facts], how: Denoising
-) -> tuple[np.ndarray, list[DenoiseStep]]:
+) -> tuple[np.ndarray, list[DenoiseDefinition]]:
     """Denoise a table line by line, along the axis asked for; return also a step by column."""
     if how.across == "columns":
         results = [_denoise(row, facts[0], how) for row in table]
@@ -247,12 +243,12 @@ def _shared_blocks(sizes: Sequence[Mapping[str, float]]) -> set[str]:
     }
 
 
-def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseStep:
+def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseDefinition:
     """Describe what was done, except for where it was written."""
     members = {name for result in results for name in result.methods or ("none",)}
     chosen = _choices_of(results[0]) if len(results) == 1 else {}
-    return DenoiseStep(
-        step="denoise",
+    return DenoiseDefinition(
+        call="denoise",
         column="",
         into="",
         method="; ".join(sorted({result.name for result in results})) or "none",
@@ -264,7 +260,6 @@ def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseSte
         noise_variance=_number(noise),
         chosen={name: _number(value) for name, value in chosen.items()},
         tried=_try_methods(results, noise),
-        of=UNSEALED,
     )
 
 

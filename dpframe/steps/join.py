@@ -1,19 +1,19 @@
 """Intervals and percentages of a release: a frame of their own, or columns of its table."""
 
 from collections.abc import Hashable, Sequence
+from typing import Literal, get_args
 
 import pandas as pd
 
 from dpframe.accuracy import intervals, quotients
 from dpframe.arguments import check_flag
-from dpframe.certificates import companion_columns as companions
-from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.steps import IntervalsStep, PercentStep
-from dpframe.certificates.verify import verify
+from dpframe.cells.verify import Shown, look
+from dpframe.certificates.definitions import Definition, End, IntervalDefinition, PercentDefinition
 from dpframe.errors import QueryError
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
-from dpframe.steps.apply import Outcome, after, label_place
+
+PERCENT = "_percent"
 
 
 @public_call
@@ -23,6 +23,7 @@ def interval(
     *,
     simultaneous: bool = False,
     sampling: bool = False,
+    chosen: Literal["keys"] | None = None,
     join: bool = False,
 ) -> pd.DataFrame:
     """Return confidence intervals for the noise in every released cell, or for sampled rows, too.
@@ -45,15 +46,22 @@ def interval(
     sampling
         Whether the rows are a random sample, and the intervals are for its population. Each row is
         an independent draw: by its caps, a unit may have at most one row in a group.
+    chosen
+        How the rows were chosen, where the table shows some of those released: "keys", in no way
+        that depends on their values. Otherwise R of m cells have intervals at the level `1 - (1 -
+        level) R / m`, so that a part `level` of those shown hold on average (Benjamini and
+        Yekutieli 2005), and the result says so.
     join
-        Whether to add them to the table as columns; it keeps its certificate. Later steps treat
-        them with their numbers: rounded to the outside, suppressed and renamed together.
+        Whether to add them to the table as columns; it keeps its certificate. `.dp.round`,
+        `.dp.suppress` and `.dp.rename` treat them with their numbers.
 
     Returns
     -------
     DataFrame
-        Columns `<column>_low` and `<column>_high` per released column; with `join`, after those of
-        the table.
+        Columns `<column>_low` and `<column>_high` per released column, and the rows of the table,
+        or one for each cell where cells of a row stand side by side; with `join`, after the columns
+        of the table. They are those of the released cells: of rounded ones, ends are rounded to
+        the outside.
 
     Raises
     ------
@@ -63,7 +71,7 @@ def interval(
         If the level is not in (0, 1), or a flag is neither True nor False. With `sampling`, if the
         sampling error is not known: means, correlations and slopes released without
         `sampling=True`, sums, variances, covariances, quantiles, groups that were found, several
-        rows of a unit in a group. With `join`, if a label is taken, or the table was unstacked.
+        rows of a unit in a group. With `join`, if a label is taken.
 
     Notes
     -----
@@ -92,16 +100,31 @@ def interval(
     flags = {"simultaneous": simultaneous, "sampling": sampling}
     for name, flag in (("join", join), *flags.items()):
         check_flag(name, flag)
-    certificate = verify(released)
+    if chosen not in (None, "keys"):
+        way_out = 'Leave it out, or give "keys" if no value had a part in the choice.'
+        raise QueryError.about("chosen", 'must be "keys" or None', chosen, way_out)
+    shown = look(released)
     if not join:
-        return intervals.intervals_of(released, certificate, level, **flags)
-    companions.check_no_intervals_beside(certificate, "interval with join=True")
-    if certificate.unstacked is not None:
-        before = "join=True takes the table as it was before unstack"
-        way_out = "call it on that one, or use .dp.interval() of this one"
-        raise QueryError(f"{before}: {way_out}.", parameter="join", value=True)
-    step = IntervalsStep("interval", level, bool(simultaneous), bool(sampling), certificate.digest)
-    return after(released, certificate, step, apply_intervals)
+        return intervals.intervals_of(shown, level, **flags, chosen=chosen)
+    intervals.check_no_intervals_beside(shown, "interval with join=True")
+    few = None if simultaneous else intervals.cells_chosen(shown, chosen)
+    made = intervals.all_intervals(shown, level, **flags, chosen=few)
+    ends = get_args(End)
+    definitions = [
+        IntervalDefinition(
+            call="interval",
+            column=column.name,
+            end=end,
+            level=level,
+            simultaneous=bool(simultaneous),
+            sampling=bool(sampling),
+            cells=None if few is None else few[label],
+        )
+        for label, column in zip(shown.labels, shown.certificate.releases[0].columns, strict=True)
+        for end in ends
+    ]
+    sources = [label for label in shown.labels for _ in ends]
+    return put_beside(shown, made, definitions, sources, "interval")
 
 
 @public_call
@@ -169,32 +192,52 @@ def percent(
     for flag, given in (("join", join), ("sampling", sampling)):
         check_flag(flag, given)
     level = check_level(level)
-    certificate = verify(released)
+    shown = look(released)
     if not join:
-        return quotients.percent_of(released, certificate, column, level, by, sampling=sampling)
-    _, place = quotients.column_of_shares(
-        released, certificate, column, "percent", sampling=sampling
-    )
-    levels = quotients.levels_of(released.index, by)
-    within = tuple(str(released.index.names[at]) for at in levels) or None
-    name = str(released.columns[place])
-    step = PercentStep("percent", name, within, level, bool(sampling), certificate.digest)
-    return after(released, certificate, step, apply_percent)
+        return quotients.percent_of(shown, column, level, by, sampling=sampling)
+    release, place = quotients.column_of_shares(shown, column, "percent", sampling=sampling)
+    whole = quotients.all_percentages(shown, column, level, by, sampling=sampling)
+    levels = quotients.levels_of(shown, by)
+    names = [None, *get_args(End)]
+    label = shown.frame.columns[place]
+    made = whole[["estimate", "low", "high"]]
+    made.columns = pd.Index([f"{label}{PERCENT}{end}" for end in ("", *intervals.ENDS)])
+    definitions = [
+        PercentDefinition(
+            call="percent",
+            column=release.columns[place].name,
+            end=end,
+            by=tuple(str(shown.opened.levels[at].name) for at in levels) or None,
+            level=level,
+            sampling=bool(sampling),
+        )
+        for end in names
+    ]
+    return put_beside(shown, made, definitions, [shown.labels[place]] * len(names), "percent")
 
 
-def apply_intervals(frame: pd.DataFrame, certificate: Certificate, step: IntervalsStep) -> Outcome:
-    """Put intervals beside their columns."""
-    flags = {"simultaneous": step.simultaneous, "sampling": step.sampling}
-    ends = intervals.intervals_of(frame, certificate, step.level, **flags)
-    return companions.put_beside(frame, ends, step.step), certificate
+def put_beside(
+    shown: Shown,
+    added: pd.DataFrame,
+    definitions: Sequence[Definition],
+    sources: Sequence[str],
+    what: str,
+) -> pd.DataFrame:
+    """Return a table with more columns, after those that it has.
 
-
-def apply_percent(frame: pd.DataFrame, certificate: Certificate, step: PercentStep) -> Outcome:
-    """Add percentages and their intervals."""
-    label = frame.columns[label_place(frame, step.column)]
-    levels = [name for name in frame.index.names if str(name) in (step.by or ())]
-    about = frame, certificate, label, step.level, levels or None
-    shares = quotients.percent_of(*about, sampling=step.sampling)
-    labels = [f"{label}{companions.PERCENT}{end}" for end in ("", *companions.ENDS)]
-    shares = shares[["estimate", "low", "high"]].set_axis(labels, axis=1)
-    return companions.put_beside(frame, shares, step.step), certificate
+    Raises
+    ------
+    QueryError
+        If one of their labels is that of another column or level.
+    """
+    table = shown.in_rows()
+    released = [shown.opened.shown_label(part.label) for part in shown.opened.table.released]
+    names = [*table.columns, *released, *shown.opened.index.names]
+    computed = [shown.opened.shown_label(label) for label in shown.computed]
+    taken = {*map(str, names)} - {*map(str, computed)}
+    again = [label for label in added.columns if label in taken]
+    again += [label for label in added.columns if list(map(str, added.columns)).count(label) > 1]
+    if again:
+        rule = f"{what} would add {again[0]!r}, which is the name of a column or level already"
+        raise QueryError(f"{rule}. Leave that out, or use .dp.rename before.", label=again[0])
+    return shown.add(added, definitions, sources)

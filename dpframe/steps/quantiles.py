@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Hashable
-from typing import Any, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, exact_half_width
-from dpframe.accuracy.ranges import Distribution, distribution_of, with_quantiles
+from dpframe.accuracy.intervals import ENDS
+from dpframe.accuracy.ranges import Distribution, Read, distribution_of, quantiles_read
 from dpframe.arguments import check_flag
-from dpframe.certificates.certificate import Release, check_before
-from dpframe.certificates.companion_columns import ENDS
+from dpframe.cells.needs import whole_release
+from dpframe.cells.record import ATTRIBUTE, attach
+from dpframe.cells.verify import look
+from dpframe.certificates.certificate import Release
+from dpframe.certificates.definitions import End, QuantileDefinition
 from dpframe.certificates.diagnosis import mark_diagnosis
-from dpframe.certificates.steps import ADDED_OR_RENAMED, QuantilesStep
-from dpframe.certificates.verify import ATTRIBUTE, verify
 from dpframe.errors import QueryError, quote
 from dpframe.options import By, ChosenRows, GivenBounds, Keys
 from dpframe.privacy.half_widths import check_level
@@ -29,7 +31,6 @@ from dpframe.queries.quantiles import (
     read_quantiles,
 )
 from dpframe.queries.timescale import as_moment
-from dpframe.steps.apply import after
 from dpframe.strategies.prefixes import prefix_products
 
 
@@ -169,8 +170,8 @@ def quantiles_of(
     found = tuple(map(float, read_quantiles(q)))
     level = check_level(level)
     check_flag("simultaneous", simultaneous)
-    certificate = verify(released)
-    release = check_before(certificate, "quantile", allowed=ADDED_OR_RENAMED)
+    shown = look(released)
+    release, released = whole_release(shown, "quantile"), shown.frame
     distribution_of(released, release, "quantile")
     column, others = str(released.index.names[-1]), list(released.index.names[:-1])
     ends = {f"{column}{end}" for end in ENDS}
@@ -180,9 +181,14 @@ def quantiles_of(
     if LEVEL in others:
         rule = f"a level is called {LEVEL!r}, as the one that says which quantile a row is about"
         raise QueryError(f"{rule}. Use .dp.rename(levels={{...}}) before.", label=LEVEL)
-    at_once = bool(simultaneous)
-    step = QuantilesStep("quantile", column, found, level, at_once, certificate.digest)
-    return after(released, certificate, step, with_quantiles)
+    at_once, origin = bool(simultaneous), shown.opened.table.origin
+    made, described = quantiles_read(released, release, Read(found, level, at_once))
+    low, high = (
+        QuantileDefinition("quantile", column, found, level, at_once, end, origin)
+        for end in get_args(End)
+    )
+    attach(made, [described], [None, low, high])
+    return made
 
 
 @public_call
@@ -226,8 +232,9 @@ def between(
     [100.0]
     """
     level = check_level(level)
-    release = check_before(verify(released), "between", allowed=ADDED_OR_RENAMED)
-    found = distribution_of(released, release, "between")
+    shown = look(released)
+    release = whole_release(shown, "between")
+    found = distribution_of(shown.frame, release, "between")
     sums = _sums(found, release, _places(found, low, high), level)
     return mark_diagnosis(sums, [release], "between")
 

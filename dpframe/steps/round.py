@@ -1,45 +1,49 @@
 """Round released numbers, and the ends of their intervals outward."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.outward import known_numbers, outward
-from dpframe.certificates.certificate import Certificate
-from dpframe.certificates.column_parts import MOST_DECIMALS, ColumnPart, RoundedPart
-from dpframe.certificates.companion_columns import ENDS, ends_of
-from dpframe.certificates.steps import RoundStep
-from dpframe.certificates.verify import verify
-from dpframe.errors import QueryError
+from dpframe.accuracy.outward import known_numbers, outward, rounded
+from dpframe.arguments import is_one_of
+from dpframe.cells.locate import Located
+from dpframe.cells.verify import Shown, look
+from dpframe.errors import QueryError, quote
+from dpframe.privacy.amounts import as_float
 from dpframe.public import public_call
-from dpframe.steps import apply
+
+_MOST_DECIMALS = 15  # floats have no more
+_BUILT_IN = (1, 5)  # times powers of ten: units that tables need not write down
 
 
 @public_call
-def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) -> pd.DataFrame:
+def round(
+    released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0, *, to: float | None = None
+) -> pd.DataFrame:
     """Round the numbers of a release, halves to even, and keep its certificate.
 
-    Intervals are those of the rounded numbers: wider by as much as rounding may have moved these,
-    and rounded outwards. Intervals of rates and variances, and those that `interval` and `percent`
-    add, are only rounded outwards.
+    Rounding by pandas keeps it, too; this rounds ends of intervals to the outside with their
+    numbers. Intervals of rounded cells are those of the released ones, rounded outwards.
 
     Parameters
     ----------
     released
-        A released frame.
+        A released frame, in any layout.
     decimals
         Number of decimals, -2 for hundreds; or a dict by column. Whole numbers stay whole, and
-        times are not rounded. Ends of intervals are rounded with their numbers.
+        times are not rounded.
+    to
+        A unit in place of decimals, for all columns of numbers: 5 for multiples of five.
 
     Raises
     ------
     CertificateError
         If the frame is not what was released.
     QueryError
-        If decimals are not whole numbers from -15 to 15, or name no column of numbers; or groups
-        were found without numbers.
+        If decimals are not whole numbers from -15 to 15, or name no column of numbers; if a unit is
+        not above 0; or groups were found without numbers.
 
     Examples
     --------
@@ -48,71 +52,131 @@ def round(released: pd.DataFrame, decimals: int | Mapping[Hashable, int] = 0) ->
     >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A"]), epsilon=1e6)
     >>> tens = round(released, -1)
     >>> tens.join(tens.dp.interval()).loc["A"].tolist()
-    [150, 140, 160]
+    [150, 140, 150]
     """
-    certificate = verify(released)
-    certificate.require_numbers()
-    cells = apply.in_rows(released, certificate)
-    kinds = [getattr(dtype, "kind", "O") for dtype in cells.dtypes]
-    numbers = [at for at, kind in enumerate(kinds) if kind in "iuf"]
-    ends = {end: at for at in numbers for end in _ends(cells, certificate, at)}
+    shown = look(released)
+    shown.certificate.require_numbers()
+    units = _units(shown, decimals, to)
+    opened = shown.opened
+    if to is not None:
+        opened = opened.changed(units={**opened.table.units, **units})
+
+    def edit(cells: Located, column: pd.Series) -> pd.Series:
+        unit = units.get(str(cells.label))
+        return column if unit is None else _round(column, unit, _end(shown, str(cells.label)))
+
+    return shown.change(opened, edit)
+
+
+def _end(shown: Shown, label: str) -> str | None:
+    return getattr(shown.opened.columns[label].part.definition, "end", None)
+
+
+def _units(shown: Shown, decimals: object, to: object) -> dict[str, float]:
+    """Return the unit of each column, by its label as JSON; ends go with their numbers."""
+    numbers = [label for label in shown.seen if not shown.opened.columns[label].kind]
+    sources = {label: source for label in numbers for source in [_source(shown, label)]}
     if isinstance(decimals, Mapping):
-        given = {
-            apply.place_of(cells, label, "decimals"): count for label, count in decimals.items()
-        }
+        if to is not None:
+            raise QueryError.about("to", "is in place of decimals", to, "Give one of them.")
+        units = {_named(shown, name, numbers): _unit(count) for name, count in decimals.items()}
     else:
-        given = {at: decimals for at in numbers if at not in ends}
-    for at, count in given.items():
-        if type(count) is not int or abs(count) > MOST_DECIMALS:
-            rule = f"must be whole numbers from -{MOST_DECIMALS} to {MOST_DECIMALS}"
-            raise QueryError.about("decimals", rule, count)
-        if at in ends:
-            why = f"which is rounded to the outside with {cells.columns[ends[at]]!r}"
-        elif at not in numbers:
-            why = "no column of numbers"
-        else:
-            continue
-        rule = f"decimals name {cells.columns[at]!r}, {why}. Leave it out."
-        raise QueryError(rule, parameter="decimals", label=cells.columns[at])
-    if not given:
+        unit = _unit(decimals) if to is None else _unit_given(to)
+        units = dict.fromkeys(numbers, unit)
+    if not units:
         why = "there are no numbers to round in this release, or decimals name none"
         way_out = "Times are not rounded: leave the step out, or name columns of numbers."
         raise QueryError(f"{why}. {way_out}", parameter="decimals")
-    by_name = {str(cells.columns[at]): count for at, count in given.items()}
-    step = RoundStep("round", by_name, certificate.digest)
-    return apply.after(released, certificate, step, apply_round)
+    for label, unit in units.items():
+        _check_unit(shown, label, unit)
+    return units | {label: units[source] for label, source in sources.items() if source in units}
 
 
-@apply.cell_by_cell
-def apply_round(frame: pd.DataFrame, certificate: Certificate, step: RoundStep) -> apply.Outcome:
-    """Round columns, and the ends of their intervals outward."""
-    decimals = {apply.label_place(frame, name): count for name, count in step.decimals.items()}
-    columns = {at: frame.iloc[:, at].round(count) for at, count in decimals.items()}
-    for at, count in decimals.items():
-        for end, suffix in _ends(frame, certificate, at).items():
-            columns[end] = _round_outward(frame.iloc[:, end], count, up=suffix == ENDS[1])
-    return apply.put_columns(frame, columns), certificate.with_each(
-        lambda at, column, _: _describe_rounded(column, frame.dtypes.iloc[at], decimals.get(at))
+def _check_unit(shown: Shown, label: str, unit: float) -> None:
+    """Refuse a unit by which nothing would be left of a column."""
+    column = shown.opened.columns[label]
+    largest = np.abs(column.numbers.values[~column.numbers.missing]).max(initial=0)
+    if 0 < 2 * largest < unit:
+        name = shown.opened.shown_label(label)
+        rule = f"decimals would round all of {name!r} to 0"
+        raise QueryError(f"{rule}. Give them by column.", parameter="decimals", label=name)
+
+
+def _source(shown: Shown, label: str) -> str | None:
+    """Return the column whose ends of intervals a column holds."""
+    own = shown.opened.columns[label].part.definition
+    if getattr(own, "end", None) is None:
+        return None
+    columns = shown.opened.columns
+    if own is not None and own.call == "percent":  # beside the percentage, not the number
+        same = [
+            one for one, column in columns.items() if column.part.definition == _without_end(own)
+        ]
+        return same[0] if same else None
+    return next(
+        (one for one in shown.labels if _name(shown, one) == getattr(own, "column", None)), None
     )
 
 
-def _ends(frame: pd.DataFrame, certificate: Certificate, place: int) -> dict[int, str]:
-    """Return the ends of the intervals of a column, where anything stands beside the release."""
-    return ends_of(frame, certificate, place) if frame.shape[1] > certificate.width else {}
+def _without_end(definition: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(definition, end=None)
 
 
-def _round_outward(column: pd.Series, decimals: int, *, up: bool) -> pd.Series:
-    """Round ends of intervals; whole numbers stay whole, and missing ones missing."""
-    rounded = pd.Series(outward(known_numbers(column), decimals, up=up), index=column.index)
-    return rounded.astype(column.dtype).mask(column.isna())
+def _name(shown: Shown, label: str) -> str:
+    """Return what the certificate calls a released column."""
+    return shown.certificate.releases[0].columns[shown.labels.index(label)].name
 
 
-def _describe_rounded(column: ColumnPart, dtype: Any, decimals: int | None) -> ColumnPart:
-    """Say how a column was rounded, this time and before."""
-    before = column.rounded
-    if decimals is None or (dtype.kind == "i" and decimals >= 0):
+def _named(shown: Shown, name: object, numbers: list[str]) -> str:
+    """Find a column that decimals name."""
+    labels = {shown.opened.shown_label(label): label for label in shown.seen}
+    if not is_one_of(name, labels):
+        rule = f"must name columns of this table, {quote(list(labels))}"
+        raise QueryError.about("decimals", rule, name)
+    label = labels[name]
+    source = _source(shown, label)
+    if source is not None:
+        why = f"which is rounded to the outside with {shown.opened.shown_label(source)!r}"
+    elif label not in numbers:
+        why = "no column of numbers"
+    else:
+        return label
+    rule = f"decimals name {name!r}, {why}. Leave it out."
+    raise QueryError(rule, parameter="decimals", label=name)
+
+
+def _unit(count: object) -> float:
+    if type(count) is not int or abs(count) > _MOST_DECIMALS:
+        rule = f"must be whole numbers from -{_MOST_DECIMALS} to {_MOST_DECIMALS}"
+        raise QueryError.about("decimals", rule, count)
+    return float(f"1e{-count}")
+
+
+def _unit_given(to: object) -> float:
+    try:
+        unit = as_float(to)
+    except (TypeError, ValueError, OverflowError):
+        unit = 0.0
+    if not 0 < unit < np.inf:
+        raise QueryError.about("to", "must be a unit above 0, such as 5", to)
+    return unit
+
+
+def _round(column: pd.Series, unit: float, end: str | None) -> pd.Series:
+    """Round cells; whole numbers stay whole, and missing ones missing."""
+    missing = column.isna()
+    numbers = known_numbers(column)
+    if end is None:
+        made = rounded(numbers, unit)
+    else:
+        made = outward(numbers, unit, up=end == "high")
+    whole = column.dtype.kind in "iu" and float(unit).is_integer()
+    if column.dtype.kind in "iu" and unit < 1:
         return column
-    if before is not None and before.decimals <= decimals:
-        return column
-    most = 0.5 * 10.0**-decimals + (0.0 if before is None else before.most)
-    return replace(column, rounded=RoundedPart(decimals, most))
+    made = np.asarray(made).astype(np.int64) if whole else made
+    series = pd.Series(made, index=column.index)
+    if missing.any():
+        series = series.astype("Int64" if whole else "Float64").mask(missing)
+    return series.astype(column.dtype) if whole or column.dtype.kind == "f" else series

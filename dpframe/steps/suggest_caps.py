@@ -5,16 +5,17 @@ Everything here is computed from what was released, and from public facts; it co
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from dpframe.accuracy.intervals import std_error
-from dpframe.certificates.certificate import check_before
-from dpframe.certificates.diagnosis import ShownFrame
-from dpframe.certificates.steps import Suggested, SuggestionPart
-from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of
+from dpframe.cells.needs import whole_release
+from dpframe.cells.record import ATTRIBUTE, certificate_of
+from dpframe.cells.verify import look
+from dpframe.certificates.definitions import SuggestDefinition, Suggested
+from dpframe.certificates.diagnosis import ShownFrame, mark_test
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
 from dpframe.errors import CertificateError
 from dpframe.public import public_call
@@ -132,9 +133,10 @@ def best(released: pd.DataFrame) -> dict[str, Suggested]:
     return dict(parts[-1].best)
 
 
-def best_suggestion(released: pd.DataFrame) -> list[SuggestionPart]:
+def best_suggestion(released: pd.DataFrame) -> list[SuggestDefinition]:
     """Return what a released frame suggests, by the column that it was written to."""
-    return [one for one in certificate_of(released).steps if isinstance(one, SuggestionPart)]
+    made = certificate_of(released).table.definitions
+    return [one for one in made if isinstance(one, SuggestDefinition)]
 
 
 def mean_error(std_error: float) -> float:
@@ -194,14 +196,17 @@ def with_errors(
     found
         What is best for it, by keyword.
     """
-    certificate = certificate_of(released)
-    check_before(certificate, "suggest", allowed=())
-    frame = Candidates(released.assign(**errors))
-    frame.attrs = {}
-    column, amounts = certificate.columns[0].name, {key: float(planned[key]) for key in planned}
-    about = query, amounts, found, certificate.digest
-    steps = tuple(SuggestionPart("suggest", column, name, *about) for name in errors)
-    attach(frame, replace(certificate, steps=steps))
+    shown = look(released)
+    column = whole_release(shown, "suggest").columns[0].name
+    amounts = {key: float(planned[key]) for key in planned}
+    made = shown.add(
+        pd.DataFrame(dict(errors), index=released.index),
+        [SuggestDefinition("suggest", column, name, query, amounts, found) for name in errors],
+        [shown.labels[0]] * len(errors),
+    )
+    frame = Candidates(made)
+    frame.attrs = dict(made.attrs)
+    mark_test(frame, certificate_of(frame))
     return frame
 
 

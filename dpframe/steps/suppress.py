@@ -1,23 +1,23 @@
-"""Leave out released cells that say little."""
+"""Leave out released cells that say little, and choose rows by their values, as is written down."""
 
 import math
 from collections.abc import Hashable
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import error_of
-from dpframe.certificates.certificate import Certificate, without_cells
-from dpframe.certificates.companion_columns import check_no_intervals_beside, followers
-from dpframe.certificates.steps import SuppressStep
-from dpframe.certificates.unstacked import stack_table
-from dpframe.certificates.verify import verify
+from dpframe.accuracy.intervals import check_no_intervals_beside, error_of
+from dpframe.arguments import is_one_of
+from dpframe.cells.locate import Located
+from dpframe.cells.needs import check_parts
+from dpframe.cells.verify import Shown, look, without_cells
+from dpframe.certificates.table_parts import CutPart
 from dpframe.declaration.warnings import warn
-from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_number
+from dpframe.errors import QueryError, quote
+from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
-from dpframe.steps import apply
 
 
 @public_call
@@ -32,12 +32,12 @@ def suppress(
 
     This is for readers; nobody's privacy needs it. Columns of whole numbers become `Int64`, which
     has missing values. Computed values, such as denoised ones and percentages, intervals and errors
-    go with the cell.
+    go with the cell. Released cells decide, rounded or not.
 
     Parameters
     ----------
     released
-        A released frame.
+        A released frame, in any layout.
     below
         Suppress smaller values.
     relative_error
@@ -66,15 +66,16 @@ def suppress(
     >>> suppress(released, below=10)["count"].tolist()
     [147, <NA>]
     """
-    certificate = verify(released)
-    certificate.require_numbers()
+    shown = look(released)
+    shown.certificate.require_numbers()
     least = None if below is None else _limit("below", below)
     most = None if relative_error is None else _limit("relative_error", relative_error)
     if least is None and most is None:
         rule = "suppress needs below= or relative_error=, and got none of them."
         raise QueryError(rule, parameter="below")
     if most is not None:
-        check_no_intervals_beside(certificate, "relative_error=")
+        check_no_intervals_beside(shown, "relative_error=")
+        check_parts(shown, "relative_error=")
     if most is not None and most <= 0:
         raise QueryError.about("relative_error", "must be above 0", relative_error)
     if most is not None and most > 1:
@@ -82,30 +83,55 @@ def suppress(
             f"suppress: relative_error={most:g} is {100 * most:,.6g} % of the value, and keeps "
             f"what may be noise alone; {most / 100:g} is {most:g} %."
         )
-    cells = stack_table(released, certificate)
-    _check_judges(cells, certificate, by, least, most)
-    name = None if by is None else str(by)
-    step = SuppressStep("suppress", least, most, name, certificate.digest)
-    return apply.after(released, certificate, step, apply_suppress)
+    judge = None if by is None else _label_of(shown, by)
+    _check_judges(shown, judge, least, most)
+    judges = {label: label if judge is None else judge for label in shown.labels}
+    says_little = {one: _says_little(shown, one, least, most) for one in {*judges.values()}}
+    hidden = {label: says_little[one] for label, one in judges.items()}
+    sources = _sources(shown)
+
+    def edit(cells: Located, column: pd.Series) -> pd.Series:
+        away = hidden.get(sources.get(str(cells.label), ""))
+        if away is None:
+            return column
+        gone = (cells.rows >= 0) & away[np.maximum(cells.rows, 0)]
+        return without_cells(column, gone)
+
+    cut = CutPart("suppress", None if by is None else str(by), least, most)
+    return shown.change(shown.opened.changed(cuts=(*shown.opened.table.cuts, cut)), edit)
 
 
-def _check_judges(
-    cells: pd.DataFrame,
-    certificate: Certificate,
-    by: Hashable,
-    low: float | None,
-    most: float | None,
-) -> None:
+def _sources(shown: Shown) -> dict[str, str]:
+    """Return for each column that is shown the released one it belongs to, as JSON."""
+    names = [column.name for column in shown.certificate.releases[0].columns]
+    by_name = dict(zip(names, shown.labels, strict=True))
+    computed = {
+        label: by_name[one.column] for label, one in shown.computed.items() if one.column in by_name
+    }
+    return {**{label: label for label in shown.labels}, **computed}
+
+
+def _label_of(shown: Shown, label: object) -> str:
+    """Find a column, released or computed, by its label."""
+    labels = {shown.opened.shown_label(one): one for one in (*shown.labels, *shown.computed)}
+    if not is_one_of(label, labels):
+        raise QueryError.about("by", f"must name a column, {quote(list(labels))}", label)
+    return labels[label]
+
+
+def _check_judges(shown: Shown, judge: str | None, low: float | None, most: float | None) -> None:
     """Check that the columns that decide which cells are suppressed can."""
-    known = certificate.releases[0].columns
-    places = range(len(known)) if by is None else [apply.place_of(cells, by, "by")]
-    if most is not None and max(places) >= len(known):
-        way_out = "Take the released column."
-        raise QueryError.about("by", "was computed, and has no standard error", by, way_out)
-    for place in (place for place in places if place < len(known)):
-        own = low is not None and by is None and not known[place].form.is_total
+    known = shown.certificate.releases[0].columns
+    if judge in shown.computed:
+        if most is not None:
+            way_out = "Take the released column."
+            rule = "was computed, and has no standard error"
+            raise QueryError.about("by", rule, shown.opened.shown_label(str(judge)), way_out)
+        return
+    for place in range(len(known)) if judge is None else [shown.labels.index(judge)]:
+        own = low is not None and judge is None and not known[place].form.is_total
         if own or known[place].times is not None:
-            label = cells.columns[place]
+            label = shown.frame.columns[place]
             rule = f"column {label!r} cannot say by its size which cells are to be suppressed"
             way_out = "Give the column that can, a count: by=..."
             raise QueryError(f"{rule}. {way_out}", parameter="by", label=label)
@@ -122,44 +148,57 @@ def _limit(name: str, given: object) -> float:
     return limit
 
 
-@apply.cell_by_cell
-def apply_suppress(
-    frame: pd.DataFrame, certificate: Certificate, step: SuppressStep
-) -> apply.Outcome:
-    """Leave out cells."""
-    own = range(certificate.width)
-    judges = own if step.by is None else [apply.label_place(frame, step.by)] * len(own)
-    says_little = {at: _says_little(frame, certificate, at, step) for at in {*judges}}
-    hidden = [says_little[at] for at in judges]
-    columns = {}
-    for at, cells in enumerate(hidden):
-        columns[at] = _without_cells(frame.iloc[:, at], cells)
-        for place in followers(frame, certificate, at):
-            columns[place] = _without_cells(frame.iloc[:, place], cells)
-    return apply.put_columns(frame, columns), certificate.with_each(
-        lambda at, column, rows: without_cells(column, hidden[at][rows])
-    )
-
-
-def _says_little(
-    frame: pd.DataFrame, certificate: Certificate, place: int, step: SuppressStep
-) -> np.ndarray:
+def _says_little(shown: Shown, label: str, least: float | None, most: float | None) -> np.ndarray:
     """Tell which cells of a column are too small, or too far off."""
-    values = in_seconds(frame.iloc[:, place], None)
+    values = in_seconds(shown.opened.frame_of([label]).iloc[:, 0], None)
     hidden: np.ndarray = np.isnan(values)
-    if step.below is not None:
-        hidden |= values < step.below
-    if step.relative_error is not None:
+    if least is not None:
+        hidden |= values < least
+    if most is not None:
         error = np.full(len(values), np.nan)
-
-        for release in certificate.releases:
-            error[release.places] = error_of(release.columns[place])
-        hidden |= ~(error <= step.relative_error * np.abs(values))
+        for release in shown.certificate.releases:
+            error[release.places] = error_of(release.columns[shown.labels.index(label)])
+        hidden |= ~(error <= most * np.abs(values))
     return hidden
 
 
-def _without_cells(column: pd.Series, cells: np.ndarray) -> pd.Series:
-    """Make cells missing; whole numbers stay whole."""
-    if column.dtype.kind == "i":
-        column = column.astype("Int64")
-    return column.mask(cells)
+def nlargest(released: pd.DataFrame, n: int, column: Hashable | None = None) -> pd.DataFrame:
+    """Keep the rows with the largest values of a released column, and write down that choice."""
+    return _keep_extreme(released, "nlargest", n, column)
+
+
+def nsmallest(released: pd.DataFrame, n: int, column: Hashable | None = None) -> pd.DataFrame:
+    """Keep the rows with the smallest values of a released column, and write down that choice."""
+    return _keep_extreme(released, "nsmallest", n, column)
+
+
+def _keep_extreme(
+    released: pd.DataFrame, call: Literal["nlargest", "nsmallest"], n: Any, column: Hashable
+) -> pd.DataFrame:
+    """Keep rows by the released values of a column; the cut is the first one that is hidden."""
+    shown = look(released)
+    shown.certificate.require_numbers()
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < WRITTEN:
+        raise QueryError.about("n", "must be a whole number of rows, 0 or more", n)
+    labels = list(shown.frame.columns)
+    if column is None and len(labels) > 1:
+        raise QueryError.about("column", f"must be one of the columns released, {labels!r}", None)
+    column = labels[0] if column is None else column
+    if not is_one_of(column, labels):
+        raise QueryError.about("column", f"must be one of the columns released, {labels!r}", column)
+    place = [label == column for label in labels].index(True)
+    if shown.layout.rows is None or (shown.rows < 0).any():
+        rule = f"{call} takes rows, and this table shows cells of a row side by side"
+        raise QueryError(f"{rule}. Call it before that.", parameter="released")
+    values = in_seconds(shown.frame.iloc[:, place], None)[shown.rows]
+    known = np.flatnonzero(shown.seen[shown.labels[place]][shown.rows])
+    sign = -1 if call == "nlargest" else 1
+    order = known[np.argsort(sign * values[known], kind="stable")]
+    cut = CutPart(
+        call=call,
+        column=shown.certificate.releases[0].columns[place].name,
+        at=float(values[order[n]]) if n < len(order) else None,
+        relative_error=None,
+    )
+    opened = shown.opened.changed(cuts=(*shown.opened.table.cuts, cut))
+    return shown.sealed(released.iloc[order[:n]], opened)

@@ -42,12 +42,11 @@ FRAMES = {
     "concatenated, two keys": lambda: dpf.concat(
         {"a": released("two keys"), "b": released("two keys")}, name="from"
     ),
-    "unstacked": lambda: released("two keys").dp.unstack("day"),
-    "head": lambda: released("several").dp.head(2),
+    "head": lambda: released("several").head(2),
     "rounded": lambda: released("several").dp.round(1),
     "suppressed": lambda: released("several").dp.suppress(below=10, by="flights"),
     "renamed": lambda: released("several").dp.rename({"flights": "n"}),
-    "one column": lambda: released("several").dp.select(columns="fare"),
+    "one column": lambda: released("several")[["fare"]],
     "joined": lambda: released("one key").dp.interval(join=True),
 }
 RELEASED = public_names(dpf.DPAccessor) - public_names(PrivateAccessor) | {"quantile"}
@@ -73,10 +72,9 @@ def attempts(frame, name, folder, kind):
         "independence": [{"column": one} for one in frame.columns],
         "percent": [{"column": one} for one in frame.columns],
         "rename": [{"columns": {first: "renamed"}}],
-        "select": [{"keys": keys[:2]}],
-        "sort_values": [{"by": first}],
+        "nlargest": [{"n": 1, "column": one} for one in frame.columns],
+        "nsmallest": [{"n": 1, "column": one} for one in frame.columns],
         "suppress": [{"relative_error": 0.5}, {"below": 10, "by": first}],
-        "unstack": [{"column": one} for one in frame.columns],
         "write_csv": [{"path": folder / "a.csv"}],
         "write_parquet": [{"path": folder / "a.parquet"}],
     }.get(name, [{}])

@@ -149,7 +149,7 @@ def test_weights_name_cells_once_by_finite_numbers(trips, weights):
         lambda other: other["count"],
         lambda other: other.iloc[:1],
         lambda other: -other["count"],
-        lambda other: other.dp.head(2),
+        lambda other: other.head(2),
     ],
 )
 def test_another_release_is_no_weights(trips, weights):

@@ -159,13 +159,15 @@ def test_percentages_within_groups_go_with_the_certificate():
     table = frame.dp.percent(by="zone", level=0.9, join=True)
     wanted = frame.dp.percent(by="zone", level=0.9)[["estimate", "low", "high"]]
     assert (table.iloc[:, 1:].to_numpy() == wanted.to_numpy()).all()
-    (step,) = dpf.verify(table).steps
-    assert (step.step, step.column, step.by) == ("percent", "count", ("zone",))
+    (step, low, high) = dpf.verify(table).table.definitions
+    assert (step.call, step.column, step.by) == ("percent", "count", ("zone",))
+    assert (low.end, high.end) == ("low", "high")
     assert "percentages of the total of count by zone beside it" in repr(table.dp.certificate)
-    later = table.dp.round({"count_percent": 0}).dp.rename(levels={"zone": "borough"}).dp.head(3)
-    assert dpf.replay(later, frame).equals(later)
+    later = table.dp.round({"count_percent": 0}).dp.rename(levels={"zone": "borough"}).head(3)
+    assert dpf.verify(later, against=frame)
     renamed = frame.dp.rename(levels={"zone": "borough"})
-    assert renamed.dp.percent(by="borough", join=True).dp.certificate.steps[-1].by == ("borough",)
+    made = renamed.dp.percent(by="borough", join=True).dp.certificate
+    assert made.table.definitions[-1].by == ("zone",)
     with raises(QueryError, "levels", parameter="by"):
         renamed.dp.percent(by="zone", join=True)
 
@@ -185,7 +187,7 @@ def test_groups_are_those_of_the_keys_in_any_order():
     frame = made(dpf.count(["zone", "day", "paid"], keys=keys), **spend)()
     both = frame.dp.percent(by=["paid", "zone"])["estimate"]
     assert both.groupby(level=["zone", "paid"]).sum().round(6).tolist() == [100] * 4
-    mixed = frame.dp.sort_values("count")
+    mixed = frame.sort_values("count")
     again = mixed.dp.percent(by=["zone", "paid"])["estimate"]
     np.testing.assert_allclose(again.reindex(both.index), both)
 
@@ -208,9 +210,9 @@ def test_frames_are_not_shown():
 
 
 def test_rows_that_were_left_out_are_missed():
-    few = released("two keys").dp.head(4)
-    with raises(QueryError, "before head"):
-        few.dp.percent(by="zone")
+    whole = released("two keys")
+    few = whole.head(4)
+    assert few.dp.percent(by="zone").equals(whole.dp.percent(by="zone").head(4))
     with raises(QueryError, "levels", parameter="by", value="zone"):
         released("one key").dp.percent(by="zone")
     with pytest.raises(CallError, match="by position"):

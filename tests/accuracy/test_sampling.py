@@ -146,8 +146,8 @@ def test_they_hold_those_of_the_noise(spend):
     for low, high in zip(alone.columns[::2], alone.columns[1::2], strict=True):
         assert (sampled[low] <= alone[low] + 1e-9).all()
         assert (sampled[high] >= alone[high] - 1e-9).all()
-    few = dpf.select(made, keys={"ward": ["B"]})
-    pd.testing.assert_frame_equal(few.dp.interval(sampling=True), sampled.loc[["B"]])
+    few = made.loc[["B"]].dp.interval(sampling=True, chosen="keys")
+    pd.testing.assert_frame_equal(few, sampled.loc[["B"]])
 
 
 def test_differences_have_the_errors_of_both_samples():
@@ -210,7 +210,7 @@ def test_what_was_not_measured_is_refused():
     with raises(QueryError, "mean", parameter="sampling", value=True):
         made.dp.interval(sampling=True)
     with raises(QueryError, "dpf.mean(..., sampling=True)", parameter="sampling", value=True):
-        dpf.select(made, columns=["cost"]).dp.interval(sampling=True)
+        made[["cost"]].dp.interval(sampling=True)
     with raises(QueryError, "counts, rates", parameter="sampling", value=True):
         frame.dp.std("cost", "ward", epsilon=1).dp.interval(sampling=True)
     pair = {"x": "cost", "y": "patient", "by": "ward", "bounds": {"patient": (0, 200)}}
@@ -305,7 +305,7 @@ def test_correlations_and_slopes_have_the_errors_of_what_rows_do_to_them():
         assert near(high - low, 2 * z * error, rel=0.02)
         found = changed.xs(name, level="column")["std_error"]
         assert near(found, np.sqrt(2) * error, rel=5e-3)
-        alone = made.dp.select(columns=[name]).dp.combine({0: 1, 1: -1}, sampling=True)
+        alone = made[[name]].dp.combine({0: 1, 1: -1}, sampling=True)
         assert near(alone["std_error"], [np.hypot(*error)], rel=5e-3)
     low = bars["b_low"].to_numpy()
     for at, (_, one) in enumerate(frame.groupby("ward")):

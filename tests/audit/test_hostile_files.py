@@ -19,7 +19,7 @@ from support.crafting import ledger_of
 from support.swelling import PAYLOADS, put, swollen, ways
 
 import dpframe as dpf
-from dpframe.certificates.verify import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.files.csv import sidecar_of
 
 pytestmark = [
@@ -60,7 +60,7 @@ def released() -> pd.DataFrame:
     frame = pd.DataFrame({"zone": ["A", "B"], "fare": [1.0, 2.0]})
     query = dpf.aggregate("zone", keys=["A", "B"], n=dpf.count(), m=dpf.mean("fare", bounds=(0, 9)))
     made = dpf.release(frame, query, epsilon=1, privacy_unit=dpf.EACH_ROW)
-    return made.dp.round(1).dp.head(2)
+    return made.dp.round(1).head(2)
 
 
 def looked_at(good: Path, paths: list[Path]) -> list[tuple[str, object, float, float]]:

@@ -9,9 +9,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
-from dpframe.certificates.verify import ATTRIBUTE, read_certificate
+from dpframe.cells.record import ATTRIBUTE
 from dpframe.errors import CertificateError, UnreadableCertificateError
 
 
@@ -78,7 +79,7 @@ def leaves(value, path=()):
 
 
 def test_any_value_anywhere_is_read_or_refused():
-    record = released(mu=1).attrs[ATTRIBUTE]
+    record = record_of(released(mu=1))
     refused = 0
     for path in leaves(record):
         for value in VALUES:
@@ -100,7 +101,7 @@ def test_any_value_anywhere_is_read_or_refused():
 
 
 def test_the_first_fault_is_named():
-    record = released().attrs[ATTRIBUTE]
+    record = record_of(released())
     record["releases"][0]["columns"][0]["noise"] = {"scale": "one", "step": 1.0, "members": 1}
     with pytest.raises(
         UnreadableCertificateError, match=r"releases\.0\.columns\.0\.noise\.scale: "
@@ -114,8 +115,8 @@ def test_the_first_fault_is_named():
 
 def test_whole_floats_may_lose_their_point():
     frame = released()
-    frame.attrs[ATTRIBUTE] = json.loads(json.dumps(frame.attrs[ATTRIBUTE]).replace(".0,", ","))
-    assert dpf.verify(frame).privacy_loss.epsilon == 1
+    record = json.loads(frame.attrs[ATTRIBUTE].replace(".0,", ","))
+    assert read_certificate(record) == frame.dp.certificate
 
 
 def test_releases_need_no_pydantic():
@@ -130,7 +131,7 @@ def test_releases_need_no_pydantic():
 
 def test_a_truth_is_no_number():
     frame = released(mu=1).dp.denoise("nonnegative", columns="n")
-    record = frame.attrs[ATTRIBUTE]
+    record = record_of(frame)
     tried = 0
     for path in leaves(record):
         spoiled = copy.deepcopy(record)
@@ -147,7 +148,7 @@ def test_a_truth_is_no_number():
 
 
 def long(change):
-    record = copy.deepcopy(released().attrs[ATTRIBUTE])
+    record = record_of(released())
     change(record)
     return record
 
@@ -161,7 +162,7 @@ LONG = {
     "a text with a pattern": lambda: long(
         lambda r: r["releases"][0].update(library="dpframe " + "x" * 10**7)
     ),
-    "a number": lambda: long(lambda record: record["releases"][0]["query"].update(cells=10**5000)),
+    "a number": lambda: long(lambda record: record["releases"][0]["query"].update(cells=10**4000)),
     "halves of characters": lambda: long(
         lambda r: r["releases"][0].update(covariance="\ud800" * 10**6)
     ),
@@ -176,7 +177,7 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_long_certificates_are_answered_shortly_and_soon(name):
     frame = released()
-    frame.attrs = {ATTRIBUTE: LONG[name]()}
+    frame.attrs = {ATTRIBUTE: json.dumps(LONG[name]())}
     begun = time.perf_counter()
     with pytest.raises(CertificateError) as found:
         dpf.verify(frame)
@@ -187,5 +188,5 @@ def test_long_certificates_are_answered_shortly_and_soon(name):
 def test_what_is_no_object_at_all_is_told_without_the_name_of_a_field():
     frame = pd.DataFrame({"n": [1]})
     frame.attrs["dpframe"] = "released"
-    with pytest.raises(UnreadableCertificateError, match="this certificate cannot be read: input"):
+    with pytest.raises(UnreadableCertificateError, match="this certificate cannot be read: "):
         dpf.verify(frame)

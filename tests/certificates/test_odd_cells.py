@@ -21,10 +21,6 @@ class Raising:
         return 1
 
 
-def tuples(frame):
-    frame.index = pd.MultiIndex.from_arrays([frame.index])
-
-
 def raising_cell(frame):
     frame["count"] = pd.Series([Raising(), 1], index=frame.index, dtype=object)
 
@@ -47,7 +43,7 @@ def itself(frame):
     frame["self"].array[0] = frame
 
 
-ODD = [tuples, raising_cell, raising_key, raising_label, raising_name, itself]
+ODD = [raising_cell, raising_key, raising_label, raising_name, itself]
 
 HELPERS = {
     "verify": dpf.verify,

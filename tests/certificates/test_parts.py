@@ -1,17 +1,17 @@
 """Types and JSON Schema of certificates: they take all that are made, and nothing else."""
 
 import copy
-import json
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
 from jsonschema import Draft202012Validator
+from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
 from dpframe.certificates.certificate import FORMAT
-from dpframe.certificates.verify import ATTRIBUTE, certificate_schema, read_certificate
+from dpframe.certificates.claims import certificate_schema
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import UnreadableCertificateError
 from dpframe.privacy.selection import SELECT
@@ -211,15 +211,13 @@ def test_names_of_the_schema_are_those_of_the_library():
     for kind in kinds:
         assert schema["$defs"][kind]["properties"]["name"]["enum"] == [*MECHANISMS]
     assert schema["$defs"]["SelectionPart"]["properties"]["name"]["const"] == SELECT
-    asked = schema["$defs"]["DenoiseStep"]["properties"]["asked"]["enum"]
+    asked = schema["$defs"]["DenoiseDefinition"]["properties"]["asked"]["enum"]
     assert asked == ["auto", *METHODS]
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_certificates_fit_the_schema(name):
-    attrs = MADE[name]().attrs
-    record = json.loads(json.dumps(attrs, allow_nan=False))[ATTRIBUTE]
-    assert record == attrs[ATTRIBUTE]
+    record = record_of(MADE[name]())
     VALIDATOR.validate(record)
     assert read_certificate(record).to_dict() == record
 
@@ -265,6 +263,10 @@ def test_every_part_is_required_and_no_other_allowed(full):
         "chosen",
         "tried",
         "moves",
+        "columns",
+        "levels",
+        "keys",
+        "units",
     }  # names are not known beforehand
     tried = 0
     for path, inner in objects(full):
@@ -279,6 +281,11 @@ def test_every_part_is_required_and_no_other_allowed(full):
         at(spoiled, path)["more"] = 1
         assert not is_taken(spoiled), f"with more in {path}"
     assert tried > 60
+
+
+def definition(record):
+    """Give how the last column was computed."""
+    return record["table"]["columns"][-1]["definition"]
 
 
 SPOILED = {
@@ -312,11 +319,13 @@ SPOILED = {
     "a truth that is a number": lambda r: one(r)["privacy_loss"].update(joint="no"),
     "a budget without bounds": lambda r: one(r)["ledger"]["budget"].update(epsilon=None),
     "nothing spent": lambda r: one(r)["ledger"].update(used=None),
-    "another step": lambda r: r["steps"][0].update(step="round"),
-    "another method": lambda r: r["steps"][0].update(asked="magic"),
-    "no members": lambda r: r["steps"][0].update(members=[]),
-    "an option that is a list": lambda r: r["steps"][0].update(options={"total": [1]}),
-    "a step of nothing": lambda r: r["steps"][0].update(of="sha256:0"),
+    "another call": lambda r: definition(r).update(call="round"),
+    "another method": lambda r: definition(r).update(asked="magic"),
+    "no members": lambda r: definition(r).update(members=[]),
+    "an option that is a list": lambda r: definition(r).update(options={"total": [1]}),
+    "another dtype": lambda r: r["table"]["columns"][0].update(dtype="S99999999"),
+    "a column of no text": lambda r: r["table"]["columns"][0].update(label=7),
+    "another salt": lambda r: r["table"].update(salt="x"),
     "another digest": lambda r: r.update(digest="md5:0"),
 }
 TORN = {

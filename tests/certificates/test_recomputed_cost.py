@@ -1,15 +1,15 @@
 """What releases cost is recomputed from certificates: by `verify`, and by a script alone."""
 
-import copy
 import importlib.util
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
-from dpframe.certificates.verify import ATTRIBUTE, attach, certificate_of, read_certificate
+from dpframe.cells.record import attach, certificate_of
 from dpframe.errors import CertificateError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,12 +122,12 @@ CHANGED = {
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_witness_that_costs_more_than_is_promised_is_refused(name, script):
     found = released("laplace", "add_remove")
-    record = copy.deepcopy(found.attrs[ATTRIBUTE])
+    record = record_of(found)
     (release,) = record["releases"]
     CHANGED[name](release["witness"][0])
     assert any("MORE" in line for line in script.compare(release))
     found.attrs.clear()
-    attach(found, read_certificate(record))
+    attach(found, read_certificate(record).releases)
     with pytest.raises(CertificateError, match="more than it promises"):
         dpf.verify(found)
 

@@ -68,9 +68,9 @@ def test_a_plan_is_previewed_and_released(plan, capsys):
     half = dpf.read_csv(folder / "half.csv")
     assert list(half.columns) == ["fare", "fare_low", "fare_high"]
     assert list(half.index.get_level_values("quantile").unique()) == [0.25, 0.5]
-    (step,) = half.dp.certificate.steps
+    (step,) = half.dp.certificate.table.definitions
     assert step.level == 0.9 and step.simultaneous
-    assert dpf.verify(pd.read_parquet(folder / "tip.parquet")).steps
+    assert dpf.verify(pd.read_parquet(folder / "tip.parquet")).table.definitions
 
 
 def test_queries_are_read_with_their_arguments(plan):

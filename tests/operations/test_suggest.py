@@ -196,7 +196,7 @@ def test_a_preview_says_what_comes_out_but_for_the_units():
 def test_nine_times_what_is_spent_is_planned(spend, planned):
     asked = dpf.suggest_caps("zone", largest=2, planned=spend.pop("planned", None))
     found = rides(**BUDGET).dp.release(asked, **spend)
-    assert dict(dpf.verify(found).steps[0].planned) == pytest.approx(planned)
+    assert dict(dpf.verify(found).table.definitions[0].planned) == pytest.approx(planned)
 
 
 def test_one_release_is_charged_and_certified():

@@ -157,7 +157,7 @@ def test_one_release_is_charged_and_all_results_work(tmp_path):
     found = frame.dp.suggest_bounds("fare", "zone", share=0.1, name="bounds", **SMALL)
     (entry,) = frame.dp.ledger.entries
     assert entry.what == "histogram of fare" and entry.name == "bounds"
-    steps = dpf.verify(found, ledger=frame.dp.ledger).steps
+    steps = dpf.verify(found, ledger=frame.dp.ledger).table.definitions
     assert [step.into for step in steps] == ["as_low", "as_high"]
     assert steps[0].query == "sum of fare by zone" and steps[0].planned == {"share": 0.9}
     found.dp.write_csv(tmp_path / "bounds.csv")

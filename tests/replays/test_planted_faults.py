@@ -156,12 +156,14 @@ def fail_on_missing(frame):
 
 
 def a_certificate_that_counts(patch):
-    certify, lengths = tables.certificate_for, []
+    attach, lengths = tables.attach, []
     totaling(lambda frame: lengths.append(len(frame)))(patch)
     patch.setattr(
         tables,
-        "certificate_for",
-        lambda release: certify(replace(release, library=f"of {lengths[-1]} rows")),
+        "attach",
+        lambda frame, releases: attach(
+            frame, [replace(one, library=f"of {lengths[-1]} rows") for one in releases]
+        ),
     )
 
 

@@ -47,27 +47,28 @@ def test_what_was_released_stays_as_it_was():
         assert table["count"].equals(tables[columns]["count"])
         assert list(tables[columns].columns) == ["count"]
         assert table.dp.std_error.equals(tables[columns].dp.std_error)
-        (step,) = table.dp.certificate.steps
-        assert (step.of, step.method) == (tables[columns].dp.certificate.digest, "consistent")
+        (step,) = table.dp.certificate.table.definitions
+        assert (step.column, step.method) == ("count", "consistent")
     again = dpf.consistent(made)
     for columns, table in again.items():
         assert (
             table.equals(made[columns])
-            and dpf.verify(table).steps == made[columns].dp.certificate.steps
+            and dpf.verify(table).table.definitions
+            == made[columns].dp.certificate.table.definitions
         )
     assert made["sex", "age"].dp.certificate.denoising.empty
 
 
-def test_replay_says_that_several_tables_were_made_whole_together():
+def test_whole_numbers_are_compared_with_those_of_the_release():
     tables = people().dp.margins(COLUMNS, ways=2, **ENOUGH)
     made = dpf.consistent(tables)
     whole, released = made["sex", "age"], tables["sex", "age"]
-    for published in (whole, whole.dp.head(2)):
-        with pytest.raises(QueryError, match=r"from several together.*dpframe\.consistent"):
-            dpf.replay(published, released)
-        assert dpf.replay(published, whole).equals(published)
-    with pytest.raises(CertificateError, match="do not lead from this release"):
-        dpf.replay(whole, tables["sex", "edu"])
+    for published in (whole, whole.head(2)):
+        with pytest.raises(CertificateError, match="give it with its denoised columns"):
+            dpf.verify(published, against=released)
+        assert dpf.verify(published, against=whole)
+    with pytest.raises(CertificateError, match="was not made from that release"):
+        dpf.verify(whole, against=tables["sex", "edu"])
 
 
 def test_margins_named_in_any_order():

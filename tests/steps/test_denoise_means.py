@@ -1,15 +1,14 @@
 """Released means are denoised beside those of other groups, from frame and certificate alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
 from dpframe.accuracy.intervals import covariance, std_error
+from dpframe.cells.record import attach
 from dpframe.certificates.json_records import unpack
-from dpframe.certificates.verify import ATTRIBUTE, attach
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
 from dpframe.privacy.laws import LAPLACE
@@ -84,7 +83,7 @@ def test_means_are_denoised_beside_counts_and_sums(mechanism):
     noisy = recomputed(made, "fee", (0.0, 100.0))
     denoised, raw_risk = shrunken_means(made["fee"].to_numpy(), noisy)
     assert made["fee_denoised"].to_numpy() == pytest.approx(denoised.values)
-    step = dpf.verify(made).steps[0]
+    step = dpf.verify(made).table.definitions[0]
     assert (step.column, step.into, step.method) == ("fee", "fee_denoised", "shrunken_means")
     assert (step.asked, step.members, step.across) == ("auto", ("shrunken_means",), "rows")
     assert step.noise_variance == pytest.approx(raw_risk)
@@ -99,7 +98,7 @@ def test_a_mean_alone_is_enough_and_a_release_is_the_same_as_a_call_afterwards(t
     made = visits().dp.mean("fee", by="g", epsilon=0.5, denoise="auto")
     assert list(made.columns) == ["fee", "fee_denoised"]
     again = made[["fee"]].copy()
-    attach(again, replace(made.dp.certificate, steps=()))
+    attach(again, made.dp.certificate.releases)
     again.to_parquet(tmp_path / "means.parquet")
     dpf.write_csv(again, tmp_path / "means.csv")
     for back in (
@@ -162,12 +161,12 @@ def test_few_groups_and_single_rows_are_left_alone():
     ):
         half = made.shape[1] // 2
         assert made.iloc[:, half:].to_numpy().tolist() == made.iloc[:, :half].to_numpy().tolist()
-        assert {step.method for step in dpf.verify(made).steps} == {"none"}
+        assert {step.method for step in dpf.verify(made).table.definitions} == {"none"}
 
 
 def test_a_graph_is_for_totals_alone():
     made = visits().dp.release(query(), epsilon=1).dp.denoise(graph="ordered")
-    graphs = {step.column: step.graph for step in dpf.verify(made).steps}
+    graphs = {step.column: step.graph for step in dpf.verify(made).table.definitions}
     assert graphs["fee"] is None
     assert graphs["n"].edges == 39
 
@@ -213,10 +212,11 @@ def test_means_beside_other_tables_are_denoised_with_them():
 
 def test_only_means_are_read_off_rows_and_values():
     made = visits().dp.release(query(), epsilon=1)
-    record = made.attrs[ATTRIBUTE]["releases"][0]
-    record["columns"][1]["features"] = record["columns"][0]["features"]
+    record = record_of(made)
+    (release,) = record["releases"]
+    release["columns"][1]["features"] = release["columns"][0]["features"]
     with pytest.raises(UnreadableCertificateError, match=r"columns\.1: .*features are those of"):
-        dpf.verify(made)
+        read_certificate(record)
 
 
 def test_the_widest_bounds_do_not_leave_the_range_of_floats():
@@ -225,7 +225,7 @@ def test_the_widest_bounds_do_not_leave_the_range_of_floats():
     query = dpf.mean("x", "g", keys=range(31), bounds=(-1e100, 1e100))
     made = dpf.release(frame, query, epsilon=0.1, privacy_unit=dpf.EACH_ROW, denoise="auto")
     assert made["x_denoised"].abs().max() <= 1e100
-    moved = dpf.verify(made).steps[0].chosen["moved"]
+    moved = dpf.verify(made).table.definitions[0].chosen["moved"]
     assert moved == (made["x_denoised"] != made["x"]).sum()
     # a group whose noise puts it on a bound may stay there: one or two of 30 did in 12 of 400 runs
     assert moved >= 20

@@ -1,9 +1,27 @@
-"""Frames that were changed on purpose, with a certificate that fits them."""
+"""Frames that were changed on purpose, with a certificate that fits them; and records as JSON."""
 
-from dpframe.certificates.verify import attach
+import json
+
+from dpframe.cells.keys import token
+from dpframe.cells.record import ATTRIBUTE, attach
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.json_records import read
 
 
 def recertified(frame, released):
-    """Give a frame the certificate of a release, with a digest of its own."""
-    attach(frame, released.dp.certificate)
+    """Give a frame the certificate of a release, with a record of its own cells."""
+    certificate = released.dp.certificate
+    computed = {column.label: column.definition for column in certificate.table.columns}
+    definitions = [computed.get(token(label)) for label in frame.columns]
+    attach(frame, certificate.releases, definitions)
     return frame
+
+
+def record_of(frame):
+    """Return the record of a frame as plain JSON."""
+    return json.loads(frame.attrs[ATTRIBUTE])
+
+
+def read_certificate(record):
+    """Read a certificate from plain JSON, whatever its digest is."""
+    return read(Certificate, record, "this certificate")

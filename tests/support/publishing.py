@@ -74,10 +74,10 @@ def first(frame):
 
 
 STEPS = {
-    "sort_values": lambda frame: frame.dp.sort_values(first(frame), ascending=False),
-    "head": lambda frame: frame.dp.head(2),
-    "tail": lambda frame: frame.dp.tail(2),
-    "select": lambda frame: frame.dp.select(keys=list(frame.index)[::2]),
+    "sort_values": lambda frame: frame.sort_values(first(frame), ascending=False),
+    "head": lambda frame: frame.head(2),
+    "tail": lambda frame: frame.tail(2),
+    "select": lambda frame: frame.iloc[::2],
     "round": lambda frame: frame.dp.round(-1),
     "suppress": lambda frame: frame.dp.suppress(relative_error=0.05, by=first(frame)),
     "rename": lambda frame: frame.dp.rename({first(frame): "renamed"}),
@@ -87,9 +87,10 @@ STEPS = {
 
 
 def is_refused(kind, *steps):
-    """Whether a step has no meaning: numbers of times are neither rounded nor judged.
+    """Whether a step has no meaning: times are neither rounded nor judged, and rates are no tens.
 
     Nor are intervals put beside numbers twice.
     """
     twice = steps.count("interval") > 1
-    return twice or (kind == "times" and {"round", "suppress"} & {*steps})
+    unable = {"times": {"round", "suppress"}, "rate": {"round"}}.get(kind, set())
+    return twice or bool(unable & {*steps})

@@ -139,7 +139,7 @@ OUTSIDE = {
     "concat": lambda made: dpf.concat([made, made]),
     "change": lambda made: made.dp.change(made),
     "combine": lambda made: made.dp.combine({"A": 1}),
-    "sort": lambda made: made.dp.sort_values("count"),
+    "sort": lambda made: made.sort_values("count"),
     "denoise": lambda made: made.dp.denoise(),
     "report": dpf.report,
     "plot": lambda made: made.dp.plot(),

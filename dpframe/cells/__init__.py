@@ -1,0 +1,1 @@
+"""Which released cell each cell of a table is, whatever its layout."""

@@ -1,0 +1,285 @@
+"""Labels and keys with their kinds, as texts: 1 and 1.0 are one key, True and "1" are others."""
+
+import json
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpframe.certificates.table_parts import DTYPES, LevelPart, Zipped
+from dpframe.errors import CertificateError
+from dpframe.forks import cached_property
+
+_MISSING = ["missing"]
+_MIDNIGHT = time()
+
+
+def alter(why: str) -> CertificateError:
+    """Make the error about a table that is not what was released."""
+    return CertificateError(f"this frame is not what its certificate was given for: {why}")
+
+
+def write_key(value: Any) -> Any:  # noqa: PLR0911, PLR0912  # a kind a line
+    """Write a label or a key as JSON; whole floats are whole numbers, as files exchange them."""
+    if value is None or value is pd.NaT or value is pd.NA:
+        return _MISSING
+    match value:
+        case str():
+            return str(value)
+        case bool() | np.bool_():
+            return bool(value)
+        case int() | np.integer():
+            return int(value)
+        case float() | np.floating():
+            return _write_float(float(value))
+        case datetime() | np.datetime64():
+            return ["datetime", pd.Timestamp(value).isoformat()]
+        case timedelta() | np.timedelta64():
+            return ["timedelta", str(pd.Timedelta(value))]
+        case date() | time():
+            return [type(value).__name__, value.isoformat()]
+        case pd.Period():
+            return ["period", str(value), value.freqstr]
+        case pd.Interval():
+            return ["interval", value.closed, write_key(value.left), write_key(value.right)]
+        case tuple():
+            return ["tuple", *map(write_key, value)]
+        case bytes():
+            return ["bytes", value.hex()]
+        case Decimal() | Fraction():
+            return [type(value).__name__, str(value)]
+        case _:
+            return ["other", type(value).__name__, str(value)]
+
+
+def _write_float(number: float) -> Any:
+    if number != number:  # noqa: PLR0124  # a missing value
+        return _MISSING
+    if np.isinf(number):
+        return ["float", str(number)]
+    return int(number) if number.is_integer() else number
+
+
+def read_key(written: Any) -> Any:  # noqa: PLR0911  # a kind a line
+    """Return the key that was written, or its text where its type is not one of the usual ones.
+
+    Raises
+    ------
+    ValueError
+        If nothing is written so.
+    """
+    if not isinstance(written, list):
+        return written
+    match written:
+        case ["missing"]:
+            return None
+        case ["period", text, freq]:
+            return pd.Period(text, freq=freq)
+        case ["interval", closed, left, right]:
+            return pd.Interval(read_key(left), read_key(right), closed=closed)
+        case ["tuple", *parts]:
+            return tuple(map(read_key, parts))
+        case ["other", _, text]:
+            return text
+        case [str(kind), str(text)] if kind in _READERS:
+            return _READERS[kind](text)
+    raise ValueError("a key has no known kind")
+
+
+_READERS: Mapping[str, Any] = {
+    "float": float,
+    "datetime": pd.Timestamp,
+    "timedelta": pd.Timedelta,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "bytes": bytes.fromhex,
+    "Decimal": Decimal,
+    "Fraction": Fraction,
+}
+
+
+def token(value: Any) -> str:
+    """Write a label or a key as JSON text.
+
+    Examples
+    --------
+    >>> [token(value) for value in (1.0, "1", True, pd.Timestamp("2026-01-31"))]
+    ['1', '"1"', 'true', '["datetime", "2026-01-31T00:00:00"]']
+    """
+    return json.dumps(write_key(value))
+
+
+def label_of(written: str) -> Hashable:
+    """Return the label that a token stands for."""
+    label: Hashable = read_key(json.loads(written))
+    return label
+
+
+def _texts_of(key: Any) -> set[str]:
+    """Return what a key may read like in a text file."""
+    texts = {str(key)}
+    if isinstance(key, pd.Timestamp):
+        texts |= {key.isoformat(), key.isoformat(" ")}
+        if key.time() == _MIDNIGHT:
+            texts.add(key.strftime("%Y-%m-%d"))
+    return texts
+
+
+class Factored(NamedTuple):
+    """The values of a level: which of some keys each is, -1 for a missing one."""
+
+    codes: np.ndarray
+    keys: pd.Index
+
+
+def factored(values: Any, level: int = 0) -> Factored:
+    """Take the values of a level, or of a column, apart; those of a level come so already."""
+    if isinstance(values, pd.MultiIndex):
+        codes, keys = np.asarray(values.codes[level], np.intp), values.levels[level]
+    elif isinstance(values.dtype, pd.CategoricalDtype):
+        cells = pd.Categorical(values)
+        codes, keys = np.asarray(cells.codes, np.intp), pd.Index(cells.categories)
+    else:
+        codes, found = pd.factorize(values)
+        keys = pd.Index(found, tupleize_cols=False)
+    if isinstance(keys.dtype, pd.CategoricalDtype):
+        inner = pd.Categorical(keys)
+        codes = np.append(np.asarray(inner.codes, np.intp), -1)[codes]
+        keys = pd.Index(inner.categories)
+    return Factored(codes, keys)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A level of released keys.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    keys
+        The keys, each once.
+    written
+        The keys as JSON, if they were read; those of odd classes are texts among the keys.
+    """
+
+    name: Hashable
+    keys: pd.Index
+    written: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, values: Factored, name: Hashable) -> tuple["Level", np.ndarray]:
+        """Return a level of the keys in use, in order of appearance, and the place of each row."""
+        places, codes = pd.factorize(values.codes)
+        keys = values.keys.take(codes)
+        if (codes < 0).any():  # a missing key
+            listed = [None if code < 0 else values.keys[code] for code in codes]
+            keys = pd.Index(listed, dtype=object, tupleize_cols=False)
+        return cls(name, keys), places
+
+    def part(self) -> LevelPart:
+        """Write it."""
+        keys = [write_key(key) for key in self.keys]
+        dtype = str(self.keys.dtype)
+        known = re.fullmatch(DTYPES, dtype) is not None
+        return LevelPart(
+            token(self.name), dtype if known else "object", Zipped.of(json.dumps(keys))
+        )
+
+    @classmethod
+    def read(cls, part: LevelPart) -> "Level":
+        """Read it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it cannot be; it may come from a file.
+        """
+        listed = part.keys.listed()
+        keys = pd.Index([read_key(key) for key in listed], dtype=object, tupleize_cols=False)
+        return cls(label_of(part.name), _of_dtype(keys, part.dtype), tuple(map(json.dumps, listed)))
+
+    @cached_property
+    def tokens(self) -> dict[str, int]:
+        """The places of keys by their texts with kinds."""
+        texts = self.written or map(token, self.keys)
+        return {text: place for place, text in enumerate(texts)}
+
+    @cached_property
+    def _texts(self) -> dict[str, int]:
+        """The places of keys by what they read like; -1: two read alike."""
+        places: dict[str, int] = {}
+        for place, key in enumerate(self.keys):
+            for text in _texts_of(key):
+                places[text] = place if places.get(text, place) == place else -1
+        return places
+
+    @cached_property
+    def _family(self) -> str:
+        return _family(self.keys)
+
+    def places(self, values: Factored, alias: Mapping[str, str]) -> np.ndarray:
+        """Return the places of values among the keys.
+
+        Keys are found by their kind; where none is, all of them by what they read like, as dates
+        of a text file are.
+
+        Raises
+        ------
+        CertificateError
+            If one is no key.
+        """
+        used = np.flatnonzero(np.bincount(values.codes + 1, minlength=len(values.keys) + 1)) - 1
+        known = values.keys.take(used[used >= 0])
+        if len(known) < len(used):
+            listed = [None, *known]
+            places = self._by_token(listed, alias)
+        elif not alias and _family(known) == self._family != "other":
+            places = self.keys.get_indexer(known)
+        else:
+            listed = list(known)
+            places = self._by_token(listed, alias)
+        if len(places) and (places < 0).all():
+            places = np.array([self._texts.get(str(key), -1) for key in known], np.intp)
+        if (places < 0).any() or len(places) < len(used):
+            raise alter(f"level {self.name!r} has a key that was not released")
+        by_code = np.zeros(len(values.keys) + 1, np.intp)
+        by_code[used + 1] = places
+        found: np.ndarray = by_code[values.codes + 1]
+        return found
+
+    def _by_token(self, keys: list[Any], alias: Mapping[str, str]) -> np.ndarray:
+        texts = map(token, keys)
+        return np.array([self.tokens.get(alias.get(one, one), -1) for one in texts], np.intp)
+
+
+def _of_dtype(keys: pd.Index, dtype: str) -> pd.Index:
+    """Give keys their dtype back, if they are such; a file may say anything."""
+    if dtype in ("object", "category"):
+        return keys
+    try:
+        if dtype.startswith("datetime64") and "," in dtype:
+            keys = pd.DatetimeIndex(pd.to_datetime(keys, utc=True))
+        elif dtype.startswith("interval"):
+            keys = pd.IntervalIndex(list(keys))
+        # texts of the dtype of pandas itself, which has another name in other versions
+        made: pd.Index = keys.astype(str if dtype == "str" else dtype)
+    except (ArithmeticError, TypeError, ValueError, ImportError):
+        return keys
+    return made
+
+
+def _family(keys: pd.Index) -> str:
+    """Say whether keys are all numbers, or all texts, which pandas finds quickly."""
+    kind = getattr(keys.dtype, "kind", "O")
+    if isinstance(keys.dtype, np.dtype) and kind in "iuf":
+        return "number"
+    if kind in "OT" or isinstance(keys.dtype, pd.StringDtype):
+        return "text" if pd.api.types.infer_dtype(keys, skipna=False) == "string" else "other"
+    return "other"

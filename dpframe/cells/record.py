@@ -1,0 +1,472 @@
+"""The record that a released frame carries in `attrs`: what was promised, and all released cells.
+
+It is one text: copies of a frame share it, Parquet keeps it, and what it says is read once.
+"""
+
+import hashlib
+import json
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from os import PathLike
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dpframe.cells.keys import Factored, Level, factored, label_of, token
+from dpframe.cells.numbers import Numbers, numbers_of, series_of
+from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
+from dpframe.certificates.definitions import Definition
+from dpframe.certificates.diagnosis import about_computed, mark_test
+from dpframe.certificates.json_records import plain, read
+from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
+from dpframe.context import at_the_door
+from dpframe.declaration.facts import kept_declaration
+from dpframe.errors import CertificateError, UnreadableCertificateError, a_type
+from dpframe.forks import cached_property
+from dpframe.provenance import is_marked, is_private
+
+ATTRIBUTE = "dpframe"
+_MOST_DENSE = 20_000_000  # combinations of keys, of which a table of places is kept
+_MOST_FLAT = 2**62  # combinations of keys that integers count
+_LONGEST: Final = 1 << 28  # characters of a record
+_MOST_FORMATS = 1000
+_KEPT = 8  # records that were read last
+_PRIVATE = (
+    "this frame carries no certificate: it is private, declared or made of a declared one. Release "
+    "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
+)
+_DIAGNOSIS = (
+    "this frame is a diagnosis, or was made of one: it holds exact numbers of a private frame and "
+    "is not for publication. Release the query, and work on what that returns."
+)
+_LOST = (
+    "this frame carries no certificate: it was not released by dpframe, or pandas lost its attrs, "
+    "as Series.unstack, pivot, merge and files do. dpf.certify(table, of=released) puts it on "
+    "again; dpf.read_csv reads what dpf.write_csv wrote."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CellColumn:
+    """The cells of a column, in the order of rows.
+
+    Parameters
+    ----------
+    part
+        What the record says.
+    numbers
+        The cells.
+    """
+
+    part: CellsPart
+    numbers: Numbers
+
+    @property
+    def kind(self) -> str:
+        """The kind of their dtype: "m" and "M" are times."""
+        return self.part.dtype[:1].replace("t", "m").replace("d", "M") if self._timed else ""
+
+    @property
+    def _timed(self) -> bool:
+        return self.part.dtype.startswith(("timedelta64", "datetime64"))
+
+    @cached_property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return int(np.count_nonzero(~self.numbers.missing))
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A record that was read.
+
+    Parameters
+    ----------
+    text
+        The record.
+    certificate
+        What it says.
+    levels
+        Its levels of keys.
+    codes
+        For each level, the place of the key of each row.
+    columns
+        Its columns, by label, as JSON.
+    """
+
+    text: str
+    certificate: Certificate
+    levels: Sequence[Level]
+    codes: np.ndarray
+    columns: Mapping[str, CellColumn]
+
+    @property
+    def table(self) -> TablePart:
+        """What it says about the cells."""
+        return self.certificate.table
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.table.rows
+
+    def cells_of(self, label: str) -> int:
+        """Return how many cells of a column were released, published or not."""
+        published = self.table.published
+        if published is not None and label in published.cells:
+            return published.cells[label][1]
+        return self.columns[label].cells
+
+    @cached_property
+    def _size(self) -> int:
+        return prod(len(level.keys) for level in self.levels)
+
+    @cached_property
+    def strides(self) -> list[int]:
+        """By how much the key of each level moves the place of a combination."""
+        sizes = [len(level.keys) for level in self.levels]
+        return [prod(sizes[at + 1 :]) for at in range(len(sizes))]
+
+    @property
+    def dtype(self) -> Any:
+        """What counts combinations of keys."""
+        return np.int64 if self._size < _MOST_FLAT else object
+
+    @cached_property
+    def _rows_by_place(self) -> np.ndarray | dict[int, int] | None:
+        """Which row each combination of keys is; `None`: they are counted alike."""
+        if self.table.codes is None:
+            return None
+        flat = sum(
+            (codes.astype(self.dtype) * stride for codes, stride in self._strided),
+            start=np.zeros(self.rows, self.dtype),
+        )
+        if self._size > _MOST_DENSE:
+            return {int(place): row for row, place in enumerate(flat)}
+        rows = np.full(self._size, -1, np.int64)
+        rows[flat] = np.arange(self.rows)
+        return rows
+
+    @property
+    def _strided(self) -> Iterable[tuple[np.ndarray, int]]:
+        return zip(self.codes, self.strides, strict=True)
+
+    def rows_at(self, places: np.ndarray) -> np.ndarray:
+        """Return the rows of combinations of keys, -1 where one was not released."""
+        rows = self._rows_by_place
+        match rows:
+            case None:
+                return places
+            case dict():
+                return np.array([rows.get(int(place), -1) for place in places], np.int64)
+            case _:
+                found: np.ndarray = rows[places]
+                return found
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """The keys of the rows, with the names of levels that are shown."""
+        names = [self.shown_label(token(level.name), "levels") for level in self.levels]
+        if not self.levels:
+            return pd.RangeIndex(self.rows)
+        keys = [self.shown_keys(at) for at in range(len(self.levels))]
+        if len(keys) == 1:
+            return keys[0].take(self.codes[0]).rename(names[0])
+        levels: Any = keys
+        return pd.MultiIndex(levels=levels, codes=list(self.codes), names=names)
+
+    def shown_keys(self, at: int) -> pd.Index:
+        """Return the keys of a level as they are shown."""
+        level = self.levels[at]
+        alias = self.table.alias.keys.get(token(level.name), {})
+        if not alias:
+            return level.keys
+        shown = {old: label_of(new) for new, old in alias.items()}
+        keys = [shown.get(token(key), key) for key in level.keys]
+        return pd.Index(keys, dtype=object, tupleize_cols=False).infer_objects()
+
+    def places(self, at: int, values: Factored) -> np.ndarray:
+        """Return the places of values among the keys of a level."""
+        level = self.levels[at]
+        return level.places(values, self.table.alias.keys.get(token(level.name), {}))
+
+    def shown_label(self, label: str, which: str = "columns") -> Any:
+        """Return what a column or a level is called where it is shown."""
+        alias: Mapping[str, str] = getattr(self.table.alias, which)
+        return label_of(next((new for new, old in alias.items() if old == label), label))
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The whole table, under the labels that are shown."""
+        return self.frame_of(list(self.columns))
+
+    def frame_of(self, labels: Sequence[str]) -> pd.DataFrame:
+        """Return some columns of the table."""
+        columns = [self.columns[label] for label in labels]
+        series = [series_of(column.numbers, column.part.dtype) for column in columns]
+        made = pd.DataFrame({at: one.array for at, one in enumerate(series)}, index=self.index)
+        names = [self.shown_label(label) for label in labels]
+        made.columns = pd.Index(names, tupleize_cols=False)
+        return made
+
+    def changed(self, **fields: Any) -> "Opened":
+        """Return a record with other fields of its table, sealed."""
+        table = replace(self.table, **fields)
+        return seal(replace(self.certificate, table=table))
+
+    def with_columns(self, added: pd.DataFrame, definitions: Sequence[Definition]) -> "Opened":
+        """Return a record with more columns, each with its definition; others of a label go."""
+        made = [
+            cells_part(label, added.iloc[:, at], definition)
+            for at, (label, definition) in enumerate(zip(added.columns, definitions, strict=True))
+        ]
+        labels = {part.label for part in made}
+        kept = [part for part in self.table.columns if part.label not in labels]
+        return self.changed(columns=(*kept, *made))
+
+
+def cells_part(label: Any, column: pd.Series, definition: Definition | None = None) -> CellsPart:
+    """Write the cells of a column."""
+    values, missing = numbers_of(column)
+    dtype = str(column.dtype)
+    if _is_whole(dtype):
+        values = np.where(missing, 0, values).astype("<i8")
+    return CellsPart(
+        label=token(label),
+        dtype=dtype,
+        values=Zipped.of(values.astype("<i8" if _is_whole(dtype) else "<f8")),
+        missing=Zipped.of(missing.astype(np.uint8)) if missing.any() else None,
+        definition=definition,
+    )
+
+
+def _is_whole(dtype: str) -> bool:
+    """Whether cells of a dtype are written as integers."""
+    return dtype.lower().startswith(("int", "uint", "timedelta64", "datetime64"))
+
+
+def attach(
+    frame: pd.DataFrame,
+    releases: Sequence[Release],
+    definitions: Sequence[Definition | None] | None = None,
+    *,
+    joined: JoinedPart | None = None,
+    salt: str | None = None,
+) -> Certificate:
+    """Put the record of a released frame on it; return its certificate.
+
+    Parameters
+    ----------
+    frame
+        All released cells.
+    releases
+        What was promised.
+    definitions
+        How columns were computed, in order; `None` for one that was released.
+    joined
+        The level that tells several releases apart.
+    salt
+        What nobody can guess; by default random.
+    """
+    index, bare = frame.index, pd.DataFrame(frame)
+    bare.attrs = {}  # pandas copies all attrs for each column that is looked at
+    total = list(index.names) == [None] and list(index) == [0]  # of all rows, which have no keys
+    names = [] if total else list(index.names)
+    made = [Level.of(factored(index, at), name) for at, name in enumerate(names)]
+    levels = [level for level, _ in made]
+    codes = np.array([places for _, places in made], np.int64).reshape(len(made), len(frame))
+    known = definitions or [None] * bare.shape[1]
+    table = TablePart(
+        levels=tuple(level.part() for level in levels),
+        rows=len(frame),
+        codes=None if is_product(codes, levels) else Zipped.of(codes.astype("<i8")),
+        columns=tuple(
+            cells_part(label, bare.iloc[:, at], known[at]) for at, label in enumerate(bare.columns)
+        ),
+        alias=NO_ALIAS,
+        units={},
+        cuts=(),
+        joined=joined,
+        published=None,
+        salt=salt or secrets.token_hex(16),
+        origin=f"sha256:{'0' * 64}",
+    )
+    certificate = Certificate(FORMAT, tuple(releases), table, UNSEALED)
+    table = replace(table, origin=origin_of(certificate))
+    opened = seal(replace(certificate, table=table))
+    frame.attrs[ATTRIBUTE] = opened.text
+    mark_test(frame, opened.certificate)
+    return opened.certificate
+
+
+def is_product(codes: np.ndarray, levels: Sequence[Level]) -> bool:
+    """Whether rows are all combinations of keys, in order."""
+    sizes = [len(level.keys) for level in levels]
+    rows = codes.shape[1]
+    if prod(sizes) != rows:
+        return False
+    places = np.arange(rows)
+    strides = [prod(sizes[at:]) for at in range(len(sizes) + 1)]
+    pairs = zip(codes, pairwise(strides), strict=True)
+    return all(bool((own == places % outer // inner).all()) for own, (outer, inner) in pairs)
+
+
+def origin_of(certificate: Certificate) -> str:
+    """Return the digest of what was released, and of the salt."""
+    table = certificate.table
+    released = [plain(part) for part in table.released]
+    levels = [plain(level) for level in table.levels]
+    codes = None if table.codes is None else plain(table.codes)
+    about = [plain(release) for release in certificate.releases]
+    return _digest([about, levels, codes, released, table.salt])
+
+
+def _digest(record: Any) -> str:
+    text = json.dumps(record, sort_keys=True)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def seal(certificate: Certificate) -> Opened:
+    """Return a record of what a certificate says, with its digest."""
+    record = replace(certificate, digest=UNSEALED).to_dict()
+    record["digest"] = _digest(record)
+    text = json.dumps(record)
+    return _keep(_open(text, replace(certificate, digest=record["digest"])))
+
+
+_OPENED: OrderedDict[str, Opened] = OrderedDict()
+
+
+def _keep(opened: Opened) -> Opened:
+    """Keep a record that was read, by its text: copies of a frame have the same one."""
+    _OPENED[opened.text] = opened
+    while len(_OPENED) > _KEPT:
+        _OPENED.pop(next(iter(_OPENED), ""), None)  # another thread may have done so
+    return opened
+
+
+def opened_of(text: object) -> Opened:
+    """Read a record, which anybody may have written.
+
+    Raises
+    ------
+    CertificateError
+        If it was edited, or made inside a test, and this is none.
+    UnreadableCertificateError
+        If it is none, or has another format.
+    """
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise UnreadableCertificateError(
+            "this certificate cannot be read: it is no text, or too long. Go back to what was "
+            "released."
+        )
+    opened = _OPENED.get(text) or _keep(_read(text))
+    refuse_test(opened.certificate)
+    return opened
+
+
+def _read(text: str) -> Opened:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    version = found.get("format") if isinstance(found, dict) else None
+    known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
+    if known and version != FORMAT:
+        ours = f"this certificate has format {version}, and this version reads {FORMAT}"
+        raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
+    certificate = read(Certificate, found, "this certificate")
+    if _digest({**found, "digest": UNSEALED}) != certificate.digest:
+        raise CertificateError(
+            "this frame is not what its certificate was given for: the certificate itself was "
+            "changed. Go back to the released frame."
+        )
+    try:
+        return _open(text, certificate)
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise UnreadableCertificateError(
+            f"this certificate cannot be read: {error}. Go back to what was released."
+        ) from None
+
+
+def _open(text: str, certificate: Certificate) -> Opened:
+    """Unpack a record."""
+    table = certificate.table
+    levels = [Level.read(part) for part in table.levels]
+    columns = {part.label: CellColumn(part, _numbers(part, table.rows)) for part in table.columns}
+    widths = {len(release.columns) for release in certificate.releases}
+    if len(columns) < len(table.columns) or widths != {len(table.released)}:
+        raise ValueError("each released column has its cells")
+    return Opened(text, certificate, levels, _codes(table, levels), columns)
+
+
+def _codes(table: TablePart, levels: Sequence[Level]) -> np.ndarray:
+    sizes, rows = [len(level.keys) for level in levels], table.rows
+    if table.codes is not None:
+        codes = table.codes.numbers("<i8", rows * len(sizes)).reshape(len(sizes), rows)
+        if any(
+            (own < 0).any() or (own >= size).any() for own, size in zip(codes, sizes, strict=True)
+        ):
+            raise ValueError("each row has a key of each level")
+        return codes
+    if prod(sizes) != rows:
+        raise ValueError("each combination of keys has a row")
+    places = np.arange(rows)
+    strides = [prod(sizes[at:]) for at in range(len(sizes) + 1)]
+    of_levels = [places % outer // inner for outer, inner in pairwise(strides)]
+    return np.array(of_levels, np.int64).reshape(len(sizes), rows)
+
+
+def _numbers(part: CellsPart, rows: int) -> Numbers:
+    values = part.values.numbers("<i8" if _is_whole(part.dtype) else "<f8", rows)
+    if part.missing is None:
+        return Numbers(values, np.zeros(rows, bool))
+    return Numbers(values, part.missing.numbers("u1", rows).astype(bool))
+
+
+def refuse_test(certificate: Certificate) -> None:
+    """Refuse what was made inside a testing block, but in such a block.
+
+    Raises
+    ------
+    CertificateError
+        If it was.
+    """
+    tested = any(release.testing for release in certificate.releases)
+    if tested and not at_the_door(looking=True).is_test:
+        why = "this table was made inside a testing block: it is neither private nor a release."
+        raise CertificateError(f"{why} Look at it inside of the block, or release outside.")
+
+
+def record_on(frame: object) -> Opened:
+    """Return the record that a frame carries; its cells are not looked at.
+
+    Raises
+    ------
+    CertificateError
+        If it carries none.
+    UnreadableCertificateError
+        If it carries one that this version cannot read.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        path = isinstance(frame, str | PathLike)
+        hint = " Read it with dpf.read_csv or pandas.read_parquet." if path else ""
+        hint = " Use .to_frame()." if isinstance(frame, pd.Series) else hint
+        rule = "a certificate is for a whole released DataFrame"
+        raise CertificateError(f"{rule}, got {a_type(frame)}.{hint}")
+    if is_private(frame.attrs):
+        raise CertificateError(_DIAGNOSIS)
+    if ATTRIBUTE not in frame.attrs:
+        without = _PRIVATE if kept_declaration(frame) or is_marked(frame.attrs) else _LOST
+        raise CertificateError(about_computed(frame.attrs) or without)
+    return opened_of(frame.attrs[ATTRIBUTE])
+
+
+def certificate_of(frame: pd.DataFrame) -> Certificate:
+    """Return the certificate that a frame carries; see `record_on`."""
+    return record_on(frame).certificate

@@ -1,0 +1,163 @@
+"""What travels with a published table: cells as they are shown, and nothing that is not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from dpframe.cells.keys import Level, factored
+from dpframe.cells.record import Opened, cells_part, is_product, seal
+from dpframe.cells.verify import Shown, look_with
+from dpframe.certificates.certificate import Release, without_rows
+from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart, Zipped
+from dpframe.errors import QueryError
+
+
+def reduced(shown: Shown, note: str | None = None) -> Opened:
+    """Return the record of what a table shows.
+
+    A table that shows all cells as they were released keeps all of its record: nothing is hidden.
+    Otherwise cells and keys that are not shown, unrounded cells and parts of means are left out,
+    and with them the salt, without which hidden cells cannot be guessed from digests.
+
+    Parameters
+    ----------
+    shown
+        The table.
+    note
+        A sentence about it.
+
+    Raises
+    ------
+    QueryError
+        If an interval tells a cell that is hidden, or not rounded as its column is.
+    """
+    opened = shown.opened
+    labels = [label for label in opened.columns if label in shown.seen]
+    whole = all(shown.is_whole(label) for label in opened.columns)
+    if whole and note is None:
+        return opened
+    _check_intervals(shown, labels)
+    rows = _rows(shown)
+    released = [part.label for part in opened.table.released]
+    complete = all(shown.is_whole(label) for label in released)
+    releases = [_of_rows(one, rows, complete=complete) for one in opened.certificate.releases]
+    kept = [at for at, label in enumerate(released) if label in labels]
+    certificate = replace(opened.certificate, releases=tuple(releases)).with_columns(kept)
+    levels, codes = _levels(opened, rows)
+    table = replace(
+        opened.table,
+        levels=tuple(level.part() for level in levels),
+        rows=len(rows),
+        codes=None if is_product(codes, levels) else Zipped.of(codes.astype("<i8")),
+        columns=tuple(_part(shown, label, rows) for label in labels),
+        alias=_alias(opened.table.alias, labels),
+        units={name: unit for name, unit in opened.table.units.items() if name in labels},
+        cuts=tuple(
+            replace(cut, at=cut.at if cut.call == "suppress" else None) for cut in opened.table.cuts
+        ),
+        published=PublishedPart(
+            cells={label: shown.counts(label) for label in labels},
+            units={label: shown.unit(label) for label in labels},
+            note=note,
+        ),
+        salt=None,
+    )
+    return seal(replace(certificate, table=table))
+
+
+def _rows(shown: Shown) -> np.ndarray:
+    """Return the released rows of all cells of a table, missing ones, too."""
+    if not shown.layout.located:
+        return np.sort(shown.rows)
+    rows = np.unique(np.concatenate([one.rows for one in shown.layout.located]))
+    return rows[rows >= 0]
+
+
+def _of_rows(release: Release, rows: np.ndarray, *, complete: bool) -> Release:
+    """Return what is said about some rows."""
+    some = release.with_rows_of(rows)
+    return some if complete else without_rows(some)
+
+
+def _levels(opened: Opened, rows: np.ndarray) -> tuple[list[Level], np.ndarray]:
+    """Return the keys of some rows, and the place of each row's key."""
+    made = [
+        Level.of(factored(level.keys.take(codes[rows])), level.name)
+        for level, codes in zip(opened.levels, opened.codes, strict=True)
+    ]
+    places = [own for _, own in made]
+    codes = np.array(places, np.int64).reshape(len(made), len(rows))
+    return [level for level, _ in made], codes
+
+
+def _part(shown: Shown, label: str, rows: np.ndarray) -> CellsPart:
+    """Return the cells of a column as they are shown."""
+    before = shown.opened.columns[label].part
+    cells = shown.cells_of(label, rows)
+    made = cells_part(None, cells, before.definition)
+    return replace(made, label=label)
+
+
+def _alias(alias: AliasPart, labels: Sequence[str]) -> AliasPart:
+    shown = {new: old for new, old in alias.columns.items() if old in labels}
+    return replace(alias, columns=shown)
+
+
+def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
+    """Refuse ends of intervals whose middle tells a cell that is hidden, or the one unrounded."""
+    columns = shown.opened.table.released
+    names = [column.name for column in shown.opened.certificate.releases[0].columns]
+    by_name: Mapping[str, str] = dict(zip(names, (part.label for part in columns), strict=True))
+    for label in labels:
+        definition = shown.opened.columns[label].part.definition
+        source = by_name.get(getattr(definition, "column", ""), "")
+        if source not in labels or getattr(definition, "end", None) is None:
+            continue
+        names_shown = [shown.opened.shown_label(one) for one in (source, label)]
+        if (shown.seen[label] & ~shown.seen[source]).any():
+            rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
+            raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
+        unit = shown.units[source]
+        ends = shown.cells_of(label, np.flatnonzero(shown.seen[label]))
+        if unit and not _are_multiples(ends, unit):
+            rule = f"{names_shown[0]!r} is rounded, and {names_shown[1]!r} tells what it was"
+            raise QueryError(f"{rule}. Round both, by .dp.round.", label=names_shown[0])
+
+
+def _are_multiples(ends: pd.Series, unit: float) -> bool:
+    if ends.dtype.kind in "mM":
+        step = f"{int(unit)}us"
+        return bool((ends.dt.floor(step) == ends).all())
+    numbers = ends.to_numpy(np.float64) / unit
+    return bool(np.allclose(numbers, np.rint(numbers), rtol=1e-9, atol=0))
+
+
+def apart(shown: Shown) -> list[Shown]:
+    """Return the tables of the releases in one table, each with its rows."""
+    releases = shown.opened.certificate.releases
+    if len(releases) == 1:
+        return [shown]
+    return [_alone(shown, release) for release in releases]
+
+
+def _alone(shown: Shown, release: Release) -> Shown:
+    """Return the table of one of several releases."""
+    opened, rows = shown.opened, np.arange(shown.opened.rows)[release.places]
+    levels, codes = _levels(opened, rows)
+    frame = opened.frame.iloc[rows]
+    parts = [
+        replace(cells_part(None, frame.iloc[:, at], part.definition), label=part.label)
+        for at, part in enumerate(opened.table.columns)
+    ]
+    table = replace(
+        opened.table,
+        levels=tuple(level.part() for level in levels),
+        rows=len(rows),
+        codes=Zipped.of(codes.astype("<i8")),
+        columns=tuple(parts),
+        published=None,
+    )
+    certificate = replace(opened.certificate, releases=(replace(release, rows=None),), table=table)
+    return look_with(shown.table[np.isin(shown.rows, rows)], seal(certificate))

@@ -1,0 +1,402 @@
+"""Whether each cell of a table is the released one with the same keys and label, or a rounding."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from dpframe.cells.keys import alter, label_of
+from dpframe.cells.locate import Located, TableLayout, locate
+from dpframe.cells.numbers import Numbers, series_of
+from dpframe.cells.record import ATTRIBUTE, CellColumn, Opened, record_on
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.claims import check_cost
+from dpframe.certificates.definitions import Definition
+from dpframe.certificates.diagnosis import mark_test
+from dpframe.errors import STOPS, CertificateError, QueryError, quote
+from dpframe.forks import cached_property
+
+_ULPS = 4  # by how much readers of CSV files may be off: pandas 2.3 is by one
+_HALF = 0.5  # of a unit: how far a rounding is off
+_NEAR = 1e-9  # how far computed columns may differ between machines, relatively
+_FINE = {np.dtype(np.float32): 1e-7}
+_EXACT = 1e-14  # how far a float is from the multiple of a unit that it stands for, relatively
+_UNITS = tuple(sorted(step * 10.0**power for power in range(-15, 16) for step in (1, 5)))
+_UNITS_OF_TIME = (1e3, 1e6, 6e7, 3.6e9, 8.64e10)  # ms, s, min, h, D in microseconds
+
+
+def unit_of(
+    shown: np.ndarray, column: CellColumn, rows: np.ndarray, declared: float | None = None
+) -> float:
+    """Return the unit that shown cells are rounded to, 0 for cells as released.
+
+    The unit is the finest one of which all of them are multiples. Ends of intervals are rounded to
+    the outside.
+
+    Parameters
+    ----------
+    shown
+        The cells.
+    column
+        The released ones.
+    rows
+        Their rows.
+    declared
+        A unit that `.dp.round` wrote down.
+
+    Raises
+    ------
+    CertificateError
+        If they are neither.
+    """
+    released = column.numbers.values[rows]
+    if np.float32 in (shown.dtype, released.dtype):
+        if np.array_equal(shown.astype(np.float32), released.astype(np.float32)):
+            return 0.0
+    elif np.array_equal(shown, released):
+        return 0.0
+    given, real = shown.astype(np.float64), released.astype(np.float64)
+    with np.errstate(all="ignore"):  # values can be near the largest float
+        same = given == real
+        if not shown.dtype.kind == released.dtype.kind == "i":
+            same |= np.abs(given - real) <= _ULPS * np.spacing(np.abs(real))
+        if column.part.definition is not None:
+            same |= np.abs(given - real) <= _NEAR * np.abs(real)
+        if same.all():
+            return 0.0
+        finite = np.isfinite(real) & np.isfinite(given)
+        if not (same | finite).all():
+            raise _other(column)
+        fine = _FINE.get(shown.dtype, _EXACT)
+        end = getattr(column.part.definition, "end", None)
+        units = _UNITS_OF_TIME if column.kind else _UNITS
+        unit = _rounded_to(
+            given[finite], real[finite], (*units, *filter(None, [declared])), fine, end
+        )
+        if unit is None:
+            raise _other(column)
+        return unit
+
+
+def _other(column: CellColumn) -> CertificateError:
+    """Make the error about a cell that was not released."""
+    name = label_of(column.part.label)
+    return alter(f"a cell of {name!r} is neither the released one nor a rounding of it")
+
+
+def _rounded_to(
+    shown: np.ndarray, real: np.ndarray, units: Sequence[float], fine: float, end: str | None
+) -> float | None:
+    """Return the finest unit to which numbers were rounded, if they were."""
+    off = float(np.abs(shown - real).max())
+    most = 2 * float(np.abs(real).max())  # beyond, all would be 0
+    reach = _HALF * (1 + _NEAR) if end is None else 1 - _NEAR  # to the outside: less than one
+    for unit in units:
+        if unit > most:
+            continue
+        slack = np.maximum(np.abs(shown), unit) * fine
+        multiples = np.rint(shown / unit) * unit
+        if off > unit * reach or (np.abs(multiples - shown) > slack).any():
+            continue
+        inside = shown > real + slack if end == "low" else shown < real - slack
+        if end is not None and inside.any():
+            raise alter("ends of intervals are rounded to the outside, by .dp.round")
+        return unit
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A sound table: all that was released, and which cells of it are shown.
+
+    Parameters
+    ----------
+    source
+        The table.
+    opened
+        Its record.
+    layout
+        Where its cells are in the release.
+    seen
+        By column, as JSON, which cells are shown.
+    units
+        By column, to which unit they are rounded; 0: as released.
+    """
+
+    source: pd.DataFrame
+    opened: Opened
+    layout: TableLayout
+    seen: Mapping[str, np.ndarray]
+    units: Mapping[str, float]
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The released columns that are shown, in the order of the release, as JSON."""
+        parts = self.opened.table.released
+        shown = [part.label for part in parts if part.label in self.seen]
+        if parts and not shown:
+            names = [self.opened.shown_label(part.label) for part in parts]
+            raise QueryError(f"this table shows none of the columns released, {quote(names)}.")
+        return shown
+
+    @cached_property
+    def computed(self) -> dict[str, Definition]:
+        """How the other columns that are shown were computed."""
+        columns = {label: self.opened.columns[label].part for label in self.opened.columns}
+        return {
+            label: part.definition
+            for label, part in columns.items()
+            if part.definition is not None and label in self.seen
+        }
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What is said about the released columns that are shown."""
+        parts = [part.label for part in self.opened.table.released]
+        if self.labels == parts:
+            return self.opened.certificate
+        return self.opened.certificate.with_columns([parts.index(label) for label in self.labels])
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All rows as they were released, of the released columns that are shown."""
+        return self.opened.frame_of(self.labels)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The released rows that are shown: those of the table, or all with a cell in it."""
+        if self.layout.rows is not None:
+            return self.layout.rows
+        masks = [*self.seen.values()] or [np.zeros(self.opened.rows, bool)]
+        return np.flatnonzero(np.logical_or.reduce(masks))
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """The index of what is computed: that of the table, where its rows are released ones."""
+        if self.layout.rows is not None:
+            return self.source.index
+        return self.opened.index.take(self.rows)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The cells as they are shown, by their keys; released columns come first."""
+        labels = [label for label in self.opened.columns if label in self.seen]
+        gone = self.rows < 0
+        rows = np.where(gone, 0, self.rows)
+        cells = [self.cells_of(label, rows, gone) for label in labels]
+        made = pd.DataFrame(
+            {at: column.array for at, column in enumerate(cells)}, self.opened.index.take(rows)
+        )
+        names = [self.opened.shown_label(label) for label in labels]
+        return made.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+
+    def cells_of(self, label: str, rows: np.ndarray, gone: np.ndarray | bool = False) -> pd.Series:
+        """Return the cells of a column as they are shown, in some rows of the release."""
+        column = self.opened.columns[label]
+        values = np.zeros(self.opened.rows, np.float64)
+        if column.numbers.values.dtype.kind == "i":
+            values = np.zeros(self.opened.rows, np.int64)  # of a float, all of it is kept
+        for one in self.layout.located:
+            if one.label == label:
+                there = ~one.numbers.missing
+                values[one.rows[there]] = one.numbers.values[there]
+        numbers = Numbers(values[rows], ~self.seen[label][rows] | gone)
+        return series_of(numbers, column.part.dtype)
+
+    def _taken(self, result: pd.DataFrame) -> pd.DataFrame:
+        """Take the rows that are shown."""
+        gone = self.rows < 0
+        taken = result.take(np.where(gone, 0, self.rows)) if len(result) else result
+        taken = taken.set_axis(self.index, axis=0)
+        return taken.mask(gone) if gone.any() else taken
+
+    def pick(self, result: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
+        """Return the rows shown of what was computed for all.
+
+        Parameters
+        ----------
+        result
+            What was computed.
+        labels
+            For each of its columns, the released one whose hidden cells hide it.
+        """
+        taken = self._taken(result)
+        for at, label in enumerate(labels):
+            hidden = ~self.seen[label][self.rows]
+            if hidden.any():
+                taken.isetitem(at, without_cells(taken.iloc[:, at], hidden).array)
+        taken.attrs = dict(result.attrs)
+        return taken
+
+    def counts(self, label: str) -> tuple[int, int]:
+        """Return how many cells of a column are shown, and how many were released."""
+        return int(np.count_nonzero(self.seen[label])), self.opened.cells_of(label)
+
+    def unit(self, label: str) -> float:
+        """Return the unit to which a column is rounded, now or when it was published before."""
+        published = self.opened.table.published
+        before = 0.0 if published is None else published.units.get(label, 0.0)
+        return max(self.units[label], before)
+
+    def is_whole(self, label: str) -> bool:
+        """Whether a column shows all cells as they were released."""
+        if label not in self.seen or self.unit(label):
+            return False
+        cells, released = self.counts(label)
+        return cells == released
+
+    @property
+    def state(self) -> str:
+        """What the table is: "released", or "post-processed" by `.dp` or by pandas."""
+        parts = self.opened.table.released
+        whole = all(self.is_whole(part.label) for part in parts)
+        return self.opened.certificate.state if whole else "post-processed"
+
+    def lines(self) -> list[str]:
+        """Say which cells are shown of columns that are not shown as they were released."""
+        lines = []
+        for label in self.seen:
+            if not self.is_whole(label):
+                cells, released = self.counts(label)
+                rounded = f", rounded to {self.unit(label):g}" * (self.unit(label) > 0)
+                name = self.opened.shown_label(label)
+                lines.append(f"{name}: {cells:,} of {released:,} cells{rounded}")
+        return lines
+
+    def in_rows(self) -> pd.DataFrame:
+        """Return the table, with one row for each released one."""
+        return self.source if self.layout.rows is not None else self.table
+
+    def sealed(self, frame: pd.DataFrame, opened: Opened) -> pd.DataFrame:
+        """Return a table with a record."""
+        frame = frame.copy(deep=False)
+        frame.attrs = {ATTRIBUTE: opened.text}
+        mark_test(frame, opened.certificate)
+        return frame
+
+    def add(
+        self, columns: pd.DataFrame, definitions: Sequence[Definition], labels: Sequence[str]
+    ) -> pd.DataFrame:
+        """Return the table with more columns, which were computed for all rows.
+
+        Parameters
+        ----------
+        columns
+            The columns.
+        definitions
+            How they were computed.
+        labels
+            The released columns they belong to.
+        """
+        opened = self.opened.with_columns(columns, definitions)
+        picked, before = self.pick(columns, labels), pd.DataFrame(self.in_rows())
+        before.attrs, picked.attrs = {}, {}
+        before = before.copy(deep=False)
+        there = {label: at for at, label in enumerate(before.columns)}
+        new = []
+        for at, label in enumerate(columns.columns):
+            if label in there:  # what is computed again takes its place
+                before.isetitem(there[label], picked.iloc[:, at].array)
+            else:
+                new.append(at)
+        made = pd.concat([before, picked.iloc[:, new]], axis=1)
+        names = [*before.columns, *columns.columns[new]]
+        made.columns = pd.Index(names, tupleize_cols=False, name=before.columns.name)
+        return self.sealed(made, opened)
+
+    def change(
+        self, opened: Opened, edit: Callable[[Located, pd.Series], pd.Series]
+    ) -> pd.DataFrame:
+        """Return the table with other cells, in the same layout, and another record."""
+        made = self.layout.frame.copy(deep=False)
+        for one in self.layout.located:
+            column = made.iloc[:, one.column]
+            if isinstance(one.where, slice):
+                made.isetitem(one.column, edit(one, column).array)
+                continue
+            column = column.copy()
+            part = edit(one, column.iloc[one.where])
+            column = column.astype("Float64") if part.isna().any() else column
+            column.iloc[one.where] = part.array
+            made.isetitem(one.column, column.array)
+        return self.sealed(made, opened)
+
+
+def without_cells(column: pd.Series, cells: np.ndarray) -> pd.Series:
+    """Make cells missing; whole numbers stay whole."""
+    if column.dtype.kind == "i":
+        column = column.astype("Int64")
+    return column.mask(cells)
+
+
+def look(frame: pd.DataFrame) -> Shown:
+    """Check a table, and say what it shows.
+
+    Raises
+    ------
+    CertificateError
+        If it carries no certificate, or holds what was not released.
+    """
+    opened = record_on(frame)
+    shown = look_with(frame, opened)
+    for release in opened.certificate.releases:
+        check_cost(release)
+    return shown
+
+
+def look_with(frame: pd.DataFrame, opened: Opened) -> Shown:
+    """Check a table with a record, which it may not carry."""
+    try:
+        return _compare(frame, opened)
+    except CertificateError as error:
+        way_out = "Go back to the released frame: sorting, choosing and laying out keep it"
+        raise CertificateError(f"{error}. {way_out}.") from None
+    except (*STOPS, MemoryError):
+        raise
+    except BaseException:  # cells that were not released can raise anything when they are looked at
+        raise alter("it holds something else. Go back to the released frame.") from None
+
+
+def _compare(frame: pd.DataFrame, opened: Opened) -> Shown:
+    layout = locate(frame, opened)
+    seen: dict[str, np.ndarray] = {}
+    units: dict[str, float] = {}
+    named = []
+    for one in layout.located:
+        there = ~one.numbers.missing
+        rows, values = one.rows[there], one.numbers.values[there]
+        if (rows < 0).any():
+            raise alter("it holds groups that were not released")
+        label = _label_by_cells(values, rows, opened) if one.label is None else one.label
+        column = opened.columns[label]
+        if column.numbers.missing[rows].any():
+            raise alter(f"column {label_of(label)!r} shows a cell that was missing")
+        mask = seen.setdefault(label, np.zeros(opened.rows, bool))
+        before = np.count_nonzero(mask)
+        mask[rows] = True
+        if np.count_nonzero(mask) < before + len(rows):
+            raise alter("it shows a cell twice")
+        unit = unit_of(values, column, rows, opened.table.units.get(label)) if len(rows) else 0.0
+        units[label] = max(unit, units.get(label, 0.0))
+        named.append(one._replace(label=label))
+    if not opened.columns and layout.rows is not None:
+        if (layout.rows < 0).any() or len(np.unique(layout.rows)) < len(layout.rows):
+            raise alter("it holds groups that were not released, or some twice")
+    return Shown(frame, opened, replace(layout, located=named), seen, units)
+
+
+def _label_by_cells(values: np.ndarray, rows: np.ndarray, opened: Opened) -> str:
+    """Return the only column that shown cells can be of: the one that fits exactly, if one does."""
+    fits: dict[str, float] = {}
+    for label, column in opened.columns.items():
+        try:
+            fits[label] = unit_of(values, column, rows) if len(rows) else 0.0
+        except CertificateError:
+            continue
+    exact = [label for label, unit in fits.items() if not unit] or list(fits)
+    if len(exact) == 1 or (exact and not len(rows)):
+        return exact[0]
+    if exact:
+        raise alter("its labels do not say which column it shows")
+    raise alter("a cell is neither the released one nor a rounding of it")

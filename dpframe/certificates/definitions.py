@@ -1,0 +1,230 @@
+"""Parts of a certificate about columns that were computed from a release, one for each column.
+
+As in `record`, docstrings are the descriptions of the JSON Schema. A definition says all that it
+takes to compute the column again: post-processing of a release sees nothing but the release.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, TypeAlias, assert_never
+
+from dpframe.certificates import json_records as records
+from dpframe.denoising.methods import METHODS
+
+_Level: TypeAlias = Annotated[float, records.Limits(gt=0, lt=1)]
+End: TypeAlias = Literal["low", "high"]
+
+
+class QuantileDefinition(records.Record):
+    """Quantiles that were read off the numbers of rows in bins, or an end of their intervals.
+
+    A value is where the number of rows below, made non-negative and increasing by least squares,
+    crosses its part of all rows; straight inside a bin. Its interval holds all values that a test
+    of the noise does not reject.
+
+    Parameters
+    ----------
+    call
+        The call that computed the column.
+    column
+        The column whose bins these were.
+    quantiles
+        The quantiles, in the order of the rows of a group.
+    level
+        Confidence level of the intervals.
+    simultaneous
+        Whether it is that of all intervals of the table at once.
+    end
+        Which end of the interval this is; null: the value.
+    of
+        Origin of the table with the numbers of rows.
+    """
+
+    call: Literal["quantile"]
+    column: str
+    quantiles: records.Some[_Level]
+    level: _Level
+    simultaneous: bool
+    end: End | None
+    of: records.Digest
+
+
+class IntervalDefinition(records.Record):
+    """One end of the intervals of a released column.
+
+    Parameters
+    ----------
+    call
+        The call that computed the column.
+    column
+        The released column.
+    end
+        Which end it is.
+    level
+        Confidence level.
+    simultaneous
+        Whether it is that of all intervals of the release at once.
+    sampling
+        Whether intervals are about a population, of which the rows are a sample.
+    cells
+        How many cells the table showed, chosen in a way that is not known: with R of m, the level
+        of each interval is 1 - (1 - level) R / m (Benjamini and Yekutieli 2005). Null: all, or
+        chosen by their keys.
+    """
+
+    call: Literal["interval"]
+    column: str
+    end: End
+    level: _Level
+    simultaneous: bool
+    sampling: bool
+    cells: records.AtLeastOne | None
+
+
+class PercentDefinition(records.Record):
+    """Percentages of the total of a column, or one end of their intervals.
+
+    Parameters
+    ----------
+    call
+        The call that computed the column.
+    column
+        The column, a count or a sum.
+    end
+        Which end of the interval this is; null: the percentage.
+    by
+        Levels of the index: the total is that of the rows with the same keys there; null: of all
+        rows.
+    level
+        Confidence level of the interval.
+    sampling
+        Whether it is about a population, of which the rows are a sample.
+    """
+
+    call: Literal["percent"]
+    column: str
+    end: End | None
+    by: records.Some[str] | None
+    level: _Level
+    sampling: bool
+
+
+Setting: TypeAlias = str | bool | int | float | None
+Suggested: TypeAlias = int | tuple[float, float]
+"""What is suggested for a keyword: a cap, or bounds."""
+
+
+class GraphPart(records.Record):
+    """Which rows were taken for neighbors.
+
+    Parameters
+    ----------
+    edges
+        Number of pairs of neighbors.
+    digest
+        SHA-256 over the positions of the rows that are neighbors, pairs of little-endian int64 in
+        increasing order.
+    """
+
+    edges: records.AtLeastNone
+    digest: records.Digest
+
+
+class DenoiseDefinition(records.Record):
+    """A column that was denoised: computed after the release, beside the released one.
+
+    Parameters
+    ----------
+    call
+        The call that computed the column. Post-processing of a release costs no privacy, SP 800-226
+        reminds, as long as it sees nothing but the release.
+    column
+        The released column it was computed from.
+    into
+        The column it was written to, beside the released one.
+    method
+        The method used: its name, "average" of several, "none" where the values were left alone;
+        several names where rows were denoised apart.
+    members
+        The methods that were used, or averaged.
+    asked
+        The method asked for.
+    options
+        Options of the method; "given" stands for a table or a graph.
+    across
+        What was denoised together: the rows of a column, or the columns of a row.
+    graph
+        Which rows were taken for neighbors; null where the method was given no graph.
+    noise_variance
+        Variance of the noise that was to be removed; null if it has no finite one.
+    chosen
+        What the method chose from the released values, such as a threshold.
+    tried
+        Utility: by method, the part of the squared error that was expected to go; null where that
+        is not estimated. A choice made by looking at the release is post-processing, too.
+    """
+
+    call: Literal["denoise"]
+    column: str
+    into: str
+    method: records.Text
+    members: records.Some[records.Text]
+    asked: Annotated[str, records.OneOf(["auto", *METHODS])]
+    options: Mapping[str, Setting]
+    across: Literal["rows", "columns"]
+    graph: GraphPart | None
+    noise_variance: records.NotNegative | None
+    chosen: Mapping[str, float | None]
+    tried: Mapping[str, float | None]
+
+
+class SuggestDefinition(records.Record):
+    """One column that predicts errors of a later release, by candidates for its caps or bounds.
+
+    Parameters
+    ----------
+    call
+        The call that computed the column. It saw nothing but the release, so it cost no privacy.
+    column
+        The released column it was computed from.
+    into
+        The column it was written to. lost: what a candidate cuts off; noise: what it takes to hide
+        a unit under it; error: both together; error_high: what they are below in most cases.
+    query
+        The query whose errors are predicted.
+    planned
+        How much that query is to spend.
+    best
+        The candidate with the smallest error, by the keyword that it is for.
+    """
+
+    call: Literal["suggest"]
+    column: str
+    into: str
+    query: records.Text
+    planned: Annotated[Mapping[str, float], records.Limits(min_length=1)]
+    best: Annotated[Mapping[str, Suggested], records.Limits(min_length=1)]
+
+
+Definition: TypeAlias = (
+    DenoiseDefinition
+    | SuggestDefinition
+    | IntervalDefinition
+    | PercentDefinition
+    | QuantileDefinition
+)
+
+
+def denoised_of(definitions: Iterable[Definition]) -> list[DenoiseDefinition]:
+    """Return what was denoised."""
+    denoised = []
+    for definition in definitions:
+        match definition:
+            case DenoiseDefinition():
+                denoised.append(definition)
+            case SuggestDefinition() | IntervalDefinition() | PercentDefinition():
+                continue
+            case QuantileDefinition():
+                continue
+            case _:
+                assert_never(definition)
+    return denoised

@@ -1,0 +1,259 @@
+"""Check a table, compare it with its release, certify it again, and publish it."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, assert_never
+
+import pandas as pd
+
+from dpframe.accuracy import intervals, quotients
+from dpframe.accuracy.ranges import Read, quantiles_read
+from dpframe.arguments import check_text
+from dpframe.cells.record import ATTRIBUTE, Opened, attach, cells_part, record_on, seal
+from dpframe.cells.reduce import reduced
+from dpframe.cells.verify import Shown, look, look_with
+from dpframe.certificates import definitions
+from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.claims import check_recorded
+from dpframe.certificates.diagnosis import mark_test
+from dpframe.certificates.table_parts import NO_ALIAS
+from dpframe.errors import CertificateError, a_type
+from dpframe.ledger.ledger import Ledger
+from dpframe.public import public_call
+from dpframe.steps.concat import concat
+
+_ANOTHER = "this table was not made from that release. Give the one that it was made from."
+
+
+@public_call
+def verify(
+    frame: pd.DataFrame, *, ledger: Ledger | None = None, against: pd.DataFrame | None = None
+) -> Certificate:
+    """Check that a frame shows what was released; return its certificate.
+
+    A table is sound if each cell is the released one with the same keys and label, a rounding of
+    it, or missing. Order, layout and dtypes are free: pandas may sort, choose, reshape and round.
+    What the worst unit costs is computed anew, and compared with the privacy loss. "What the
+    certificate covers" in the reference says more. It finds mistakes. It is not a signature: it
+    does not show that somebody rewrote the record as well.
+
+    Parameters
+    ----------
+    frame
+        A released frame, or one made from it; read back from a file or not.
+    ledger
+        Check also that this ledger was charged for the release: under the same id, at the same
+        time, for the same query, mechanism and cost.
+    against
+        The release that a published table was made from: each cell is compared with it, and what
+        was computed is computed again. Denoised columns are compared with those in it.
+
+    Returns
+    -------
+    Certificate
+        Its `state` is "released" or "post-processed". A table of several releases says of each
+        what was promised.
+
+    Raises
+    ------
+    CertificateError
+        If the frame carries no certificate, holds what was not released, the release is not in the
+        ledger, or is not the one to compare with.
+    UnreadableCertificateError
+        If it carries one that this version cannot read.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=0.5)
+    >>> verify(released.sort_values("count").head(1)).state
+    'released'
+    >>> verify(released + 1)
+    Traceback (most recent call last):
+    dpframe.errors.CertificateError: this frame is not what its certificate was given for: ...
+    """
+    shown = look(frame)
+    if ledger is not None:
+        for release in shown.opened.certificate.releases:
+            check_recorded(release, ledger)
+    if against is not None:
+        _compare(frame, shown.opened, look(against).opened)
+    return shown.opened.certificate
+
+
+def _compare(frame: pd.DataFrame, opened: Opened, whole: Opened) -> None:
+    """Compare a table with the release it was made from, and compute again what was computed."""
+    table, full = opened.table, whole.table
+    read = [one for one in table.definitions if isinstance(one, definitions.QuantileDefinition)]
+    if read and read[0].of == full.origin:
+        anew = _quantiles_again(whole, read[0])
+    elif full.published is None and full.origin == table.origin:
+        anew = _computed_again(opened, whole)
+    else:
+        raise CertificateError(_ANOTHER, parameter="against")
+    made = replace(anew.table, alias=table.alias, units=table.units)
+    look_with(frame, seal(replace(anew.certificate, table=made)))
+
+
+def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Opened:
+    """Read quantiles off the distribution again."""
+    release = whole.certificate.release
+    asked = Read(read.quantiles, read.level, read.simultaneous)
+    made, described = quantiles_read(whole.frame.iloc[:, :1], release, asked)
+    ends = [replace(read, end=end) for end in ("low", "high")]
+    attach(made, [described], [None, *ends])
+    return record_on(made)
+
+
+def _computed_again(opened: Opened, whole: Opened) -> Opened:
+    """Return the record of a release with all that a table says was computed from it."""
+    released = tuple(whole.table.released)
+    made = replace(whole.table, columns=released, alias=NO_ALIAS)
+    plain = seal(replace(whole.certificate, table=made))
+    view = look_with(plain.frame, plain)
+    computed = []
+    for part in opened.table.columns:
+        if part.definition is not None:
+            cells = _again(view, whole, part.label, part.definition)
+            computed.append(replace(cells_part(None, cells, part.definition), label=part.label))
+    return seal(replace(plain.certificate, table=replace(made, columns=(*released, *computed))))
+
+
+def _again(view: Shown, whole: Opened, label: str, definition: definitions.Definition) -> pd.Series:
+    """Compute a column again."""
+    names = [column.name for column in view.certificate.releases[0].columns]
+    if definition.column not in names:
+        raise CertificateError(_ANOTHER, parameter="against")
+    place = names.index(definition.column)
+    match definition:
+        case definitions.IntervalDefinition():
+            made = intervals.all_intervals(
+                view,
+                definition.level,
+                simultaneous=definition.simultaneous,
+                sampling=definition.sampling,
+                chosen={label: definition.cells for label in view.labels},
+            )
+            return made.iloc[:, 2 * place + (definition.end == "high")]
+        case definitions.PercentDefinition():
+            by: Any = None if definition.by is None else _levels(view, definition.by)
+            column, level = view.frame.columns[place], definition.level
+            sampling = definition.sampling
+            made = quotients.all_percentages(view, column, level, by, sampling=sampling)
+            return made[definition.end or "estimate"]
+        case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
+            known = whole.columns.get(label)
+            if known is None or known.part.definition != definition:
+                rule = f"column {definition.into!r} is compared with that of the release"
+                way_out = "give it with its denoised columns"
+                raise CertificateError(f"{rule}: {way_out}.", parameter="against")
+            return whole.frame_of([label]).iloc[:, 0]
+        case definitions.QuantileDefinition():
+            raise CertificateError(_ANOTHER, parameter="against")
+        case _:
+            assert_never(definition)
+
+
+def _levels(view: Shown, names: Sequence[str]) -> list[Hashable]:
+    """Return the levels that are called so."""
+    return [level.name for level in view.opened.levels if str(level.name) in names]
+
+
+@public_call
+def certify(
+    table: pd.DataFrame | pd.Series,
+    *,
+    of: pd.DataFrame | Mapping[Hashable, pd.DataFrame] | Sequence[pd.DataFrame],
+    name: str | None = None,
+) -> pd.DataFrame:
+    """Put the certificate of a release on a table made of it, where pandas lost it.
+
+    pandas loses `attrs` in `Series.unstack`, `pivot`, `merge`, and where tables of several releases
+    are joined.
+
+    Parameters
+    ----------
+    table
+        The table.
+    of
+        The release that it was made of, or a dict or list of several.
+    name
+        The level of the keys of a dict; by default the first level of the index of the table.
+
+    Returns
+    -------
+    DataFrame
+        The table with the certificate.
+
+    Raises
+    ------
+    CertificateError
+        If a cell is not that of the release, with the same keys and label.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"], "day": [0, 1, 1]})
+    >>> query = dpf.count(by=["zone", "day"], keys={"zone": ["A", "B"], "day": [0, 1]})
+    >>> released = dpf.release(trips, query, epsilon=1e6)
+    >>> certify(released["count"].unstack("day"), of=released)
+    day   0  1
+    zone
+    A     1  0
+    B     0  2
+    """
+    if isinstance(table, pd.Series):
+        table = table.to_frame()
+    if not isinstance(table, pd.DataFrame):
+        raise CertificateError(f"a certificate is for a DataFrame, got {a_type(table)}.")
+    if isinstance(of, Mapping):
+        of = concat(of, name=name or str(table.index.names[0]))
+    elif not isinstance(of, pd.DataFrame):
+        of = concat(of)
+    opened = look(of).opened
+    made = pd.DataFrame(table).copy(deep=False)
+    made.attrs = {ATTRIBUTE: opened.text}
+    look(made)
+    mark_test(made, opened.certificate)
+    return made
+
+
+@public_call
+def publish(released: pd.DataFrame, *, note: str | None = None) -> pd.DataFrame:
+    """Return a table whose certificate holds what it shows, and nothing else.
+
+    `write_csv` and `write_parquet` do so. Cells and keys that are not shown, unrounded values and
+    what means were read off stay in the released frame; the certificate says how many cells of each
+    column are shown, and how they are rounded. A table that shows all cells as they were released
+    keeps all of its certificate.
+
+    Parameters
+    ----------
+    released
+        A released frame, in any layout.
+    note
+        A sentence for the certificate, such as how rows were chosen.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If an interval is shown of a cell that is hidden, or rounded where the interval is not; or
+        the note is no line of text.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "B"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> publish(released.head(1)).dp.certificate.table.published.cells
+    {'"count"': (1, 2)}
+    """
+    return published(look(released), check_text("note", note))
+
+
+def published(shown: Shown, note: str | None = None) -> pd.DataFrame:
+    """Return a table with a record of what it shows."""
+    return shown.sealed(shown.source, reduced(shown, note))

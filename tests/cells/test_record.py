@@ -1,0 +1,167 @@
+"""The record in `attrs`: what it keeps, what it refuses, and how keys are told apart."""
+
+import datetime
+import json
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpframe as dpf
+from dpframe.cells.keys import read_key, token, write_key
+from dpframe.cells.record import ATTRIBUTE, attach, opened_of, record_on, seal
+from dpframe.errors import CertificateError, UnreadableCertificateError
+
+DAYS = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"])
+KEYS = {
+    "tuples": [("a", 1), ("b", 2), ("a", 2)],
+    "decimals": [Decimal("1.50"), Decimal(2), Decimal("-0.1")],
+    "fractions": [Fraction(1, 3), Fraction(2), Fraction(-1, 7)],
+    "dates": [datetime.date(2020, 1, day) for day in (1, 2, 3)],
+    "times of day": [datetime.time(hour) for hour in (1, 2, 3)],
+    "bytes": [b"a", b"\xff", b""],
+    "long integers": [10**30, -(10**30), 1],
+    "numbers and texts": [1, "1", "x"],
+    "booleans": [True, False],
+    "floats": [0.5, -0.0, np.inf],
+    "whole floats": [0.0, 1.0, 2.5],
+    "categories": pd.Categorical(["B", "A"], ["B", "A", "C"], ordered=True),
+    "times": DAYS,
+    "zoned times": DAYS.tz_localize("Asia/Tokyo"),
+    "months": pd.period_range("2020-01", periods=3, freq="M"),
+    "durations": pd.to_timedelta(["1D", "2D", "3s"]),
+    "bins": pd.interval_range(0.0, 3.0, periods=3),
+    "bins of days": pd.interval_range(DAYS[0], DAYS[2], periods=2),
+    "nullable": pd.array([1, 2, 3], dtype="Int64"),
+    "texts that a terminal obeys": ["\x1b[31m", "\u202e", "a\nb", "", "<b>"],
+}
+PAIRS = [(1, "1"), (True, 1), ("01", "1"), (1.5, "1.5"), (DAYS[0], "2020-01-01"), (None, "None")]
+ALIKE = [(1, 1.0), (1, np.int8(1)), (2**70, 2.0**70), (True, np.bool_(True)), (None, np.nan)]
+
+
+def release(keys, **spend):
+    trips = pd.DataFrame({"zone": pd.Series([0], dtype=object), "fare": [1.0]})
+    query = dpf.aggregate("zone", keys=keys, n=dpf.count(), m=dpf.mean("fare", bounds=(0, 9)))
+    return dpf.release(trips, query, epsilon=1, privacy_unit=dpf.EACH_ROW)
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_every_kind_are_kept(kind):
+    made = release(pd.Index(KEYS[kind], tupleize_cols=False))
+    text = made.attrs[ATTRIBUTE]
+    opened = seal(opened_of(text).certificate)
+    assert [token(key) for key in opened.index] == [token(key) for key in made.index]
+    kept = opened.index.astype(object).tolist()
+    assert kept == made.index.astype(object).tolist() or kind == "floats"
+    assert opened.index.dtype == made.index.dtype or kind == "categories"
+    for table in (made[::-1], made.reset_index(), made.head(1), made[["m"]].T):
+        assert dpf.certify(table, of=made).dp.interval(chosen="keys").shape[1] in (2, 4)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_keys_of_other_kinds_are_others(one, other):
+    assert token(one) != token(other)
+    index = pd.Index([one, other], dtype=object, name="zone")
+    made = pd.DataFrame({"n": [1_000, 2_000]}, index)
+    if one is None:
+        return
+    attach(made, release(["A", "B"])[["n"]].dp.certificate.with_columns([0]).releases)
+    swapped = made.set_axis(index[::-1].rename("zone"))
+    with pytest.raises(CertificateError, match="not what its certificate was given for"):
+        dpf.verify(swapped)
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_keys_that_files_exchange_are_one(one, other):
+    assert token(one) == token(other)
+
+
+@pytest.mark.parametrize("wrong", [["date", "x"], ["odd", "x"], ["period", "2020"], []])
+def test_a_key_that_nobody_wrote_is_refused(wrong):
+    with pytest.raises(ValueError, match=r".+"):
+        read_key(wrong)
+
+
+class Odd:
+    def __str__(self):
+        return "odd"
+
+    __hash__ = object.__hash__
+
+
+def test_keys_of_any_class_are_told_apart_by_class_and_text():
+    assert write_key(Odd()) == ["other", "Odd", "odd"] and read_key(write_key(Odd())) == "odd"
+
+
+def leaves(found, place=()):
+    """List the places of all values of plain JSON."""
+    items = found.items() if isinstance(found, dict) else enumerate(found)
+    for name, value in items:
+        yield (*place, name)
+        if isinstance(value, dict | list):
+            yield from leaves(value, (*place, name))
+
+
+def altered(record, place):
+    made = json.loads(json.dumps(record))
+    inner = made
+    for name in place[:-1]:
+        inner = inner[name]
+    old = inner[place[-1]]
+    inner[place[-1]] = {bool: False, int: 2, float: 0.25, str: "x"}.get(type(old))
+    return made
+
+
+def test_each_field_of_the_certificate_counts():
+    made = release(["A", "B"]).dp.denoise("nonnegative")
+    record = json.loads(made.attrs[ATTRIBUTE])
+    places = [place for place in leaves(record) if place != ("digest",)]
+    assert len(places) > 100
+    for place in places:
+        other = made.copy()
+        changed = altered(record, place)
+        if changed == record:
+            continue
+        other.attrs[ATTRIBUTE] = json.dumps(changed)
+        with pytest.raises(CertificateError):
+            dpf.verify(other)
+
+
+@pytest.mark.parametrize("text", [None, 7, "", "{}", "[]", '{"format": 7}', "{" * 10_000])
+def test_what_is_no_record_is_refused(text):
+    made = release(["A", "B"])
+    made.attrs[ATTRIBUTE] = text
+    with pytest.raises(UnreadableCertificateError):
+        dpf.verify(made)
+
+
+def forged(made, **fields):
+    """Return a table whose record was sealed again with other fields."""
+    opened = record_on(made)
+    table = replace(opened.table, **fields)
+    return {**opened.certificate.to_dict(), "table": table}
+
+
+def test_two_seals_of_one_table_differ_and_copies_do_not():
+    made = release(["A", "B"])
+    digests = set()
+    for _ in range(2):
+        again = pd.DataFrame(made)
+        again.attrs = {}
+        digests.add(attach(again, made.dp.certificate.releases).digest)
+    assert len(digests) == 2
+    assert made.copy().attrs[ATTRIBUTE] is made.attrs[ATTRIBUTE]
+
+
+def test_too_many_combinations_of_keys_to_count_are_found():
+    rng = np.random.default_rng(3)
+    names = [f"k{at}" for at in range(8)]
+    keys = pd.DataFrame({name: rng.permutation(400) for name in names})
+    table = pd.DataFrame({"n": rng.integers(0, 9_999, 400)}, pd.MultiIndex.from_frame(keys))
+    attach(table, release(["A"])[["n"]].dp.certificate.with_columns([0]).releases)
+    assert dpf.verify(table.sample(40, random_state=1).reset_index("k3")).state == "released"
+    with pytest.raises(CertificateError):
+        dpf.verify(table.set_axis(table.index[::-1]))
