@@ -5,7 +5,6 @@ It is one text: copies of a frame share it, Parquet keeps it, and what it says i
 
 import hashlib
 import json
-import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ _MOST_FLAT = 2**62  # combinations of keys that integers count
 _LONGEST: Final = 1 << 28  # characters of a record
 _MOST_FORMATS = 1000
 _KEPT = 8  # records that were read last
+_SALT_DIGITS = 32  # hexadecimal, of 16 bytes
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
     "first, for instance .dp.count(by=..., epsilon=...), and call this on what that returns."
@@ -256,7 +256,7 @@ def attach(
     definitions: Sequence[Definition | None] | None = None,
     *,
     joined: JoinedPart | None = None,
-    salt: str | None = None,
+    salt: str,
 ) -> Certificate:
     """Put the record of a released frame on it; return its certificate.
 
@@ -271,7 +271,7 @@ def attach(
     joined
         The level that tells several releases apart.
     salt
-        What nobody can guess; by default random.
+        What nobody can guess, in hexadecimal.
     """
     index, bare = frame.index, pd.DataFrame(frame)
     bare.attrs = {}  # pandas copies all attrs for each column that is looked at
@@ -293,7 +293,7 @@ def attach(
         cuts=(),
         joined=joined,
         published=None,
-        salt=salt or secrets.token_hex(16),
+        salt=salt,
         origin=f"sha256:{'0' * 64}",
     )
     certificate = Certificate(FORMAT, tuple(releases), table, UNSEALED)
@@ -314,6 +314,12 @@ def is_product(codes: np.ndarray, levels: Sequence[Level]) -> bool:
     strides = [prod(sizes[at:]) for at in range(len(sizes) + 1)]
     pairs = zip(codes, pairwise(strides), strict=True)
     return all(bool((own == places % outer // inner).all()) for own, (outer, inner) in pairs)
+
+
+def salt_of(records: Iterable[Opened]) -> str:
+    """Return the salt of a table made of others: it follows from theirs, and nobody guesses it."""
+    salts = "".join(str(opened.table.salt) for opened in records)
+    return hashlib.sha256(salts.encode()).hexdigest()[:_SALT_DIGITS]
 
 
 def origin_of(certificate: Certificate) -> str:

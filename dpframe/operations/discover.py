@@ -199,7 +199,7 @@ class Labels(Operation):
             covariance=_PUBLISHED if counts else _NO_NUMBERS,
         )
         return lambda published, ledger: _certify_labels(
-            published, axes, replace(record, ledger=ledger)
+            published, axes, replace(record, ledger=ledger), context.new_id()
         )
 
     def _mechanism_part(self) -> ThresholdPart | SetPart:
@@ -456,7 +456,7 @@ def _in_round(found: LabelCounts, number: int) -> LabelCounts:
 
 
 def _certify_labels(
-    published: LabelCounts, axes: Sequence[LabelAxis], record: Release
+    published: LabelCounts, axes: Sequence[LabelAxis], record: Release, salt: str
 ) -> pd.DataFrame:
     """Certify what is published: in the order of the labels, never in that of the data."""
     order = _in_order(published.labels)
@@ -473,7 +473,7 @@ def _certify_labels(
         for grouping, level in zip(record.query.by, levels, strict=True)
     )
     query = replace(record.query, by=by, cells=len(released))
-    attach(released, [replace(record, query=query)])
+    attach(released, [replace(record, query=query)], salt=salt)
     mark_found(released.index)
     return released
 

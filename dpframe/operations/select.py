@@ -222,7 +222,9 @@ class SelectedQuantiles(Operation):
             covariance=_SELECTED,
         )
         index = cells.index
-        return lambda chosen, ledger: self._certify(chosen, index, replace(record, ledger=ledger))
+        return lambda chosen, ledger: self._certify(
+            chosen, index, replace(record, ledger=ledger), context.new_id()
+        )
 
     def _mechanism_part(self) -> SelectionPart:
         """Say how quantiles are selected."""
@@ -239,12 +241,14 @@ class SelectedQuantiles(Operation):
             scales=tuple(rows[at] for at in sorted(rows)),
         )
 
-    def _certify(self, chosen: np.ndarray, index: pd.Index, record: Release) -> pd.DataFrame:
+    def _certify(
+        self, chosen: np.ndarray, index: pd.Index, record: Release, salt: str
+    ) -> pd.DataFrame:
         """Certify the values of the bins whose parts were selected."""
         values = self.bins.values[bins_of(chosen, self.bins.parts)].ravel()
         released = pd.DataFrame({0: values}, index=index)
         released.columns = pd.Index([self.column.name], tupleize_cols=False)
-        attach(released, [record])
+        attach(released, [record], salt=salt)
         return released
 
 

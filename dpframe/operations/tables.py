@@ -267,7 +267,12 @@ class PlannedTables(Operation):
             for key, table in show_progress(pairs, "releasing", len(tables)) if joint else pairs:
                 own = estimates[table.measured][table.own]
                 frames[key] = _certify_table(
-                    own, table, *records[key], ledger=ledger, how=how.tables.get(key)
+                    own,
+                    table,
+                    *records[key],
+                    ledger=ledger,
+                    how=how.tables.get(key),
+                    salt=context.new_id(),
                 )
             gathered = _by_query(frames, how)
             return gathered if self.several else gathered[SINGLE]
@@ -325,6 +330,7 @@ def _certify_table(
     *,
     ledger: LedgerPart | None,
     how: Denoising | None,
+    salt: str,
 ) -> pd.DataFrame:
     """Certify and denoise one table."""
     outputs = table.outputs
@@ -334,7 +340,7 @@ def _certify_table(
     released = pd.DataFrame(columns, index=index)
     released.columns = pd.Index([column.name for column in outputs], tupleize_cols=False)
     release = replace(release, columns=described, ledger=ledger)
-    attach(released, [release])
+    attach(released, [release], salt=salt)
     read = table.query.read
     if read is not None:
         return quantiles_of(released, read.quantiles, read.level, simultaneous=read.simultaneous)

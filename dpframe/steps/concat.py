@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import is_unicode
 from dpframe.cells.needs import whole_release
-from dpframe.cells.record import attach, record_on
+from dpframe.cells.record import attach, record_on, salt_of
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release, check_alike
 from dpframe.certificates.definitions import Definition, QuantileDefinition
@@ -92,15 +91,11 @@ def concat(
         pairs = zip(parts, rows, strict=True)
         parts = [replace(one, rows=Packed.of(own)) for one, own in pairs]
     joined = None if labels is None else JoinedPart(str(name), tuple(map(str, labels)))
-    attach(made, parts, definitions, joined=joined, salt=_salt(tables))
+    attach(
+        made, parts, definitions, joined=joined, salt=salt_of([table.opened for table in tables])
+    )
     shown = _join_frames([table.table for table in tables], labels, name)
     return tables[0].sealed(shown, record_on(made))
-
-
-def _salt(tables: Sequence[Shown]) -> str:
-    """Return the salt of a table of several: the same in each, and guessed by nobody."""
-    salts = "".join(str(table.opened.table.salt) for table in tables)
-    return sha256(salts.encode()).hexdigest()[:32]
 
 
 def _only_release(table: Shown) -> Release:

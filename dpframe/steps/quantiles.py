@@ -12,7 +12,7 @@ from dpframe.accuracy.intervals import ENDS
 from dpframe.accuracy.ranges import Distribution, Read, distribution_of, quantiles_read
 from dpframe.arguments import check_flag
 from dpframe.cells.needs import whole_release
-from dpframe.cells.record import ATTRIBUTE, attach
+from dpframe.cells.record import ATTRIBUTE, attach, salt_of
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import End, QuantileDefinition
@@ -187,7 +187,7 @@ def quantiles_of(
         QuantileDefinition("quantile", column, found, level, at_once, end, origin)
         for end in get_args(End)
     )
-    attach(made, [described], [None, low, high])
+    attach(made, [described], [None, low, high], salt=salt_of([shown.opened]))
     return made
 
 

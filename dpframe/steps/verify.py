@@ -9,7 +9,7 @@ import pandas as pd
 from dpframe.accuracy import intervals, quotients
 from dpframe.accuracy.ranges import Read, quantiles_read
 from dpframe.arguments import check_text
-from dpframe.cells.record import ATTRIBUTE, Opened, attach, cells_part, record_on, seal
+from dpframe.cells.record import ATTRIBUTE, Opened, attach, cells_part, record_on, salt_of, seal
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look, look_with
 from dpframe.certificates import definitions
@@ -102,7 +102,7 @@ def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Ope
     asked = Read(read.quantiles, read.level, read.simultaneous)
     made, described = quantiles_read(whole.frame.iloc[:, :1], release, asked)
     ends = [replace(read, end=end) for end in ("low", "high")]
-    attach(made, [described], [None, *ends])
+    attach(made, [described], [None, *ends], salt=salt_of([whole]))
     return record_on(made)
 
 

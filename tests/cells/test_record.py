@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import secrets
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -68,7 +69,11 @@ def test_keys_of_other_kinds_are_others(one, other):
     made = pd.DataFrame({"n": [1_000, 2_000]}, index)
     if one is None:
         return
-    attach(made, release(["A", "B"])[["n"]].dp.certificate.with_columns([0]).releases)
+    attach(
+        made,
+        release(["A", "B"])[["n"]].dp.certificate.with_columns([0]).releases,
+        salt=secrets.token_hex(16),
+    )
     swapped = made.set_axis(index[::-1].rename("zone"))
     with pytest.raises(CertificateError, match="not what its certificate was given for"):
         dpf.verify(swapped)
@@ -151,7 +156,7 @@ def test_two_seals_of_one_table_differ_and_copies_do_not():
     for _ in range(2):
         again = pd.DataFrame(made)
         again.attrs = {}
-        digests.add(attach(again, made.dp.certificate.releases).digest)
+        digests.add(attach(again, made.dp.certificate.releases, salt=secrets.token_hex(16)).digest)
     assert len(digests) == 2
     assert made.copy().attrs[ATTRIBUTE] is made.attrs[ATTRIBUTE]
 
@@ -161,7 +166,8 @@ def test_too_many_combinations_of_keys_to_count_are_found():
     names = [f"k{at}" for at in range(8)]
     keys = pd.DataFrame({name: rng.permutation(400) for name in names})
     table = pd.DataFrame({"n": rng.integers(0, 9_999, 400)}, pd.MultiIndex.from_frame(keys))
-    attach(table, release(["A"])[["n"]].dp.certificate.with_columns([0]).releases)
+    releases = release(["A"])[["n"]].dp.certificate.with_columns([0]).releases
+    attach(table, releases, salt=secrets.token_hex(16))
     assert dpf.verify(table.sample(40, random_state=1).reset_index("k3")).state == "released"
     with pytest.raises(CertificateError):
         dpf.verify(table.set_axis(table.index[::-1]))

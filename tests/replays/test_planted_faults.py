@@ -161,8 +161,8 @@ def a_certificate_that_counts(patch):
     patch.setattr(
         tables,
         "attach",
-        lambda frame, releases: attach(
-            frame, [replace(one, library=f"of {lengths[-1]} rows") for one in releases]
+        lambda frame, releases, salt: attach(
+            frame, [replace(one, library=f"of {lengths[-1]} rows") for one in releases], salt=salt
         ),
     )
 

@@ -1,5 +1,7 @@
 """Released means are denoised beside those of other groups, from frame and certificate alone."""
 
+import secrets
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -98,7 +100,7 @@ def test_a_mean_alone_is_enough_and_a_release_is_the_same_as_a_call_afterwards(t
     made = visits().dp.mean("fee", by="g", epsilon=0.5, denoise="auto")
     assert list(made.columns) == ["fee", "fee_denoised"]
     again = made[["fee"]].copy()
-    attach(again, made.dp.certificate.releases)
+    attach(again, made.dp.certificate.releases, salt=secrets.token_hex(16))
     again.to_parquet(tmp_path / "means.parquet")
     dpf.write_csv(again, tmp_path / "means.csv")
     for back in (

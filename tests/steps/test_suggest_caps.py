@@ -151,8 +151,6 @@ def test_the_plot_shows_both_errors_and_the_best(found):
     assert axes.get_xscale() == axes.get_yscale() == "log"
     bars = found.dp.plot(kind="bar", ax=Figure().add_subplot())
     assert len(bars.patches) == len(found)
-    with pytest.raises(CertificateError, match="suggests nothing"):
-        visits().dp.count("zone", epsilon=1).dp.plot(kind="errors", ax=Figure().add_subplot())
 
 
 @pytest.mark.parametrize("caps", [[1, 2], [1, 2**60]])

@@ -1,6 +1,7 @@
 """Frames that were changed on purpose, with a certificate that fits them; and records as JSON."""
 
 import json
+import secrets
 
 from dpframe.cells.keys import token
 from dpframe.cells.record import ATTRIBUTE, attach
@@ -13,7 +14,7 @@ def recertified(frame, released):
     certificate = released.dp.certificate
     computed = {column.label: column.definition for column in certificate.table.columns}
     definitions = [computed.get(token(label)) for label in frame.columns]
-    attach(frame, certificate.releases, definitions)
+    attach(frame, certificate.releases, definitions, salt=secrets.token_hex(16))
     return frame
 
 

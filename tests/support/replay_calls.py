@@ -69,7 +69,9 @@ CALLS = {
     "sum of positives": _call("sum", "size", bounds=(1, 4)),
     "sums": _call("sum", ["fare", "size"], "zone"),
     "sum of few flags": _call("sum", ["flag", "paid"], "zone", max_true=1),
-    "sum of flags": _call("sum", ["flag", "paid"], "zone", n_weight=0.5, objective="worst"),
+    "sum of flags": _call(
+        "release", dpf.sum(["flag", "paid"], "zone", n_weight=0.5, objective="worst")
+    ),
     "mean": _call("mean", "fare", "day", where="size > 0 or fare + size * 2 <= 3"),
     "mean of times": _call("mean", "when", "zone"),
     "sampled mean": _call("mean", "fare", "zone", sampling=True),

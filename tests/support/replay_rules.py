@@ -21,6 +21,7 @@ from support.plans import law_of, parts_of
 
 from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, gaussian, laplace, laws, selection, staircase
+from dpframe.privacy.laplace import LAPLACE_CURVE
 from dpframe.testing.comparing import difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.recorder import Replay, Run
@@ -160,6 +161,10 @@ class Drawn(NamedTuple):
     cell: int
 
 
+_CURVES = {laws.BOX: ("box", LAPLACE_CURVE), laws.STAIRCASE: ("staircase",)}
+"""What draws noise of the laws that have no curve of their own; one alone in a box is Laplace."""
+
+
 class Tags:
     """Numbers in place of noise: each is handed out once, and says which draw it is."""
 
@@ -231,8 +236,7 @@ class Tags:
     def _of_blocks(self, law, measured, noise, used):
         design, found = measured.design, []
         profile = None if design.layers is None else design.layers.profile.tolist()
-        curves = ("box", law.curve) if law.inside == "max" else (law.curve,)
-        curves = ("staircase",) if law is laws.STAIRCASE else curves
+        curves = _CURVES.get(law) or (law.curve,)
         for k, (block, scale) in enumerate(zip(noise, measured.scales, strict=True)):
             for at, number in enumerate(block):
                 claimed = scale if profile is None else scale * profile[at]
