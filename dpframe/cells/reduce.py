@@ -10,6 +10,7 @@ from dpframe.cells.keys import Level, factored
 from dpframe.cells.record import Opened, cells_part, is_product, seal
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_rows
+from dpframe.certificates.definitions import IntervalDefinition
 from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart, Zipped
 from dpframe.errors import QueryError
 
@@ -121,7 +122,8 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
         unit = shown.units[source]
         ends = shown.cells_of(label, np.flatnonzero(shown.seen[label]))
-        if unit and not _are_multiples(ends, unit):
+        alike = isinstance(definition, IntervalDefinition)  # percentages have units of their own
+        if unit and not (_are_multiples(ends, unit) if alike else shown.units[label]):
             rule = f"{names_shown[0]!r} is rounded, and {names_shown[1]!r} tells what it was"
             raise QueryError(f"{rule}. Round both, by .dp.round.", label=names_shown[0])
 

@@ -70,29 +70,23 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
                 files = _render(frames[name], path.suffix.lower(), folder)
                 size += sum(map(len, files.values()))
         except (DPFrameError, OSError) as error:
-            why = _why_not(frames[name], path, error)
+            why = _why_not(path, error)
             wrong = _section(job, name).error(f"{path} cannot be written: {why}", "files")
             full = isinstance(error, OSError) and error.errno in NO_ROOM
             raise (TemporaryError(str(wrong)) if full else wrong) from None
     return size
 
 
-def _why_not(frame: pd.DataFrame, path: Path, error: DPFrameError | OSError) -> str:
+def _why_not(path: Path, error: DPFrameError | OSError) -> str:
     """Say why a file cannot be written, and what a plan can do."""
     if isinstance(error, PermissionError):
         return f"the folder {path.parent} must be writable; name another, or ask for the right."
     if isinstance(error, OSError):
         return f"{error.strerror}."
-    levels = [frame.index.get_level_values(at) for at in range(frame.index.nlevels)]
-    objects = [level for level in levels if level.dtype == object]
-    odd = [repr(one.name) for one in objects if not all(isinstance(key, str) for key in one)]
     if path.suffix.lower() == ".parquet":
         why, advice, _ = str(error).partition(" Use .dp.write_csv")
         return f"{why} Let files end in .csv." if advice else why
-    if not odd:
-        return str(error).replace(INSTEAD, "Let files end in .parquet.")
-    why = f"the keys of {', '.join(odd)} are dates, or of several kinds"
-    return f"{why}, which have no form in a CSV file. Let files end in .parquet."
+    return str(error).replace(INSTEAD, "Let files end in .parquet.")
 
 
 def render_tables(
