@@ -78,7 +78,7 @@ def test_frames_are_released_on_a_file(path):
     assert other.dp.budget == one.dp.budget
     assert [each.what for each in one.dp.ledger.entries] == ["count by zone", "sum of fare"]
     assert (
-        Ledger(path).to_frame().index[0] == released.attrs["dpframe"]["releases"][0]["release_id"]
+        Ledger(path).to_frame().index[0] == released.dp.certificate.release_id
     )
     record = released.dp.certificate
     assert record.ledger.id == Ledger(path).ledger_id
