@@ -82,7 +82,7 @@ def read_key(written: Any) -> Any:  # noqa: PLR0911  # a kind a line
         case ["period", text, freq]:
             return pd.Period(text, freq=freq)
         case ["interval", closed, left, right]:
-            return pd.Interval(read_key(left), read_key(right), closed=closed)
+            return pd.Interval(*_ends(read_key(left), read_key(right)), closed=closed)
         case ["tuple", *parts]:
             return tuple(map(read_key, parts))
         case ["other", _, text]:
@@ -90,6 +90,13 @@ def read_key(written: Any) -> Any:  # noqa: PLR0911  # a kind a line
         case [str(kind), str(text)] if kind in _READERS:
             return _READERS[kind](text)
     raise ValueError("a key has no known kind")
+
+
+def _ends(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return ends of an interval in one zone: offsets of one differ between winter and summer."""
+    if isinstance(left, pd.Timestamp) and isinstance(right, pd.Timestamp) and left.tz and right.tz:
+        return left.tz_convert("UTC"), right.tz_convert("UTC")
+    return left, right
 
 
 _READERS: Mapping[str, Any] = {
