@@ -19,7 +19,8 @@ ZONES = [f"z{at:02}" for at in range(12)]
 
 def trips():
     rng = np.random.default_rng(5)
-    rows = np.repeat(ZONES, 40 * np.arange(1, 13) ** 2)
+    # no number of rows is near a power of ten: a mean would have the digits of its sum
+    rows = np.repeat(ZONES, 41 * np.arange(1, 13) ** 2)
     frame = pd.DataFrame({"zone": rows, "fare": rng.uniform(0, 50, len(rows))})
     frame["late"] = frame["fare"] > 30
     return frame
