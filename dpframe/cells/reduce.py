@@ -114,6 +114,8 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
     by_name: Mapping[str, str] = dict(zip(names, (part.label for part in columns), strict=True))
     for label in labels:
         definition = shown.opened.columns[label].part.definition
+        if definition is None:
+            continue
         source = by_name.get(getattr(definition, "column", ""), "")
         if source not in labels or getattr(definition, "end", None) is None:
             continue
