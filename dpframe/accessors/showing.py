@@ -218,8 +218,8 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         and single
         and any(column.counts_rows for column in columns),
         "interval": noisy,
-        "nlargest": numbers,
-        "nsmallest": numbers,
+        "nlargest": bool(columns),
+        "nsmallest": bool(columns),
         "percent": totals > 0 and single and not tree,
         "plot": noisy,
         "plot_map": noisy and single,
