@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
 
 from dpframe.arguments import visible
-from dpframe.cells.record import ATTRIBUTE, certificate_of
+from dpframe.cells.record import ATTRIBUTE, certificate_of, record_on
 from dpframe.certificates.certificate import TEST
 from dpframe.certificates.definitions import QuantileDefinition, SuggestDefinition
 from dpframe.certificates.mechanism_parts import (
@@ -188,19 +188,24 @@ def names_on_offer(frame: Frame, private: Iterable[str], released: Iterable[str]
 
 
 def _not_for(frame: pd.DataFrame) -> set[str]:
-    """Return what does not work on a released frame, as far as its certificate says so."""
+    """Return what does not work on a released frame, as far as labels and certificate say so."""
     try:
-        certificate = certificate_of(frame)
+        opened = record_on(frame)
     except CertificateError:
         return {*_BOTH, "best"}
+    certificate = opened.certificate
     release = certificate.releases[0]
     definitions = {*map(type, certificate.table.definitions)}
-    columns, mechanism = release.columns, release.mechanism
+    mechanism = release.mechanism
+    parts = zip(certificate.table.released, release.columns, strict=True)
+    chosen = [column for cells, column in parts if opened.shown_label(cells.label) in frame.columns]
+    columns = chosen or release.columns  # labels of cells side by side may be keys
     totals = sum(column.form.is_total for column in columns)
     numbers = any(column.times is None for column in columns)
     noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
-    tree = tree and QuantileDefinition not in definitions
-    known = noisy and not isinstance(mechanism, ThresholdPart)
+    read_off = QuantileDefinition in definitions
+    tree = tree and not read_off
+    known = noisy and not read_off and not isinstance(mechanism, ThresholdPart)
     apart = known and not isinstance(mechanism, LayersPart | SignsPart)
     single = len(certificate.releases) == 1
     works = {
@@ -209,7 +214,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         "quantile": tree and single,
         "change": known and single,
         "combine": known,
-        "covariance": noisy and single,
+        "covariance": noisy and not read_off and single,
         "denoise": apart
         and single
         and any(column.form.is_total or column.form.is_mean for column in columns),
@@ -218,14 +223,14 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         and single
         and any(column.counts_rows for column in columns),
         "interval": noisy,
-        "nlargest": numbers,
-        "nsmallest": numbers,
+        "nlargest": bool(columns),
+        "nsmallest": bool(columns),
         "percent": totals > 0 and single and not tree,
         "plot": noisy,
         "plot_map": noisy and single,
         "ratio": totals > 1 and single,
         "round": numbers,
-        "std_error": noisy and QuantileDefinition not in definitions,
+        "std_error": noisy and not read_off,
         "suppress": numbers,
     }
     return {name for name, fits in works.items() if not fits}

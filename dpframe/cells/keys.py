@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -82,7 +82,7 @@ def read_key(written: Any) -> Any:  # noqa: PLR0911  # a kind a line
         case ["period", text, freq]:
             return pd.Period(text, freq=freq)
         case ["interval", closed, left, right]:
-            return pd.Interval(read_key(left), read_key(right), closed=closed)
+            return pd.Interval(*_ends(read_key(left), read_key(right)), closed=closed)
         case ["tuple", *parts]:
             return tuple(map(read_key, parts))
         case ["other", _, text]:
@@ -90,6 +90,13 @@ def read_key(written: Any) -> Any:  # noqa: PLR0911  # a kind a line
         case [str(kind), str(text)] if kind in _READERS:
             return _READERS[kind](text)
     raise ValueError("a key has no known kind")
+
+
+def _ends(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return ends of an interval in one zone: offsets of one differ between winter and summer."""
+    if isinstance(left, pd.Timestamp) and isinstance(right, pd.Timestamp) and left.tz and right.tz:
+        return left.tz_convert("UTC"), right.tz_convert("UTC")
+    return left, right
 
 
 _READERS: Mapping[str, Any] = {
@@ -267,12 +274,21 @@ def _of_dtype(keys: pd.Index, dtype: str) -> pd.Index:
         if dtype.startswith("datetime64") and "," in dtype:
             keys = pd.DatetimeIndex(pd.to_datetime(keys, utc=True))
         elif dtype.startswith("interval"):
-            keys = pd.IntervalIndex(list(keys))
+            keys = _intervals(keys, cast(pd.IntervalDtype, pd.api.types.pandas_dtype(dtype)))
         # texts of the dtype of pandas itself, which has another name in other versions
         made: pd.Index = keys.astype(str if dtype == "str" else dtype)
-    except (ArithmeticError, TypeError, ValueError, ImportError):
+    except (ArithmeticError, AttributeError, TypeError, ValueError, ImportError):
         return keys
     return made
+
+
+def _intervals(keys: pd.Index, dtype: pd.IntervalDtype) -> pd.Index:
+    """Make an index of intervals; ends are cast, as whole floats were written as integers."""
+    if dtype.closed is None or any(key.closed != dtype.closed for key in keys):
+        return keys
+    ends = [key.left for key in keys], [key.right for key in keys]
+    left, right = (_of_dtype(pd.Index(own, dtype=object), str(dtype.subtype)) for own in ends)
+    return pd.IntervalIndex.from_arrays(left, right, dtype.closed)
 
 
 def _family(keys: pd.Index) -> str:

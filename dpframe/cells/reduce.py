@@ -10,7 +10,8 @@ from dpframe.cells.keys import Level, factored
 from dpframe.cells.record import Opened, cells_part, is_product, seal
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_rows
-from dpframe.certificates.definitions import IntervalDefinition
+from dpframe.certificates.definitions import Definition, IntervalDefinition
+from dpframe.certificates.json_records import plain
 from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart, Zipped
 from dpframe.errors import QueryError
 
@@ -113,6 +114,8 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
     by_name: Mapping[str, str] = dict(zip(names, (part.label for part in columns), strict=True))
     for label in labels:
         definition = shown.opened.columns[label].part.definition
+        if definition is None:
+            continue
         source = by_name.get(getattr(definition, "column", ""), "")
         if source not in labels or getattr(definition, "end", None) is None:
             continue
@@ -120,12 +123,24 @@ def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
         if (shown.seen[label] & ~shown.seen[source]).any():
             rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
+        if not isinstance(definition, IntervalDefinition):  # ends of what was computed of it
+            source = _middle_of(shown, labels, definition) or label
+            names_shown[0] = shown.opened.shown_label(source)
         unit = shown.units[source]
         ends = shown.cells_of(label, np.flatnonzero(shown.seen[label]))
-        alike = isinstance(definition, IntervalDefinition)  # percentages have units of their own
-        if unit and not (_are_multiples(ends, unit) if alike else shown.units[label]):
+        if unit and not _are_multiples(ends, unit):
             rule = f"{names_shown[0]!r} is rounded, and {names_shown[1]!r} tells what it was"
             raise QueryError(f"{rule}. Round both, by .dp.round.", label=names_shown[0])
+
+
+def _middle_of(shown: Shown, labels: Sequence[str], end: Definition) -> str | None:
+    """Return the column that an end is of: it was computed alike."""
+    middle = {**plain(end), "end": None}
+    for label in labels:
+        definition = shown.opened.columns[label].part.definition
+        if definition is not None and plain(definition) == middle:
+            return label
+    return None
 
 
 def _are_multiples(ends: pd.Series, unit: float) -> bool:

@@ -250,7 +250,10 @@ def _read_sidecar(beside: Path) -> tuple[Sidecar, Opened]:
         raise _unreadable(beside, f"{known}; its format is {version!r:.40}")
     certificate = found.pop("certificate", None)
     sidecar = json_records.read(Sidecar, found, f"{beside.name!r}")
-    return sidecar, opened_of(json.dumps(certificate))
+    try:
+        return sidecar, opened_of(json.dumps(certificate))
+    except UnreadableCertificateError as error:
+        raise UnreadableCertificateError(f"{beside.name!r} is of no use: {error}") from None
 
 
 def _unreadable(beside: Path, what: str) -> UnreadableCertificateError:

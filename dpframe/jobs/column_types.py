@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from dpframe.columns.arrow import pa
 from dpframe.declaration.facts import Declaration
+from dpframe.errors import DPFrameError, pip_install
 from dpframe.ledger.parts import is_text
 from dpframe.queries import where
 from dpframe.queries.binned import bounds_of_bins
@@ -79,6 +80,8 @@ def kind_from_plan(
 
 def _kind_of(values: Iterable[object], numbers: str = "int64") -> str | None:
     """Say what holds such values."""
+    if pa is None:
+        raise DPFrameError(f"reading files needs pyarrow: {pip_install('parquet')}.")
     try:
         kind = type_from_arrow(pa.array(list(values)).type)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):  # they are of several kinds

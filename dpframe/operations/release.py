@@ -63,12 +63,10 @@ def plan_operation(
             operation = plan_suggestion(frame, declaration, asked, spend, mechanism)
         case Quantile() if mechanism == SELECT:
             operation = plan_quantiles(frame, declaration, asked, spend)
+        case Query(counts_units=True, by=()):
+            operation = plan_tables(frame, declaration, asked, spend, mechanism, look=True)
         case _:
-            look = isinstance(asked, Query) and asked.counts_units and not asked.by
-            apart = apart and not look
-            operation = plan_tables(
-                frame, declaration, asked, spend, mechanism, look=look, apart=apart
-            )
+            operation = plan_tables(frame, declaration, asked, spend, mechanism, apart=apart)
     named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
     manifest = operation.engine.manifest(frame)
     check_matches(manifest, declaration, named, operation.axes)

@@ -74,6 +74,7 @@ def attempts(frame, name, folder, kind):
         "rename": [{"columns": {first: "renamed"}}],
         "nlargest": [{"n": 1, "column": one} for one in frame.columns],
         "nsmallest": [{"n": 1, "column": one} for one in frame.columns],
+        "round": [{"decimals": 2}],
         "suppress": [{"relative_error": 0.5}, {"below": 10, "by": first}],
         "write_csv": [{"path": folder / "a.csv"}],
         "write_parquet": [{"path": folder / "a.parquet"}],

@@ -35,6 +35,8 @@ KEYS = {
     "months": pd.period_range("2020-01", periods=3, freq="M"),
     "durations": pd.to_timedelta(["1D", "2D", "3s"]),
     "bins": pd.interval_range(0.0, 3.0, periods=3),
+    "bins far out": pd.IntervalIndex.from_breaks([-np.inf, 0.0, 1e100, np.inf], closed="left"),
+    "bins of zoned times": pd.interval_range(*DAYS.tz_localize("Asia/Tokyo")[[0, 2]], periods=2),
     "bins of days": pd.interval_range(DAYS[0], DAYS[2], periods=2),
     "nullable": pd.array([1, 2, 3], dtype="Int64"),
     "texts that a terminal obeys": ["\x1b[31m", "\u202e", "a\nb", "", "<b>"],

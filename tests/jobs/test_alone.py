@@ -59,12 +59,14 @@ def test_what_is_released_on_its_own_is_a_job(tmp_path, capsys, query, amount, c
 
 
 @pytest.mark.parametrize("counts", ["true", "false"])
-def test_dates_that_are_found_are_dates_in_a_csv_file(tmp_path, capsys, counts):
+def test_dates_that_are_found_are_read_from_a_csv_file(tmp_path, capsys, counts):
     query = f'{FOUND}counts = {counts}\ndtype = "date"\n'
     plan = plan_of(tmp_path, query, "epsilon = 1\ndelta = 1e-6")
     plan.write_text(plan.read_text().replace('keys.zone = ["A", "B", "C"]\n', ""))
-    assert main(["preview", str(plan), *MARCH]) == SOUND, capsys.readouterr().err
-    assert main(["release", str(plan), *MARCH]) == SOUND, capsys.readouterr().err
+    for command in ("preview", "release"):
+        assert main([command, str(plan), *MARCH]) == SOUND, capsys.readouterr().err
+    found = dpf.read_csv(tmp_path / "zones-2024-03.csv")
+    assert dpf.verify(found, ledger=dpf.Ledger(tmp_path / "labels.ledger"))
 
 
 @pytest.mark.parametrize(

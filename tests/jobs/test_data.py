@@ -2,6 +2,7 @@
 
 import gzip
 import zipfile
+from datetime import date
 
 import pandas as pd
 import pytest
@@ -271,11 +272,9 @@ def test_days_are_groups(tmp_path):
     TRIPS.assign(zone=list(days) * 20).to_csv(tmp_path / "trips-2024-03.csv", index=False)
     assert released(plan)["trips"].tolist() == [20, 20, 0]
     plan.write_text(plan.read_text().replace("{query}-{month}.parquet", "{query}-{month}.csv"))
-    # keys of a CSV file are of their types again
-    again = read_plan(plan, Overrides({"month": "2024-03"}, name="again"))
-    made = release_job(again).frames["by_zone"]
-    (path,) = tmp_path.glob("by_zone-*.csv")
-    assert dpf.read_csv(path).index.equals(made.index)
+    release_job(read_plan(plan, Overrides({"month": "2024-03"}, name="again")))
+    found = dpf.read_csv(tmp_path / "by_zone-2024-03.csv")
+    assert set(map(type, found.index)) == {date}
 
 
 @pytest.mark.parametrize("row", ['7,"A', "7", "7,A,5,5,5", '7,"A"x,5', "\x00", "é" * 200_000])

@@ -68,8 +68,9 @@ def test_a_plan_is_previewed_and_released(plan, capsys):
     half = dpf.read_csv(folder / "half.csv")
     assert list(half.columns) == ["fare", "fare_low", "fare_high"]
     assert list(half.index.get_level_values("quantile").unique()) == [0.25, 0.5]
-    ends = half.dp.certificate.table.definitions
-    assert [(one.level, one.simultaneous) for one in ends] == [(0.9, True)] * 2
+    steps = half.dp.certificate.table.definitions
+    assert [step.end for step in steps] == ["low", "high"]
+    assert all(step.level == 0.9 and step.simultaneous for step in steps)
     assert dpf.verify(pd.read_parquet(folder / "tip.parquet")).table.definitions
 
 

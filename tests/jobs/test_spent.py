@@ -20,7 +20,6 @@ from dpframe.jobs import answers, file_commands, output_files, run_job, starts
 from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
-from dpframe.ledger import deadline
 from dpframe.ledger.protected import Protected
 from dpframe.operations import pipeline
 from dpframe.operations.tables import PlannedTables
@@ -195,13 +194,13 @@ def test_what_is_in_no_file_is_printed_somewhere(plan, capsys, monkeypatch, more
 
 
 def test_a_ledger_that_is_busy_may_be_asked_again(plan, capsys, monkeypatch):
-    monkeypatch.setattr(deadline, "USUAL_PATIENCE", 0.05)
+    monkeypatch.setattr(jobs, "_LEAST", 0.05)
     code = "import sys, pathlib; from dpframe.ledger.locks import with_locked_file as held\n"
     code += "held(pathlib.Path(sys.argv[1]), lambda _: [print(flush=True), sys.stdin.read()])"
     line = [sys.executable, "-c", code, str(plan.parent / "trips.ledger")]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
-        assert run(plan) == LATER
+        assert run(plan, "--patience", "0") == LATER
         other.stdin.close()
     assert "it is locked" in capsys.readouterr().err
     assert run(plan) == SOUND

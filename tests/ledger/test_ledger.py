@@ -137,7 +137,7 @@ def test_releases_are_listed(trips):
     trips.dp.release(dpf.count(), mu=0.1, mechanism="gaussian")
     listed = trips.dp.budget.releases
     assert list(listed.columns) == COLUMNS
-    assert listed.index[0] == released.attrs["dpframe"]["releases"][0]["release_id"]
+    assert listed.index[0] == released.dp.certificate.release_id
     assert listed["what"].tolist() == ["count by zone", "count"]
     assert listed["mechanism"].tolist() == ["laplace", "gaussian"]
     amounts = listed[["epsilon", "mu", "delta"]]

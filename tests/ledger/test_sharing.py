@@ -77,9 +77,7 @@ def test_frames_are_released_on_a_file(path):
     other.dp.release(dpf.sum("fare"), mu=0.1, mechanism="gaussian")
     assert other.dp.budget == one.dp.budget
     assert [each.what for each in one.dp.ledger.entries] == ["count by zone", "sum of fare"]
-    assert (
-        Ledger(path).to_frame().index[0] == released.attrs["dpframe"]["releases"][0]["release_id"]
-    )
+    assert Ledger(path).to_frame().index[0] == released.dp.certificate.release_id
     record = released.dp.certificate
     assert record.ledger.id == Ledger(path).ledger_id
     assert record.ledger.part == record.ledger.used > 0.2

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.certifying import recertified
+from support.pictures import denoised
 
 from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
 from dpframe.plotting.map import plot_map
@@ -35,11 +36,6 @@ def counts(epsilon=1.0):
 
 def coords(x="x", y="y"):
     return pd.DataFrame.from_dict(PLACES, orient="index", columns=[x, y])
-
-
-def denoised(made, values):
-    wide = made.assign(**{f"{made.columns[0]}_denoised": values})
-    return recertified(wide, made)
 
 
 def nodes(axes):
@@ -110,7 +106,7 @@ def test_new_figures_have_the_proportions_of_the_places():
     made, places = counts(), pd.DataFrame({"x": [0, 10, 4], "y": [0, 20, 9]}, index=KEYS)
     width, height = plot_map(made, places).figure.get_size_inches()
     assert (width - 1) / height == pytest.approx(1 / 2)  # an inch for the bar of colors
-    wide, low = plot_map(denoised(made, [1, 2, 3]), places)[0].figure.get_size_inches()
+    wide, low = plot_map(denoised(made, count=[1, 2, 3]), places)[0].figure.get_size_inches()
     assert (wide - 1) / low == pytest.approx(1)
     assert width < wide < 2 * width
     line = places.assign(y=0)
@@ -172,7 +168,7 @@ def test_edges_are_drawn_below_the_nodes():
 
 
 def test_raw_and_denoised_stand_side_by_side_on_one_scale():
-    made = denoised(counts(), [600.5, 0, 0.25])
+    made = denoised(counts(), count=[600.5, 0, 0.25])
     panels = plot_map(made, PLACES, edges=pd.DataFrame({"u": ["A"], "v": ["B"]}))
     assert [panel.get_title() for panel in panels] == ["count", "count_denoised"]
     for panel, column in zip(panels, made, strict=True):
@@ -186,7 +182,7 @@ def test_raw_and_denoised_stand_side_by_side_on_one_scale():
 
 @pytest.mark.parametrize(("chosen", "column"), [(False, "count"), (True, "count_denoised")])
 def test_one_of_raw_and_denoised_can_be_chosen(chosen, column):
-    made = denoised(counts(), [600.5, 0, 0.25])
+    made = denoised(counts(), count=[600.5, 0, 0.25])
     axes = plot_map(made, PLACES, denoised=chosen)
     assert nodes(axes).get_array().tolist() == made[column].tolist()
     assert color_bars(axes)[0].get_ylabel() == column
@@ -200,7 +196,7 @@ def test_denoised_values_must_be_there():
 def test_axes_can_be_given():
     axes = plt.subplots(1, 2)[1]
     assert plot_map(counts(), PLACES, ax=axes[1]) is axes[1]
-    both = plot_map(denoised(counts(), [1, 2, 3]), PLACES, ax=axes)
+    both = plot_map(denoised(counts(), count=[1, 2, 3]), PLACES, ax=axes)
     assert list(both) == list(axes)
     assert len(plt.get_fignums()) == 1
 
@@ -208,7 +204,7 @@ def test_axes_can_be_given():
 def test_two_panels_need_two_axes():
     axes = plt.subplots()[1]
     with raises(QueryError, "2 matplotlib axes", parameter="ax"):
-        plot_map(denoised(counts(), [1, 2, 3]), PLACES, ax=axes)
+        plot_map(denoised(counts(), count=[1, 2, 3]), PLACES, ax=axes)
 
 
 def test_pairs_of_keys_have_coordinates_of_their_own():

@@ -25,9 +25,9 @@ from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import CalibrationError
 from dpframe.plan import tables
 from dpframe.plan.plan import plan_release
-from dpframe.privacy import staircase
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
+from dpframe.privacy.staircase import STAIRCASE
 from dpframe.strategies.weighted import WeightedDesign
 
 ENGINE = PandasEngine()
@@ -174,7 +174,7 @@ def test_one_row_crosses_no_more_stairs_than_claimed(neighboring):
     ones = [np.concatenate(measured(plan, [*BASE, row])) for row in ROWS]
     others = ones if neighboring == "replace" else [np.concatenate(measured(plan, BASE))]
     moves = {tuple(np.abs(one - other).tolist()) for one in ones for other in others}
-    worst = max(sum(staircase.cost(scale, part) for part in move) for move in moves)
+    worst = max(sum(STAIRCASE.loss(part, scale) for part in move) for move in moves)
     assert 3 * (1 - 1e-5) < worst <= 3
 
 

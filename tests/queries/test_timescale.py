@@ -203,7 +203,7 @@ def test_certificates_of_times_are_json_and_survive_files(tmp_path):
     frame = pd.DataFrame({"t": days_of_may(zone), "w": HOUR / 3, "k": "A"})
     frame.dp.declare(bounds=bounds, keys={"k": ["A", "B"]})
     released = frame.dp.mean(["t", "w"], "k", epsilon=1)
-    about = json.loads(json.dumps(released.attrs["dpframe"]))["releases"][0]["columns"]
+    about = json.loads(released.attrs["dpframe"])["releases"][0]["columns"]
     assert about[0]["columns"][0]["bounds"]["written"] == [
         "2021-05-01 00:00:00+02:00",
         "2021-06-01 00:00:00+02:00",

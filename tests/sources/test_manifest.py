@@ -275,7 +275,7 @@ def test_ids_as_bytes_and_as_texts_are_one_kind_of_unit(tmp_path):
 def test_no_certificate_tells_a_type_that_pandas_guessed(cell):
     def manifest(cells):
         released = pd.DataFrame({"g": cells}).dp.count(epsilon=1, **EACH)
-        return released.attrs["dpframe"]["releases"][0]["manifest"]
+        return released.dp.certificate.releases[0].manifest
 
     assert manifest([cell, cell]) == manifest([cell, 1])
     assert manifest(pd.array([1, 2], "Int64")) != manifest([cell, 1])

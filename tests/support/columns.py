@@ -12,7 +12,6 @@ def column_of(kind, totals, loadings, *bounds):
         columns=tuple(values_part(f"x{at}", ends) for at, ends in enumerate(bounds)),
         condition="late" if kind == "rate" else None,
         where=None,
-        rounded=None,
         weights=None,
         integer=False,
         noise=None,
