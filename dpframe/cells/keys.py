@@ -153,7 +153,7 @@ def factored(values: Any, level: int = 0) -> Factored:
         cells = pd.Categorical(values)
         codes, keys = np.asarray(cells.codes, np.intp), pd.Index(cells.categories)
     else:
-        codes, found = pd.factorize(values)
+        codes, found = pd.factorize(pd.Series(values))
         keys = pd.Index(found, tupleize_cols=False)
     if isinstance(keys.dtype, pd.CategoricalDtype):
         inner = pd.Categorical(keys)

@@ -500,7 +500,7 @@ class _Reader:
 
     def _keys(self, texts: pd.Series, place: Place, name: Any) -> pd.Index:
         """Return the keys of a level, or labels, or numbers of rows."""
-        codes, known = pd.factorize(texts.array)
+        codes, known = pd.factorize(texts)
         unique = [
             _plain(text) if self.sidecar.escaped_formulas else text for text in map(str, known)
         ]
