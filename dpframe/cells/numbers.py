@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 _TIMES = "mM"
+_A_SECOND = 1e6  # in microseconds
 
 
 class Numbers(NamedTuple):
@@ -52,7 +53,10 @@ def _of_objects(column: pd.Series, kind: str) -> pd.Series:
 
 def _microseconds(column: pd.Series, kind: str) -> np.ndarray:
     if kind == "m":
-        return column.astype("timedelta64[us]").astype("int64").to_numpy()
+        try:
+            return column.astype("timedelta64[us]").astype("int64").to_numpy()
+        except pd.errors.OutOfBoundsTimedelta:  # sums of long ones are in seconds
+            return np.asarray(column.dt.total_seconds(), np.float64) * _A_SECOND
     if not isinstance(column.dtype, np.dtype):  # of Arrow, or zoned
         column = pd.Series(pd.DatetimeIndex(pd.to_datetime(column, utc=True)).tz_localize(None))
     return column.astype("datetime64[us]").astype("int64").to_numpy()
@@ -69,7 +73,10 @@ def series_of(numbers: Numbers, dtype: Any) -> pd.Series:
     values, missing = numbers
     base = dtype.partition("[")[0]
     made: Any
-    if base == "timedelta64":
+    if base == "timedelta64" and values.dtype.kind == "f":
+        whole = np.rint(values / _A_SECOND).astype(np.int64)
+        made = pd.Series(whole.view("timedelta64[s]")).astype(dtype)
+    elif base == "timedelta64":
         made = pd.Series(values.view("timedelta64[us]")).astype(dtype)
     elif base == "datetime64":
         made = pd.Series(values.view("datetime64[us]"))

@@ -234,6 +234,8 @@ def cells_part(label: Any, column: pd.Series, definition: Definition | None = No
     """Write the cells of a column."""
     values, missing = numbers_of(column)
     dtype = str(column.dtype)
+    if dtype.startswith(_LENGTHS):  # in the unit of the dtype, in which every sum has room
+        values = column.to_numpy().view(np.int64)
     if _is_whole(dtype):
         values = np.where(missing, 0, values).astype("<i8")
     return CellsPart(
@@ -243,6 +245,9 @@ def cells_part(label: Any, column: pd.Series, definition: Definition | None = No
         missing=Zipped.of(missing.astype(np.uint8)) if missing.any() else None,
         definition=definition,
     )
+
+
+_LENGTHS = "timedelta64"
 
 
 def _is_whole(dtype: str) -> bool:
@@ -430,6 +435,8 @@ def _codes(table: TablePart, levels: Sequence[Level]) -> np.ndarray:
 
 def _numbers(part: CellsPart, rows: int) -> Numbers:
     values = part.values.numbers("<i8" if _is_whole(part.dtype) else "<f8", rows)
+    if part.dtype.startswith(_LENGTHS):
+        values = numbers_of(pd.Series(values.view(part.dtype))).values
     if part.missing is None:
         return Numbers(values, np.zeros(rows, bool))
     return Numbers(values, part.missing.numbers("u1", rows).astype(bool))
