@@ -157,27 +157,17 @@ class DPAccessor(PrivateAccessor):
         return intervals.covariance(self._frame)
 
     def interval(
-        self,
-        level: float = 0.95,
-        *,
-        simultaneous: bool = False,
-        sampling: bool = False,
-        chosen: Literal["keys"] | None = None,
-        join: bool = False,
-    ) -> pd.DataFrame:
+        self, level: float = 0.95, *, simultaneous: bool = False, sampling: bool = False,
+        chosen: Literal["keys"] | None = None, join: bool = False,
+    ) -> pd.DataFrame:  # fmt: skip
         """Return confidence intervals of every released cell; see `dpframe.interval`."""
         flags = {"simultaneous": simultaneous, "sampling": sampling, "join": join}
         return interval(self._frame, level, chosen=chosen, **flags)
 
     def denoise(
-        self,
-        method: DenoiserName = "auto",
-        *,
-        columns: Hashable | list[Hashable] | None = None,
-        graph: object = None,
-        across: Across | None = None,
-        **options: Any,
-    ) -> pd.DataFrame:
+        self, method: DenoiserName = "auto", *, columns: Hashable | list[Hashable] | None = None,
+        graph: object = None, across: Across | None = None, **options: Any,
+    ) -> pd.DataFrame:  # fmt: skip
         """Add denoised columns beside the released ones; see `dpframe.denoise`."""
         return denoise(self._frame, method, columns=columns, graph=graph, across=across, **options)
 
@@ -209,36 +199,23 @@ class DPAccessor(PrivateAccessor):
         return combine(self._frame, weights, level, sampling=sampling)
 
     def change(
-        self,
-        before: pd.DataFrame,
-        level: float = 0.95,
-        *,
-        percent: bool = False,
+        self, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False,
         sampling: bool = False,
-    ) -> pd.DataFrame:
+    ) -> pd.DataFrame:  # fmt: skip
         """Return the change of every cell since another release; see `dpframe.change`."""
         return change(self._frame, before, level, percent=percent, sampling=sampling)
 
     def ratio(
-        self,
-        numerator: Hashable,
-        denominator: Hashable,
-        level: float = 0.95,
-        *,
+        self, numerator: Hashable, denominator: Hashable, level: float = 0.95, *,
         sampling: bool = False,
-    ) -> pd.DataFrame:
+    ) -> pd.DataFrame:  # fmt: skip
         """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
         return ratio(self._frame, numerator, denominator, level, sampling=sampling)
 
     def percent(
-        self,
-        column: Hashable | None = None,
-        level: float = 0.95,
-        *,
-        by: Hashable | list[Hashable] | None = None,
-        sampling: bool = False,
-        join: bool = False,
-    ) -> pd.DataFrame:
+        self, column: Hashable | None = None, level: float = 0.95, *,
+        by: Hashable | list[Hashable] | None = None, sampling: bool = False, join: bool = False,
+    ) -> pd.DataFrame:  # fmt: skip
         """Return percentages of the total with their errors; see `dpframe.percent`."""
         return percent(self._frame, column, level, by=by, sampling=sampling, join=join)
 
@@ -251,14 +228,9 @@ class DPAccessor(PrivateAccessor):
         return between(self._frame, low, high, level)
 
     def report(
-        self,
-        path: str | PathLike[str] | None = None,
-        *,
-        ledger: Ledger | None = None,
-        title: str = "Release report",
-        level: float = 0.95,
-        percent: bool = False,
-    ) -> str:
+        self, path: str | PathLike[str] | None = None, *, ledger: Ledger | None = None,
+        title: str = "Release report", level: float = 0.95, percent: bool = False,
+    ) -> str:  # fmt: skip
         """Return one page to decide by whether to publish the release; see `dpframe.report`."""
         return report(
             self._frame, ledger=ledger, title=title, path=path, level=level, percent=percent
@@ -303,12 +275,9 @@ class DPAccessor(PrivateAccessor):
         return round.round(self._frame, decimals, to=to)
 
     def suppress(
-        self,
-        *,
-        below: float | None = None,
-        relative_error: float | None = None,
+        self, *, below: float | None = None, relative_error: float | None = None,
         by: Hashable | None = None,
-    ) -> pd.DataFrame:
+    ) -> pd.DataFrame:  # fmt: skip
         """Make cells missing that say too little; see `dpframe.suppress`."""
         return suppress.suppress(self._frame, below=below, relative_error=relative_error, by=by)
 
@@ -341,34 +310,19 @@ class DPAccessor(PrivateAccessor):
         write_parquet(self._frame, path)
 
     def plot(
-        self,
-        *,
-        column: Hashable | list[Hashable] | None = None,
-        kind: plot.Kind = "auto",
-        level: float = 0.95,
-        per: Hashable | None = None,
-        percent: bool = False,
-        sampling: bool = False,
-        subplots: bool = True,
-        panels: bool | None = None,
-        ax: Any = None,
-        figsize: tuple[float, float] | None = None,
-        title: str | None = None,
-        color: Any = None,
+        self, *, column: Hashable | list[Hashable] | None = None, kind: plot.Kind = "auto",
+        level: float = 0.95, per: Hashable | None = None, percent: bool = False,
+        sampling: bool = False, subplots: bool = True, panels: bool | None = None, ax: Any = None,
+        figsize: tuple[float, float] | None = None, title: str | None = None, color: Any = None,
         legend: bool = True,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Draw the release with error bars; see `dpframe.plot`."""
         arguments = {name: value for name, value in locals().items() if name != "self"}
         return plot.plot(self._frame, **arguments)
 
     def plot_map(
-        self,
-        coords: Coords,
-        *,
-        column: Hashable | None = None,
-        edges: pd.DataFrame | None = None,
-        ax: Any = None,
-        denoised: bool | None = None,
-    ) -> Any:
+        self, coords: Coords, *, column: Hashable | None = None, edges: pd.DataFrame | None = None,
+        ax: Any = None, denoised: bool | None = None,
+    ) -> Any:  # fmt: skip
         """Draw the release on a map; see `dpframe.plot_map`."""
         return plot_map(self._frame, coords, column=column, edges=edges, ax=ax, denoised=denoised)
