@@ -174,7 +174,7 @@ def test_several_columns_need_a_frame_of_weights(trips):
 
 def test_only_what_was_released_is_combined(trips):
     with pytest.raises(CertificateError):
-        dpf.combine(trips.dp.release(dpf.count(by="zone"), mu=0.5) + 1, {"A": 1})
+        dpf.combine(trips.dp.release(dpf.count(by="zone"), mu=0.5) + 1000, {"A": 1})
 
 
 def test_previews_compare_mechanisms(trips):
