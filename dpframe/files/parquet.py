@@ -1,6 +1,7 @@
 """Released frames in Parquet files, with their certificate: written only if they read back."""
 
 import io
+import json
 import os
 
 import pandas as pd
@@ -67,9 +68,18 @@ def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:
 
 def _bytes_of(released: pd.DataFrame) -> bytes:
     """Return what the file holds, once it is known to read back."""
+    data = io.BytesIO()
+    bare = pd.DataFrame(released).copy(deep=False)
+    bare.attrs = {}
     try:
-        data: bytes = released.to_parquet(engine="pyarrow")
-        look(pd.read_parquet(io.BytesIO(data), engine="pyarrow"))
+        import pyarrow as pa  # comes with an extra
+        from pyarrow.parquet import write_table
+
+        table = pa.Table.from_pandas(bare)
+        # pandas writes it twice
+        about = {**table.schema.metadata, "PANDAS_ATTRS": json.dumps(released.attrs)}
+        write_table(table.replace_schema_metadata(about), data)
+        look(pd.read_parquet(data, engine="pyarrow"))
     except ImportError:
         rule = f"writing Parquet files needs pyarrow: {pip_install('parquet')}"
         raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
@@ -77,4 +87,4 @@ def _bytes_of(released: pd.DataFrame) -> bytes:
         rule = "a key or a label of this release does not read back from Parquet as it is"
         way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."
         raise CertificateError(f"{rule}. {way_out}") from None
-    return data
+    return data.getvalue()
