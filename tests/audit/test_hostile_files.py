@@ -92,7 +92,7 @@ def check(answers: list[tuple[str, object, float, float]], number: int) -> None:
 def test_certificates_in_files(tmp_path, released, kind):
     good = tmp_path / f"good.{kind}"
     write(released, good)
-    record = released.attrs[ATTRIBUTE]
+    record = json.loads(released.attrs[ATTRIBUTE])
     source = random.Random(kind)
     cases = list(itertools.product(ways(record), PAYLOADS))
     paths = []
@@ -119,7 +119,7 @@ def write_with(record: object, frame: pd.DataFrame, good: Path, path: Path) -> N
         sidecar_of(path).write_text(json.dumps({**beside, "certificate": record}))
         return
     table = pa.Table.from_pandas(pd.DataFrame(frame))
-    attrs = {ATTRIBUTE: record}
+    attrs = {ATTRIBUTE: json.dumps(record)}
     said = {**json.loads(table.schema.metadata[b"pandas"]), "attributes": attrs}
     metadata = {"pandas": json.dumps(said), "PANDAS_ATTRS": json.dumps(attrs)}
     parquet.write_table(table.replace_schema_metadata(metadata), path)
