@@ -44,6 +44,8 @@ def raising(number, before):
 def heard():
     """Handlers as they are in a terminal, and as they were afterwards."""
     before = [(one, signal.getsignal(one)) for one, *_ in SIGNALS]
+    for one, _ in before:
+        signal.signal(one, signal.SIG_DFL)  # a run in the background may ignore some
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for one, handler in before:
