@@ -60,6 +60,10 @@ def numbers_in(found):
         yield float(found)
 
 
+def digits_of(cell):
+    return re.sub(r"\D", "", f"{cell:.17g}")[:6]
+
+
 def rounded(frame):
     return frame.dp.round({"n": -1, "total": -1, "fare": 1, "late": 2, "spread": 0})
 
@@ -89,9 +93,10 @@ def test_no_hidden_and_no_unrounded_cell_travels(released, name, tmp_path):
     for record in records:
         assert hidden.isdisjoint(numbers_in(record))
     texts = [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
-    digits = {re.sub(r"\D", "", f"{cell:.17g}")[:6] for cell in hidden if cell != round(cell)}
+    alike = {digits_of(cell) for cell in shown}  # one of a hundred releases has such
+    digits = {digits_of(cell) for cell in hidden if cell != round(cell)} - alike
     told = {one for text in texts for one in re.findall(r"\d+\.\d{3,}", text)}
-    assert all(re.sub(r"\D", "", one)[:6] not in digits for one in told)
+    assert digits.isdisjoint(re.sub(r"\D", "", one)[:6] for one in told)
 
 
 def test_a_planted_leak_is_found(released, tmp_path):
