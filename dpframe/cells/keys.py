@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -56,6 +56,14 @@ def write_key(value: Any) -> Any:  # noqa: PLR0911, PLR0912  # a kind a line
             return [type(value).__name__, str(value)]
         case _:
             return ["other", type(value).__name__, str(value)]
+
+
+def _write_keys(keys: pd.Index) -> list[Any]:
+    """Write keys as JSON: whole numbers and texts, which are what they are, at once."""
+    if isinstance(keys.dtype, np.dtype) and keys.dtype.kind in "iu":
+        whole: list[Any] = keys.tolist()
+        return whole
+    return [*map(str if _family(keys) == "text" else write_key, keys)]
 
 
 def _write_float(number: float) -> Any:
@@ -173,12 +181,12 @@ class Level:
     keys
         The keys, each once.
     written
-        The keys as JSON, if they were read; those of odd classes are texts among the keys.
+        What was written of the keys, if they were read; those of odd classes are texts among them.
     """
 
     name: Hashable
     keys: pd.Index
-    written: tuple[str, ...] | None = None
+    written: Sequence[Any] | None = None
 
     @classmethod
     def of(cls, values: Factored, name: Hashable) -> tuple["Level", np.ndarray]:
@@ -192,12 +200,10 @@ class Level:
 
     def part(self) -> LevelPart:
         """Write it."""
-        keys = [write_key(key) for key in self.keys]
         dtype = str(self.keys.dtype)
         known = re.fullmatch(DTYPES, dtype) is not None
-        return LevelPart(
-            token(self.name), dtype if known else "object", Zipped.of(json.dumps(keys))
-        )
+        keys = Zipped.of(json.dumps(_write_keys(self.keys)))
+        return LevelPart(token(self.name), dtype if known else "object", keys)
 
     @classmethod
     def read(cls, part: LevelPart) -> "Level":
@@ -210,12 +216,12 @@ class Level:
         """
         listed = part.keys.listed()
         keys = pd.Index([read_key(key) for key in listed], dtype=object, tupleize_cols=False)
-        return cls(label_of(part.name), _of_dtype(keys, part.dtype), tuple(map(json.dumps, listed)))
+        return cls(label_of(part.name), _of_dtype(keys, part.dtype), listed)
 
     @cached_property
     def tokens(self) -> dict[str, int]:
         """The places of keys by their texts with kinds."""
-        texts = self.written or map(token, self.keys)
+        texts = map(token, self.keys) if self.written is None else map(json.dumps, self.written)
         return {text: place for place, text in enumerate(texts)}
 
     @cached_property

@@ -6,7 +6,7 @@ It is one text: copies of a frame share it, Parquet keeps it, and what it says i
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -35,6 +35,7 @@ _MOST_FLAT = 2**62  # combinations of keys that integers count
 _LONGEST: Final = 1 << 28  # characters of a record
 _MOST_FORMATS = 1000
 _KEPT = 8  # records that were read last
+_LENGTHS = "timedelta64"
 _SALT_DIGITS = 32  # hexadecimal, of 16 bytes
 _PRIVATE = (
     "this frame carries no certificate: it is private, declared or made of a declared one. Release "
@@ -91,24 +92,33 @@ class Opened:
         The record.
     certificate
         What it says.
-    levels
-        Its levels of keys.
-    codes
-        For each level, the place of the key of each row.
-    columns
-        Its columns, by label, as JSON.
     """
 
     text: str
     certificate: Certificate
-    levels: Sequence[Level]
-    codes: np.ndarray
-    columns: Mapping[str, CellColumn]
 
     @property
     def table(self) -> TablePart:
         """What it says about the cells."""
         return self.certificate.table
+
+    # each is read once, when it is asked for: a release that is not looked at reads none
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        """Its levels of keys."""
+        return [Level.read(part) for part in self.table.levels]
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """For each level, the place of the key of each row."""
+        return _codes(self.table, [len(level.keys) for level in self.levels])
+
+    @cached_property
+    def columns(self) -> dict[str, CellColumn]:
+        """Its columns, by label, as JSON."""
+        parts = self.table.columns
+        return {part.label: CellColumn(part, _numbers(part, self.rows)) for part in parts}
 
     @property
     def rows(self) -> int:
@@ -247,9 +257,6 @@ def cells_part(label: Any, column: pd.Series, definition: Definition | None = No
     )
 
 
-_LENGTHS = "timedelta64"
-
-
 def _is_whole(dtype: str) -> bool:
     """Whether cells of a dtype are written as integers."""
     return dtype.lower().startswith(("int", "uint", "timedelta64", "datetime64"))
@@ -282,14 +289,12 @@ def attach(
     bare.attrs = {}  # pandas copies all attrs for each column that is looked at
     total = list(index.names) == [None] and list(index) == [0]  # of all rows, which have no keys
     names = [] if total else list(index.names)
-    made = [Level.of(factored(index, at), name) for at, name in enumerate(names)]
-    levels = [level for level, _ in made]
-    codes = np.array([places for _, places in made], np.int64).reshape(len(made), len(frame))
+    levels, codes = levels_of([factored(index, at) for at in range(len(names))], names, len(frame))
     known = definitions or [None] * bare.shape[1]
     table = TablePart(
         levels=tuple(level.part() for level in levels),
         rows=len(frame),
-        codes=None if is_product(codes, levels) else Zipped.of(codes.astype("<i8")),
+        codes=codes_part(codes, levels),
         columns=tuple(
             cells_part(label, bare.iloc[:, at], known[at]) for at, label in enumerate(bare.columns)
         ),
@@ -309,16 +314,28 @@ def attach(
     return opened.certificate
 
 
-def is_product(codes: np.ndarray, levels: Sequence[Level]) -> bool:
-    """Whether rows are all combinations of keys, in order."""
+def levels_of(
+    values: Iterable[Factored], names: Iterable[Hashable], rows: int
+) -> tuple[list[Level], np.ndarray]:
+    """Return the keys in use of each level, and the place of each row's key."""
+    made = [Level.of(own, name) for own, name in zip(values, names, strict=True)]
+    codes = np.array([places for _, places in made], np.int64).reshape(len(made), rows)
+    return [level for level, _ in made], codes
+
+
+def codes_part(codes: np.ndarray, levels: Sequence[Level]) -> Zipped | None:
+    """Write the places of keys; `None`: rows are all combinations of keys, in order."""
     sizes = [len(level.keys) for level in levels]
-    rows = codes.shape[1]
-    if prod(sizes) != rows:
-        return False
-    places = np.arange(rows)
+    whole = prod(sizes) == codes.shape[1] and np.array_equal(codes, _product(sizes))
+    return None if whole else Zipped.of(codes.astype("<i8"))
+
+
+def _product(sizes: Sequence[int]) -> np.ndarray:
+    """Return the places of keys in all combinations of so many, in order."""
+    places = np.arange(prod(sizes))
     strides = [prod(sizes[at:]) for at in range(len(sizes) + 1)]
-    pairs = zip(codes, pairwise(strides), strict=True)
-    return all(bool((own == places % outer // inner).all()) for own, (outer, inner) in pairs)
+    of_levels = [places % outer // inner for outer, inner in pairwise(strides)]
+    return np.array(of_levels, np.int64).reshape(len(sizes), len(places))
 
 
 def salt_of(records: Iterable[Opened]) -> str:
@@ -398,26 +415,27 @@ def _read(text: str) -> Opened:
             "changed. Go back to the released frame."
         )
     try:
-        return _open(text, certificate)
+        opened = _open(text, certificate)
+        _ = opened.levels, opened.columns, opened.codes  # all of it is read, as it may be damaged
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise UnreadableCertificateError(
             f"this certificate cannot be read: {error}. Go back to what was released."
         ) from None
+    return opened
 
 
 def _open(text: str, certificate: Certificate) -> Opened:
-    """Unpack a record."""
+    """Return a record whose columns are those of its releases."""
     table = certificate.table
-    levels = [Level.read(part) for part in table.levels]
-    columns = {part.label: CellColumn(part, _numbers(part, table.rows)) for part in table.columns}
+    labels = {part.label for part in table.columns}
     widths = {len(release.columns) for release in certificate.releases}
-    if len(columns) < len(table.columns) or widths != {len(table.released)}:
+    if len(labels) < len(table.columns) or widths != {len(table.released)}:
         raise ValueError("each released column has its cells")
-    return Opened(text, certificate, levels, _codes(table, levels), columns)
+    return Opened(text, certificate)
 
 
-def _codes(table: TablePart, levels: Sequence[Level]) -> np.ndarray:
-    sizes, rows = [len(level.keys) for level in levels], table.rows
+def _codes(table: TablePart, sizes: Sequence[int]) -> np.ndarray:
+    rows = table.rows
     if table.codes is not None:
         codes = table.codes.numbers("<i8", rows * len(sizes)).reshape(len(sizes), rows)
         if any(
@@ -427,10 +445,7 @@ def _codes(table: TablePart, levels: Sequence[Level]) -> np.ndarray:
         return codes
     if prod(sizes) != rows:
         raise ValueError("each combination of keys has a row")
-    places = np.arange(rows)
-    strides = [prod(sizes[at:]) for at in range(len(sizes) + 1)]
-    of_levels = [places % outer // inner for outer, inner in pairwise(strides)]
-    return np.array(of_levels, np.int64).reshape(len(sizes), rows)
+    return _product(sizes)
 
 
 def _numbers(part: CellsPart, rows: int) -> Numbers:

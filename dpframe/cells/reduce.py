@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from dpframe.cells.keys import Level, factored
-from dpframe.cells.record import Opened, cells_part, is_product, seal
+from dpframe.cells.record import Opened, cells_part, codes_part, levels_of, seal
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_rows
 from dpframe.certificates.definitions import Definition, IntervalDefinition
 from dpframe.certificates.json_records import plain
-from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart, Zipped
+from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart
 from dpframe.errors import QueryError
 
 
@@ -52,7 +52,7 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
         opened.table,
         levels=tuple(level.part() for level in levels),
         rows=len(rows),
-        codes=None if is_product(codes, levels) else Zipped.of(codes.astype("<i8")),
+        codes=codes_part(codes, levels),
         columns=tuple(_part(shown, label, rows) for label in labels),
         alias=_alias(opened.table.alias, labels),
         units={name: unit for name, unit in opened.table.units.items() if name in labels},
@@ -85,13 +85,9 @@ def _of_rows(release: Release, rows: np.ndarray, *, complete: bool) -> Release:
 
 def _levels(opened: Opened, rows: np.ndarray) -> tuple[list[Level], np.ndarray]:
     """Return the keys of some rows, and the place of each row's key."""
-    made = [
-        Level.of(factored(level.keys.take(codes[rows])), level.name)
-        for level, codes in zip(opened.levels, opened.codes, strict=True)
-    ]
-    places = [own for _, own in made]
-    codes = np.array(places, np.int64).reshape(len(made), len(rows))
-    return [level for level, _ in made], codes
+    pairs = zip(opened.levels, opened.codes, strict=True)
+    values = [factored(level.keys.take(codes[rows])) for level, codes in pairs]
+    return levels_of(values, [level.name for level in opened.levels], len(rows))
 
 
 def _part(shown: Shown, label: str, rows: np.ndarray) -> CellsPart:
@@ -172,7 +168,7 @@ def _alone(shown: Shown, release: Release) -> Shown:
         opened.table,
         levels=tuple(level.part() for level in levels),
         rows=len(rows),
-        codes=Zipped.of(codes.astype("<i8")),
+        codes=codes_part(codes, levels),
         columns=tuple(parts),
         published=None,
     )

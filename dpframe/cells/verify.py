@@ -143,11 +143,10 @@ class Shown:
     @cached_property
     def computed(self) -> dict[str, Definition]:
         """How the other columns that are shown were computed."""
-        columns = {label: self.opened.columns[label].part for label in self.opened.columns}
         return {
-            label: part.definition
-            for label, part in columns.items()
-            if part.definition is not None and label in self.seen
+            part.label: part.definition
+            for part in self.opened.table.columns
+            if part.definition is not None and part.label in self.seen
         }
 
     @cached_property
