@@ -68,7 +68,7 @@ def test_altered_files_are_not(released, tmp_path, capsys, kind):
         path.write_text(path.read_text().replace("B", "b"))
     else:
         changed = pd.read_parquet(path)
-        changed["n"] += 1
+        changed["n"] += 1000
         changed.to_parquet(path)
     for command in ("verify", "show"):
         assert main([command, str(path)]) == ALTERED
@@ -301,7 +301,7 @@ def test_a_release_of_another_ledger_is_told(charged, tmp_path, capsys):
 def test_an_altered_release_is_told_whatever_its_ledger_says(charged, tmp_path, capsys):
     path, ledger = charged
     changed = pd.read_parquet(path)
-    changed["count"] += 1
+    changed["count"] += 1000
     changed.to_parquet(path)
     for place in (ledger.path, tmp_path / "none.ledger"):
         assert main(["verify", str(path), "--ledger", str(place)]) == ALTERED

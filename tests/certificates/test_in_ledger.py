@@ -72,7 +72,7 @@ def test_an_entry_that_says_something_else_is_told(trips, monkeypatch):
 
 def test_an_altered_frame_is_told_first(trips):
     released = trips.dp.count("zone", epsilon=0.1)
-    released.iloc[0, 0] += 1
+    released.iloc[0, 0] += 1000
     with pytest.raises(CertificateError, match="is not what its certificate was given for"):
         dpf.verify(released, ledger=trips.dp.ledger)
 

@@ -43,7 +43,7 @@ def test_what_is_wrong_is_one_line_and_an_exit_code(made, tmp_path, capsys, recw
     assert main([*asked, "--ledger", str(other.path)]) == ALTERED
     assert len(capsys.readouterr().err.splitlines()) == 2
     changed = pd.read_parquet(made[0])
-    changed.iloc[0, 0] += 1
+    changed.iloc[0, 0] += 1000
     changed.to_parquet(made[0])
     assert main(asked) == ALTERED
     (line,) = capsys.readouterr().err.splitlines()
