@@ -21,7 +21,7 @@ from dpframe.cells.numbers import Numbers, numbers_of, series_of
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
-from dpframe.certificates.json_records import plain, read
+from dpframe.certificates.json_records import read
 from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
@@ -307,8 +307,9 @@ def attach(
         origin=f"sha256:{'0' * 64}",
     )
     certificate = Certificate(FORMAT, tuple(releases), table, UNSEALED)
-    table = replace(table, origin=origin_of(certificate))
-    opened = seal(replace(certificate, table=table))
+    record = certificate.to_dict()
+    origin = record["table"]["origin"] = _origin_of(record)
+    opened = _sealed(replace(certificate, table=replace(table, origin=origin)), record)
     frame.attrs[ATTRIBUTE] = opened.text
     mark_test(frame, opened.certificate)
     return opened.certificate
@@ -344,14 +345,11 @@ def salt_of(records: Iterable[Opened]) -> str:
     return hashlib.sha256(salts.encode()).hexdigest()[:_SALT_DIGITS]
 
 
-def origin_of(certificate: Certificate) -> str:
+def _origin_of(record: Mapping[str, Any]) -> str:
     """Return the digest of what was released, and of the salt."""
-    table = certificate.table
-    released = [plain(part) for part in table.released]
-    levels = [plain(level) for level in table.levels]
-    codes = None if table.codes is None else plain(table.codes)
-    about = [plain(release) for release in certificate.releases]
-    return _digest([about, levels, codes, released, table.salt])
+    table = record["table"]
+    released = [part for part in table["columns"] if part["definition"] is None]
+    return _digest([record["releases"], table["levels"], table["codes"], released, table["salt"]])
 
 
 def _digest(record: Any) -> str:
@@ -361,10 +359,13 @@ def _digest(record: Any) -> str:
 
 def seal(certificate: Certificate) -> Opened:
     """Return a record of what a certificate says, with its digest."""
-    record = replace(certificate, digest=UNSEALED).to_dict()
+    return _sealed(certificate, replace(certificate, digest=UNSEALED).to_dict())
+
+
+def _sealed(certificate: Certificate, record: dict[str, Any]) -> Opened:
+    """Return a record, written as plain JSON, with its digest."""
     record["digest"] = _digest(record)
-    text = json.dumps(record)
-    return _keep(_open(text, replace(certificate, digest=record["digest"])))
+    return _keep(_open(json.dumps(record), replace(certificate, digest=record["digest"])))
 
 
 _OPENED: OrderedDict[str, Opened] = OrderedDict()
