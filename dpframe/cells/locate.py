@@ -110,7 +110,6 @@ class _Search:
         self.opened = opened
         self.labels = _Names(opened.columns, alias.columns)
         self.names = _Names([token(level.name) for level in opened.levels], alias.levels)
-        self.kinds = "".join(column.kind for column in opened.columns.values())[:1]
         self.frame = self._melted(frame)
         self.axes = self.frame.index, self.frame.columns
 
@@ -253,7 +252,7 @@ class _Search:
             label = None if of_columns is None else of_columns[at]
             if of_rows is None and of_columns is not None and label is None:
                 raise alter(f"no column {self.frame.columns[at]!r} was released{_WAYS}")
-            numbers = numbers_of(self.frame.iloc[:, at], self.kinds)
+            numbers = numbers_of(self.frame.iloc[:, at], self.opened.kind)
             places = self.opened.rows_at(rows + columns[at])
             if of_rows is None:
                 yield Located(at, label, whole, places, numbers)

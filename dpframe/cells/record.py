@@ -21,7 +21,7 @@ from dpframe.cells.numbers import Numbers, numbers_of, series_of
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
-from dpframe.certificates.json_records import read
+from dpframe.certificates.json_records import plain, read
 from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
@@ -124,6 +124,26 @@ class Opened:
     def rows(self) -> int:
         """Number of rows."""
         return self.table.rows
+
+    @cached_property
+    def labels_by_name(self) -> dict[str, str]:
+        """The released columns, as JSON, by their names in the certificate."""
+        names = [column.name for column in self.certificate.releases[0].columns]
+        return dict(zip(names, (part.label for part in self.table.released), strict=True))
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of the times among the cells, "m" or "M"; empty: there are none."""
+        return "".join(column.kind for column in self.columns.values())[:1]
+
+    def middle_of(self, end: Definition, labels: Iterable[str]) -> str | None:
+        """Return the one of some columns that an end is of: it was computed alike."""
+        middle = {**plain(end), "end": None}
+        for label in labels:
+            definition = self.columns[label].part.definition
+            if definition is not None and plain(definition) == middle:
+                return label
+        return None
 
     def cells_of(self, label: str) -> int:
         """Return how many cells of a column were released, published or not."""

@@ -1,6 +1,6 @@
 """What travels with a published table: cells as they are shown, and nothing that is not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +10,7 @@ from dpframe.cells.keys import Level, factored
 from dpframe.cells.record import Opened, cells_part, codes_part, levels_of, seal
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_rows
-from dpframe.certificates.definitions import Definition, IntervalDefinition
-from dpframe.certificates.json_records import plain
+from dpframe.certificates.definitions import IntervalDefinition
 from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart
 from dpframe.errors import QueryError
 
@@ -105,38 +104,26 @@ def _alias(alias: AliasPart, labels: Sequence[str]) -> AliasPart:
 
 def _check_intervals(shown: Shown, labels: Sequence[str]) -> None:
     """Refuse ends of intervals whose middle tells a cell that is hidden, or the one unrounded."""
-    columns = shown.opened.table.released
-    names = [column.name for column in shown.opened.certificate.releases[0].columns]
-    by_name: Mapping[str, str] = dict(zip(names, (part.label for part in columns), strict=True))
+    opened = shown.opened
     for label in labels:
-        definition = shown.opened.columns[label].part.definition
+        definition = opened.columns[label].part.definition
         if definition is None:
             continue
-        source = by_name.get(getattr(definition, "column", ""), "")
+        source = opened.labels_by_name.get(getattr(definition, "column", ""), "")
         if source not in labels or getattr(definition, "end", None) is None:
             continue
-        names_shown = [shown.opened.shown_label(one) for one in (source, label)]
+        names_shown = [opened.shown_label(one) for one in (source, label)]
         if (shown.seen[label] & ~shown.seen[source]).any():
             rule = f"{names_shown[0]!r} is hidden where {names_shown[1]!r} tells it"
             raise QueryError(f"{rule}. Hide both, by .dp.suppress.", label=names_shown[0])
         if not isinstance(definition, IntervalDefinition):  # ends of what was computed of it
-            source = _middle_of(shown, labels, definition) or label
-            names_shown[0] = shown.opened.shown_label(source)
+            source = opened.middle_of(definition, labels) or label
+            names_shown[0] = opened.shown_label(source)
         unit = shown.units[source]
         ends = shown.cells_of(label, np.flatnonzero(shown.seen[label]))
         if unit and not _are_multiples(ends, unit):
             rule = f"{names_shown[0]!r} is rounded, and {names_shown[1]!r} tells what it was"
             raise QueryError(f"{rule}. Round both, by .dp.round.", label=names_shown[0])
-
-
-def _middle_of(shown: Shown, labels: Sequence[str], end: Definition) -> str | None:
-    """Return the column that an end is of: it was computed alike."""
-    middle = {**plain(end), "end": None}
-    for label in labels:
-        definition = shown.opened.columns[label].part.definition
-        if definition is not None and plain(definition) == middle:
-            return label
-    return None
 
 
 def _are_multiples(ends: pd.Series, unit: float) -> bool:

@@ -318,7 +318,7 @@ class _Table:
         opened = shown.opened
         _apart(_texts(opened.shown_label(label) for label in opened.columns), "labels")
         self._numbers = {
-            at: numbers_of(self.frame.iloc[:, at], _kind(opened))
+            at: numbers_of(self.frame.iloc[:, at], opened.kind)
             for at in range(self.frame.shape[1])
             if (_CELLS, at) not in self.levels
         }
@@ -326,7 +326,6 @@ class _Table:
     def sidecar(self) -> Sidecar:
         """Describe the layout."""
         index, columns = self.frame.index, self.frame.columns
-        places = [(axis, number) for axis, number in self.shown.layout.levels]
         width = self.frame.shape[1]
         return Sidecar(
             format=_FORMAT,
@@ -334,7 +333,7 @@ class _Table:
             header=tuple(token(name) for name in columns.names),
             rows=len(index),
             cells=sum(int((~one.missing).sum()) for one in self._numbers.values()),
-            levels=tuple(places),
+            levels=tuple(self.shown.layout.levels),
             dtypes=tuple(self._dtype(at) for at in range(width)),
             escaped_formulas=self.escaped,
         )
@@ -411,10 +410,6 @@ class _Table:
         if not missing.any():
             return texts
         return ["" if gone else text for text, gone in zip(texts, missing, strict=True)]
-
-
-def _kind(opened: Opened) -> str:
-    return "".join(column.kind for column in opened.columns.values())[:1]
 
 
 class _Reader:

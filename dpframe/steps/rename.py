@@ -68,7 +68,7 @@ def rename(
         levels=_renamed(alias.levels, of_levels),
         keys={**alias.keys, **of_keys},
     )
-    made = _show(shown, of_columns, of_levels, _renamed_keys(keys))
+    made = _show(shown, of_columns, of_levels, keys or {})
     return shown.sealed(made, opened.changed(alias=changed))
 
 
@@ -97,18 +97,16 @@ def _check_name(called: str, old: Any, new: object) -> None:
 def _followers(shown: Shown, renamed: Mapping[str, str]) -> dict[str, str]:
     """Return the new names of what was computed from columns with new names."""
     opened = shown.opened
-    parts = opened.table.released
-    names = [column.name for column in opened.certificate.releases[0].columns]
     found = {}
-    for part, name in zip(parts, names, strict=True):
-        if part.label not in renamed:
+    for name, source in opened.labels_by_name.items():
+        if source not in renamed:
             continue
-        before = str(opened.shown_label(part.label))
+        before = str(opened.shown_label(source))
         for label, column in opened.columns.items():
             text = str(opened.shown_label(label))
             own = column.part.definition
             if own is not None and own.column == name and text.startswith(f"{before}_"):
-                found[label] = f"{renamed[part.label]}{text.removeprefix(before)}"
+                found[label] = f"{renamed[source]}{text.removeprefix(before)}"
     return found
 
 
@@ -160,10 +158,6 @@ def _aliases_of_keys(shown: Shown, keys: object) -> dict[str, dict[str, str]]:
             raise QueryError.about("keys", rule, dict(given), label=name)
         found[token(level.name)] = _renamed(before, known)
     return found
-
-
-def _renamed_keys(keys: Mapping[Hashable, _Labels] | None) -> Mapping[Hashable, _Labels]:
-    return {} if keys is None else keys
 
 
 def _show(

@@ -1,7 +1,6 @@
 """Round released numbers, and the ends of their intervals outward."""
 
 from collections.abc import Hashable, Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -107,26 +106,10 @@ def _source(shown: Shown, label: str) -> str | None:
     own = shown.opened.columns[label].part.definition
     if getattr(own, "end", None) is None:
         return None
-    columns = shown.opened.columns
     if own is not None and own.call == "percent":  # beside the percentage, not the number
-        same = [
-            one for one, column in columns.items() if column.part.definition == _without_end(own)
-        ]
-        return same[0] if same else None
-    return next(
-        (one for one in shown.labels if _name(shown, one) == getattr(own, "column", None)), None
-    )
-
-
-def _without_end(definition: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(definition, end=None)
-
-
-def _name(shown: Shown, label: str) -> str:
-    """Return what the certificate calls a released column."""
-    return shown.certificate.releases[0].columns[shown.labels.index(label)].name
+        return shown.opened.middle_of(own, shown.opened.columns)
+    source = shown.opened.labels_by_name.get(getattr(own, "column", ""), "")
+    return source if source in shown.labels else None
 
 
 def _named(shown: Shown, name: object, numbers: list[str]) -> str:

@@ -103,8 +103,7 @@ def suppress(
 
 def _sources(shown: Shown) -> dict[str, str]:
     """Return for each column that is shown the released one it belongs to, as JSON."""
-    names = [column.name for column in shown.certificate.releases[0].columns]
-    by_name = dict(zip(names, shown.labels, strict=True))
+    by_name = shown.opened.labels_by_name
     computed = {
         label: by_name[one.column] for label, one in shown.computed.items() if one.column in by_name
     }
