@@ -143,7 +143,7 @@ def _vectors(measured: Measured, weights: np.ndarray, dice: np.random.Generator)
 
 
 def _cell(vectors: RowVectors, noise: BlockNoise) -> Cell:
-    key = id(vectors), noise.law, noise.scales, noise.groups
+    key = vectors, noise.law, noise.scales, noise.groups
     return _CELLS.get(key) or _CELLS.add(key, Cell(vectors, noise, [ONE_CELL]))
 
 
