@@ -226,13 +226,14 @@ def shrunken_means(values: object, noisy: NoisyRatio) -> ShrunkenMeans:
         moved, left = np.zeros_like(moved), risks
     h, middle = noisy.half_width, noisy.middle
     spread = math.sqrt(_widest(prior.center) * float(prior.weights @ SHARES))
+    estimates = np.clip(middle + h * means, *noisy.bounds)
+    shown = np.where(moved, estimates, released)
     chosen = {
         "center": middle + h * prior.center,
         "spread": h * spread,
-        "moved": float(np.count_nonzero(moved)),
+        "moved": float(np.count_nonzero(shown != released)),  # a mean at a bound may stay there
     }
-    estimates = np.clip(middle + h * means, *noisy.bounds)
-    denoised = Denoised(np.where(moved, estimates, released), _mean(left) * h * h, chosen)
+    denoised = Denoised(shown, _mean(left) * h * h, chosen)
     return ShrunkenMeans(denoised, _mean(risks) * h * h)
 
 
