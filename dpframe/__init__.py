@@ -24,7 +24,6 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.pipeline import VERSION
-from dpframe.operations.preview import preview
 from dpframe.operations.release import release
 from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
@@ -90,7 +89,6 @@ __all__ = [
     "percent",
     "plot",
     "plot_map",
-    "preview",
     "publish",
     "quantile",
     "ranges",

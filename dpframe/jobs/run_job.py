@@ -41,8 +41,8 @@ from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare, facts_of
-from dpframe.operations.preview import preview
-from dpframe.operations.release import in_part, release
+from dpframe.operations.planning import in_part, plan
+from dpframe.operations.release import release
 from dpframe.privacy.amounts import AMOUNTS, Budget
 from dpframe.sources.cells import STRING
 from dpframe.sources.text import ID, type_of

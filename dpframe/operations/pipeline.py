@@ -95,7 +95,7 @@ class Operation(ABC):
         """The groups of each query, by its name."""
 
     @abstractmethod
-    def preview(self) -> pd.DataFrame:
+    def outlook_table(self) -> pd.DataFrame:
         """Say what to expect of it."""
 
     @abstractmethod
@@ -115,6 +115,9 @@ class Operation(ABC):
         self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[Any, LedgerPart | None], Any]:
         """Write all of the certificate that is known before there are values."""
+
+    def require_use(self) -> None:
+        """Refuse outputs that say nothing, if that is known of them and wanted."""
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Denoise what is released, too; most kinds cannot."""

@@ -66,7 +66,12 @@ class Aggregate(Query):
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
         specs = [
-            replace(specs, name=name, where=None if shared is not None else part.where)
+            replace(
+                specs,
+                name=name,
+                where=None if shared is not None else part.where,
+                weight=part.weight,
+            )
             for name, part in self.queries.items()
             for specs in part.outputs
         ]
@@ -171,14 +176,14 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 @public_call
 def aggregate(
     by: By = None, *, where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None, n_weight: float = 0.0,
-    objective: Objective = "total", **queries: AggregatePart,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
+    n_weight: float = 0.0, objective: Objective = "total", **queries: AggregatePart,
 ) -> Aggregate:  # fmt: skip
     """Describe several outputs by the same groups, one column each.
 
     Parameters
     ----------
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`; `where` holds for all of them, beside their own.
     n_weight, objective
         As in `sum`.
@@ -197,7 +202,7 @@ def aggregate(
     >>> sorted(aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).queries)
     ['fare', 'n']
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = reading.groups_of(by, rows)
     if not queries:
         raise QueryError(
@@ -207,7 +212,7 @@ def aggregate(
         check_part(name, query, groups[0])
     check_weights(queries, "aggregate")
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(*groups, View(queries), options, limits=reading.limits_of(rows))
+    return Aggregate(*groups, View(queries), options, **reading.shared_of(rows))
 
 
 def check_part(

@@ -76,7 +76,7 @@ def _of_pair(
 def cov(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None,
 ) -> Covariance:  # fmt: skip
     """Describe the covariance of two columns of numbers per group.
@@ -90,7 +90,7 @@ def cov(
     ----------
     x, y
         Two columns of numbers.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `mean`.
 
     Raises
@@ -108,23 +108,23 @@ def cov(
     >>> released["cov"].round(2).tolist()
     [11.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     pair = _of_pair(x, y, by, rows, bounds)
-    return Covariance(*pair, limits=reading.limits_of(rows))
+    return Covariance(*pair, **reading.shared_of(rows))
 
 
 @public_call
 def corr(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, sampling: bool = False,
 ) -> Correlation:  # fmt: skip
     """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
 
     Parameters
     ----------
-    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `cov`.
     sampling
         Whether to measure fourth moments, too, for `interval(sampling=True)`: how far off the
@@ -141,17 +141,17 @@ def corr(
     >>> corr("miles", "fare", by="zone").words
     'correlation of miles and fare by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     pair = _of_pair(x, y, by, rows, bounds)
     check_flag("sampling", sampling)
-    return Correlation(*pair, bool(sampling), limits=reading.limits_of(rows))
+    return Correlation(*pair, bool(sampling), **reading.shared_of(rows))
 
 
 @public_call
 def slope(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, sampling: bool = False,
 ) -> Slope:  # fmt: skip
     """Describe the slope of the line of least squares that gives y for x, per group.
@@ -160,7 +160,7 @@ def slope(
 
     Parameters
     ----------
-    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `cov`.
     sampling
         As in `corr`.
@@ -175,7 +175,7 @@ def slope(
     >>> slope("miles", "fare", by="zone").words
     'slope of fare on miles by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     pair = _of_pair(x, y, by, rows, bounds)
     check_flag("sampling", sampling)
-    return Slope(*pair, bool(sampling), limits=reading.limits_of(rows))
+    return Slope(*pair, bool(sampling), **reading.shared_of(rows))

@@ -35,7 +35,7 @@ class Count(Query):
 def count(
     by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     weights: Hashable = None,
 ) -> Count:  # fmt: skip
     """Describe the number of rows per group.
@@ -63,9 +63,9 @@ def count(
     >>> count(by="region", weights="w").words
     'weighted total (weights w) by region'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups, weights = reading.groups_of(by, rows), reading.weights_of(weights)
-    return Count(*groups, weights=weights, limits=reading.limits_of(rows))
+    return Count(*groups, weights=weights, **reading.shared_of(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Rate(Query):
 def rate(
     condition: str, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     weights: Hashable = None, missing: Literal[False] | None = None,
 ) -> Rate:  # fmt: skip
     """Describe the share of the rows per group that satisfy a condition.
@@ -111,7 +111,7 @@ def rate(
         it, for columns that are ticked or blank. `None`: they are left out.
     weights
         As in `count`: A and C are the weighted totals of these rows.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`; rows that do not satisfy `where` count in neither number.
 
     Raises
@@ -128,7 +128,7 @@ def rate(
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups, met = reading.groups_of(by, rows), Condition.parse(condition, "condition")
     weights = reading.weights_of(weights)
     if missing is not None and missing is not False:
@@ -140,8 +140,8 @@ def rate(
         reason = f"condition {rule} the rate says nothing."
         remedy = "For the share of rows that have a value, add missing=False."
         raise QueryError(f"{reason} {remedy}", parameter="condition", label=alone)
-    limits, blanks_fail = reading.limits_of(rows), missing is False
-    return Rate(*groups, met=met, blanks_fail=blanks_fail, weights=weights, limits=limits)
+    shared, blanks_fail = reading.shared_of(rows), missing is False
+    return Rate(*groups, met=met, blanks_fail=blanks_fail, weights=weights, **shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class UnitCount(Query):
 def units(
     by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
 ) -> UnitCount:  # fmt: skip
     """Describe the number of distinct privacy units per group.
 
@@ -175,7 +175,7 @@ def units(
 
     Parameters
     ----------
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`; a unit is in a group if one of its rows there satisfies `where`.
         `max_rows_per_group` is refused: it would change nothing.
 
@@ -194,10 +194,10 @@ def units(
     >>> released["units"].tolist()
     [1, 1]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
-    limits = reading.limits_of(rows)
-    if limits.rows_per_group is not None:
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
+    shared = reading.shared_of(rows)
+    if shared["limits"].rows_per_group is not None:
         rule = "changes nothing for units, which count once in a group, whatever their rows"
         remedy = "Leave it out; max_groups= says in how many groups a unit counts."
         raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, remedy)
-    return UnitCount(*reading.groups_of(by, rows), limits=limits)
+    return UnitCount(*reading.groups_of(by, rows), **shared)

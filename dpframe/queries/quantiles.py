@@ -16,7 +16,7 @@ from dpframe.privacy.amounts import as_float, as_number, exact
 from dpframe.privacy.half_widths import check_level
 from dpframe.queries.binned import BINS, Ranges, check_range_bins
 from dpframe.queries.query import OutputSpec, Query, ReadOff
-from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of
+from dpframe.queries.reading import binned_groups_of, bounds_of, shared_of
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 """One quantile between 0 and 1, or several in increasing order."""
@@ -139,7 +139,7 @@ def describe_quantiles(
         candidates=None if candidates is None else _read_candidates(column, candidates),
         level=check_level(level),
         simultaneous=bool(simultaneous),
-        limits=limits_of(rows),
+        **shared_of(rows),
     )
 
 

@@ -1,14 +1,14 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import pandas as pd
 
 from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys
-from dpframe.privacy.amounts import WRITTEN, as_number
+from dpframe.privacy.amounts import WRITTEN, as_float, as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
@@ -27,6 +27,31 @@ def limits_of(rows: ChosenRows) -> Caps:
         return Caps(rows.max_rows, rows.max_groups, rows.max_rows_per_group)
     except DeclarationError as error:
         raise QueryError(str(error), parameter=error.parameter, value=error.value) from None
+
+
+class _Shared(TypedDict):
+    """What every query has beside groups and rows."""
+
+    limits: Caps
+    weight: float
+
+
+def shared_of(rows: ChosenRows) -> _Shared:
+    """Read the caps and the weight of a query."""
+    return {"limits": limits_of(rows), "weight": read_weight("weight", rows.weight)}
+
+
+_MOST_WEIGHT = 1e6
+"""Of one query in units of another: with parts below a millionth, there is nothing to see."""
+
+
+def read_weight(name: str, value: object) -> float:
+    """Read how much the error of something counts."""
+    number = as_float(value)
+    if 1 / _MOST_WEIGHT <= number <= _MOST_WEIGHT:
+        return number
+    rule = f"must be a number from {1 / _MOST_WEIGHT:g} to {_MOST_WEIGHT:g}"
+    raise QueryError.about(name, rule, value, "Queries share an amount in proportion to it.")
 
 
 def groups_of(by: By, rows: ChosenRows) -> Groups:

@@ -149,7 +149,7 @@ def _of_columns(
 def sum(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, weights: Hashable = None,
     max_true: int | None = None, n: KnownRows = None,
     n_weight: float = 0.0, objective: Objective = "total",
@@ -163,7 +163,7 @@ def sum(
     ----------
     columns
         Column or list of columns to add up.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`.
     weights
         Column of survey weights w, as in `count`: the sum is that of w x.
@@ -196,21 +196,21 @@ def sum(
     >>> released["fare"].round().tolist()
     [17.0, 20.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = _of_columns(columns, by, rows, bounds)
     weights = reading.weights_of(weights)
     for name, value in {"max_true": max_true, "n": n}.items():
         if weights is not None and value is not None:
             raise QueryError.about("weights", f"cannot go with {name}=", weights)
     options = read_options(max_true, n, n_weight, objective)
-    return Sum(*groups, options, weights=weights, limits=reading.limits_of(rows))
+    return Sum(*groups, options, weights=weights, **reading.shared_of(rows))
 
 
 @public_call
 def mean(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
 ) -> Mean:  # fmt: skip
     """Describe the mean of one or several columns per group.
@@ -229,7 +229,7 @@ def mean(
         Column of survey weights w, as in `count`. The mean is `(l A + u B) / (A + B)`, where a row
         with x in [l, u] adds `a = w (u - x) / (u - l)` to A and `b = w (x - l) / (u - l)` to B:
         both are >= 0 and add up to w, so they cost what the weighted total alone costs.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `sum`.
 
     Raises
@@ -252,17 +252,17 @@ def mean(
     if sampling and weights is not None:
         rule = "is not known of weighted means, whose rows count for more or less than one draw"
         raise QueryError.about("sampling", rule, True, "Leave out sampling= or weights=.")
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = _of_columns(columns, by, rows, bounds)
-    limits = reading.limits_of(rows)
-    return Mean(*groups, sampling=bool(sampling), weights=weights, limits=limits)
+    shared = reading.shared_of(rows)
+    return Mean(*groups, sampling=bool(sampling), weights=weights, **shared)
 
 
 @public_call
 def var(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None,
 ) -> Variance:  # fmt: skip
     """Describe the variance of one or several columns per group.
@@ -275,7 +275,7 @@ def var(
     ----------
     columns
         Column or list of columns of numbers.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `sum`.
 
     Raises
@@ -293,23 +293,23 @@ def var(
     >>> (released["fare"].round(2) + 0).tolist()
     [1.0, 0.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = _of_columns(columns, by, rows, bounds)
-    return Variance(*groups, limits=reading.limits_of(rows))
+    return Variance(*groups, **reading.shared_of(rows))
 
 
 @public_call
 def std(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None,
 ) -> Deviation:  # fmt: skip
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
     ----------
-    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `var`.
 
     Raises
@@ -322,6 +322,6 @@ def std(
     >>> std("fare", by="zone").words
     'standard deviation of fare by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = _of_columns(columns, by, rows, bounds)
-    return Deviation(*groups, limits=reading.limits_of(rows))
+    return Deviation(*groups, **reading.shared_of(rows))

@@ -19,7 +19,7 @@ from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, 
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
-from dpframe.operations.release import in_part, plan_operation
+from dpframe.operations.planning import in_part, plan_operation
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.where import Condition
 
