@@ -10,15 +10,15 @@ from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.scan import Scan, scan, scan_parquet
 from dpframe.accessors.showing import no_such_function
-from dpframe.accuracy.change import change
-from dpframe.accuracy.combine import combine
-from dpframe.accuracy.independence import independence
-from dpframe.accuracy.quotients import ratio
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
 from dpframe.files.pandera import schema
 from dpframe.files.parquet import write_parquet
+from dpframe.inference.change import change
+from dpframe.inference.combine import combine
+from dpframe.inference.independence import independence
+from dpframe.inference.quotients import ratio
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
