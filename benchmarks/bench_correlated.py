@@ -1,6 +1,6 @@
 """Time what many queries at once cost: totals of boolean columns, planning, decoding.
 
-    python tests/benchmarks/bench_correlated.py --rows 1000000 --columns 1000
+    python benchmarks/bench_correlated.py --rows 1000000 --columns 1000
 
 Everything runs in one process; medians and ratios are printed beside the bars to pass.
 """

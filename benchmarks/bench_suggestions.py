@@ -1,6 +1,6 @@
 """Compare suggested caps or bounds, the cost of asking included, with the best fixed ones.
 
-Run with `python tests/benchmarks/bench_suggestions.py --data DIR`, or with `--tables unseen` on
+Run with `python benchmarks/bench_suggestions.py --data DIR`, or with `--tables unseen` on
 tables that packages ship; `suggestion_tables.py` says which. Compared are counts by group with the
 best of all fixed caps and the whole epsilon, which nobody knows who has not seen the data; and with
 a suggested cap, a part of the same epsilon spent on asking. With `--bounds`, the same for bounds of

@@ -1,6 +1,6 @@
 """Time what is computed from a release of many groups, beside the release itself.
 
-Run as `python tests/benchmarks/bench_intervals.py`. Times are the least of three, in seconds, of
+Run as `python benchmarks/bench_intervals.py`. Times are the least of three, in seconds, of
 100,000 groups by three columns, in one process; read them beside that of the release.
 """
 

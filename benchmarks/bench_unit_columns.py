@@ -1,6 +1,6 @@
 """Time units of two columns beside a text column that is glued together of them by hand.
 
-    python tests/benchmarks/bench_unit_columns.py --rows 10000000
+    python benchmarks/bench_unit_columns.py --rows 10000000
 
 Both sides run in turn in one process; the least times of some rounds and their ratio are printed.
 The bar is 1: two columns take no longer than the text alone, without the time it takes to glue it.

@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 READ_FILES = "pyarrow>=16"
 REQUIREMENTS = {
     "dpframe": ["-e", str(ROOT), "pandas>=2.3", READ_FILES, "dask[dataframe]", "distributed"],

@@ -1,6 +1,6 @@
 """Time a whole release of a small frame, plans of many kinds, and what importing dpframe adds.
 
-Run with `python tests/benchmarks/bench_release.py`. All numbers are medians of one run; with
+Run with `python benchmarks/bench_release.py`. All numbers are medians of one run; with
 `--beside TREE`, plans are also made by the package in another directory, in turn, and compared.
 """
 

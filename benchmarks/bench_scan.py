@@ -1,6 +1,6 @@
 """Time scans beside plain pyarrow and DuckDB on the same files, both sides in turn in one run.
 
-    python tests/benchmarks/bench_scan.py --rounds 5
+    python benchmarks/bench_scan.py --rounds 5
 
 - *store*: 300 files in a store that takes 20 ms for a request, from opening it to the release,
   beside pyarrow's scan of the same columns; bar 1.2, of wall time.

@@ -1,6 +1,6 @@
 """Print what many small releases, and other orders of releases, get of a ledger.
 
-    python tests/benchmarks/ledger_orders.py
+    python benchmarks/ledger_orders.py
 
 Of equal pure releases, the epsilon of each is compared with that of the best filter known, chosen
 for their number: one Renyi order with all of delta, or the sum of epsilons. Other orders of

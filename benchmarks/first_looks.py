@@ -1,6 +1,6 @@
 """Print how much larger errors are after a first look: 12 settings, at five budgets.
 
-Run with `python tests/benchmarks/first_looks.py`. A ratio of 1.05 says that the standard error is
+Run with `python benchmarks/first_looks.py`. A ratio of 1.05 says that the standard error is
 5 % larger than that of the same share without a look.
 """
 

@@ -1,6 +1,6 @@
 """Measure dpframe beside its peers, and write `benchmarks-detail.md` in `docs/reviewers`.
 
-Run with `python tests/benchmarks/compare.py`; `--quick` does everything on small data. Each library
+Run with `python benchmarks/compare.py`; `--quick` does everything on small data. Each library
 has its own environment, made on first use. Libraries take turns in each setting. Results are kept
 in the scratch folder as they come, with the machine that they were measured on. All of it takes
 about three hours, and can be done in parts: `--only` chooses sections, `--minutes` ends a sitting,
@@ -25,7 +25,7 @@ from first_looks import BUDGETS
 from peers import environments, machines, page
 from peers.forms_dpframe import APART, LEAST, WIDTHS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reviewers" / "benchmarks-detail.md"
 PEERS = Path(__file__).resolve().parent / "peers"
 LIBRARIES = ("pandas", "dpframe", "opendp", "pipeline_dp", "diffprivlib", "smartnoise", "tumult")

@@ -1,6 +1,6 @@
 """Print how many labels are found with their numbers of units, and without, at (1, 1e-6).
 
-Run with `python tests/benchmarks/found_sets.py`. A unit has m labels, m from 1 to 84 with a
+Run with `python benchmarks/found_sets.py`. A unit has m labels, m from 1 to 84 with a
 probability proportional to 1/m; each is drawn from 2,000 labels, label l with a probability
 proportional to `1 / l^1.5`, and labels that are drawn twice count once.
 """

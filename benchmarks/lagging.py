@@ -1,6 +1,6 @@
 """Measure what was slow, beside its goal: medians of seven, both sides in turn where there are two.
 
-Run with `python tests/benchmarks/lagging.py [ROW ...]` on an idle machine.
+Run with `python benchmarks/lagging.py [ROW ...]` on an idle machine.
 """
 
 import json

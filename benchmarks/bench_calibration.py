@@ -1,6 +1,6 @@
 """Time calibration against the textbook formula solved by `scipy.optimize.brentq`.
 
-Run as `python tests/benchmarks/bench_calibration.py`. Times are medians over random budgets, in one
+Run as `python benchmarks/bench_calibration.py`. Times are medians over random budgets, in one
 process; read the ratios. The naive answers are also judged, at 80 digits: how many fail, how many
 are not private, how many are far off.
 """

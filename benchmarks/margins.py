@@ -1,6 +1,6 @@
 """Margins: errors beside those of separate tables, and the time and memory of a large release.
 
-Run it with `python tests/benchmarks/margins.py`. Errors are root mean squares per cell, the mean
+Run it with `python benchmarks/margins.py`. Errors are root mean squares per cell, the mean
 over tables, for mu = 1: as planned, and as found in releases of made-up rows.
 """
 

@@ -1,6 +1,6 @@
 """Time the embedded engine beside plain pandas on the same frame, and measure its memory.
 
-    python tests/benchmarks/bench_engine.py --rows 10000000
+    python benchmarks/bench_engine.py --rows 10000000
 
 Both sides run in turn in one process; medians and their ratio are printed beside the bar to pass.
 """

@@ -1,4 +1,4 @@
-"""Rank errors of released quantiles, in rows: `python tests/benchmarks/quantiles.py [--quick]`.
+"""Rank errors of released quantiles, in rows: `python benchmarks/quantiles.py [--quick]`.
 
 A rank error is by how many rows a value misses the place of its quantile, 0 where it lies between
 the two rows there; where rows share values, also within half a bin of one of them. Means over all

@@ -1,6 +1,6 @@
 """Measure the errors of consistent tables of real data, by the number of attributes of a table.
 
-Run with `python tests/benchmarks/consistent_tables.py --data DIR`; `real_tables.py` says what is in
+Run with `python benchmarks/consistent_tables.py --data DIR`; `real_tables.py` says what is in
 DIR. Without it, the tables are flights, which a package ships, and a made-up table. All tables of
 at most two attributes are released with equal errors in all cells, at (1, 1e-6).
 """

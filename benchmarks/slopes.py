@@ -1,6 +1,6 @@
 """Measure how cost grows, and write `docs/scaling.md` with its pictures.
 
-Run with `python tests/benchmarks/slopes.py` on an idle machine; `--quick` tries everything at small
+Run with `python benchmarks/slopes.py` on an idle machine; `--quick` tries everything at small
 sizes. Each size of each line has a process of its own. Results are kept in the scratch folder as
 they come: `--continue` measures what is missing, and `--only` leaves the other axes as they were.
 """
@@ -18,7 +18,7 @@ from compare import child
 from peers import machines
 from slopes_axes import AXES
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 WORK = Path(__file__).resolve().with_name("slopes_work.py")
 WRITTEN = ("files", "entries")  # these are on the disk before they are measured
 WRITING = 600  # seconds

@@ -1,6 +1,6 @@
 """Time the check of a charge: of plans of new and of known content, and as a part of a release.
 
-Run with `python tests/benchmarks/bench_check.py`. Times are those of the processor, of one run; the
+Run with `python benchmarks/bench_check.py`. Times are those of the processor, of one run; the
 plans are those of `bench_release.py`, each with another epsilon, so that all is new. Before a plan
 of the first column, everything that the check keeps is forgotten, too.
 """

@@ -1,6 +1,6 @@
 """Time a ledger with a budget for every part beside one with a single budget.
 
-    python tests/benchmarks/bench_ledger_parts.py --parts 10000 --releases 20
+    python benchmarks/bench_ledger_parts.py --parts 10000 --releases 20
 
 Both sides run in turn in one process. Printed are the least times of some rounds, of charges in
 files, which go one by one, the median, and all ratios. The bars are about files of 200,000 entries:

@@ -3,7 +3,7 @@
 OPENING = """\
 # Benchmarks in detail
 
-Every number behind the [benchmarks](../benchmarks.md). `python tests/benchmarks/compare.py`
+Every number behind the [benchmarks](../benchmarks.md). `python benchmarks/compare.py`
 installs each library, makes the data, measures and writes this page. [How cost
 grows](../scaling.md) has rows, keys, units, queries and ledgers.
 """.splitlines()
@@ -241,7 +241,7 @@ a delta, no group can be found.
 
 FOUND_ALONE = """\
 Labels found with `counts=False`, in three rounds by weights, at (1, 1e-6) in tables of 12,000
-units (means of 10, `tests/benchmarks/found_sets.py`). A unit has m of 1 to 84 labels with
+units (means of 10, `benchmarks/found_sets.py`). A unit has m of 1 to 84 labels with
 probability proportional to 1/m, each drawn from 2,000 with probability proportional to `1 /
 l^1.5`. The optimum is not known. Beside it, means of 5: PipelineDP's selection of keys, and policy
 Gaussian (Gopi and others 2020), which weighs labels one unit after another, written down by us.
@@ -263,7 +263,7 @@ whichever the user decided beforehand; the better one is shown. The ledger of dp
 nothing beforehand and admits Gaussian releases besides. **From 200 releases on OpenDP admits 3 to
 4 % more.** "Settled beforehand" is for n fixed before the first answer (dp-accounting 0.6.0), which
 no filter reaches. By law: a ledger draws nothing; [the audit](../audit.md) plays an adversary
-against it (`tests/benchmarks/ledger_orders.py`).
+against it (`benchmarks/ledger_orders.py`).
 
 | n | 20 | 50 | 200 | 1,000 |
 |---|---|---|---|---|

@@ -1,6 +1,6 @@
 """Measure every denoiser, and write the parts of `docs/reviewers/denoising-measured.md`.
 
-Run with `python tests/benchmarks/bench_denoising.py`, and `--data DIR` for Manhattan beside the
+Run with `python benchmarks/bench_denoising.py`, and `--data DIR` for Manhattan beside the
 synthetic city (`examples/papers/city.py` says which files DIR holds). `--part counts` and `--part
 means` measure real tables instead of maps (`real_tables.py` says what they need in DIR), and
 `--speed` times the denoisers. Every part leaves the others as they are in the page. Errors are mean
@@ -23,7 +23,7 @@ from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAWS
 from dpframe.steps.denoise_checks import edges_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 MEASURED = ROOT / "docs" / "reviewers" / "denoising-measured.md"
 sys.path.insert(0, str(ROOT / "examples"))
 
@@ -49,7 +49,7 @@ CLOSE, SAFE = 1.10, 1.02
 TITLES = {"maps": "Maps", "counts": "Real tables of counts", "means": "Real tables of means"}
 INTRODUCTION = """# Denoisers, measured
 
-Written by `tests/benchmarks/bench_denoising.py`. [Denoising](../denoising.md) has the methods.\
+Written by `benchmarks/bench_denoising.py`. [Denoising](../denoising.md) has the methods.\
 """
 
 

@@ -16,7 +16,7 @@ OPENING = """\
 # How cost grows
 
 Time and memory of releases, from small data to the largest that a machine holds.
-`python tests/benchmarks/slopes.py` writes this page. [Benchmarks](benchmarks.md) compares dpframe
+`python benchmarks/slopes.py` writes this page. [Benchmarks](benchmarks.md) compares dpframe
 with other libraries.
 """
 

@@ -3,7 +3,7 @@
 Noise in a box is timed beside the discrete Laplace.
 
 Both sides run in turn in one process; medians are compared.
-Run: `python tests/benchmarks/bench_noise.py`.
+Run: `python benchmarks/bench_noise.py`.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
 """Time a capped release of a Dask collection on a cluster of one process and of two.
 
-    python tests/benchmarks/bench_dask.py --rows 32000000 --partitions 32
+    python benchmarks/bench_dask.py --rows 32000000 --partitions 32
 
 Both clusters run in turn, several times; medians, and the median of the ratios of a round, are
 printed beside the goal. On a machine that does other work, or has one core, the ratio of all the

@@ -1,7 +1,7 @@
 """Time a plan over a CSV file of a million rows and five columns, beside other readers.
 
-    python tests/benchmarks/bench_text.py --rounds 5
-    python tests/benchmarks/bench_text.py --rounds 5 --before ANOTHER_CHECKOUT
+    python benchmarks/bench_text.py --rounds 5
+    python benchmarks/bench_text.py --rounds 5 --before ANOTHER_CHECKOUT
 
 - *read*: a plan reads its file; *release*: the whole of it, from the plan to the tables.
 - *pyarrow*: `pyarrow.csv.read_csv` with types; *pandas*: `pandas.read_csv` with types.
