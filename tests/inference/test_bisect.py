@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpframe.accuracy.quotients import border, narrow
+from dpframe.inference.quotients import border, narrow
 
 
 def test_the_border_is_the_last_place_rejected_from_either_side():

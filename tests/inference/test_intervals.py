@@ -8,9 +8,9 @@ from support.columns import column_of
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import TableNoise, covariance, quotient_ends, std_error
 from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import CertificateError, QueryError
+from dpframe.inference.intervals import TableNoise, covariance, quotient_ends, std_error
 from dpframe.privacy.laws import law_named
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.statistics.pairs import parts_of_pair

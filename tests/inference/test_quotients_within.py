@@ -14,9 +14,9 @@ from support.quotients import replaced
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.joint_errors import errors_of_shares
 from dpframe.certificates.mechanism_parts import MarginsPart
 from dpframe.errors import CallError, QueryError
+from dpframe.inference.joint_errors import errors_of_shares
 
 SPENDS = {
     "laplace": {"epsilon": 0.5},

@@ -9,10 +9,6 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.accuracy import sampling as samples
-from dpframe.accuracy.outward import Ends, known_numbers, outward
-from dpframe.accuracy.quotients import ErrorOfSum, Quotients, border, part_of, quotient_interval
-from dpframe.accuracy.sums import IndependentSum
 from dpframe.cells.needs import check_parts
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import column_parts
@@ -21,6 +17,10 @@ from dpframe.certificates.definitions import IntervalDefinition, QuantileDefinit
 from dpframe.certificates.diagnosis import NOTE, Noted, mark_diagnosis
 from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, TreePart
 from dpframe.errors import QueryError
+from dpframe.inference import sampling as samples
+from dpframe.inference.outward import Ends, known_numbers, outward
+from dpframe.inference.quotients import ErrorOfSum, Quotients, border, part_of, quotient_interval
+from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import Groups, NoiseSum, Value, norm

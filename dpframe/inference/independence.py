@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import check_not_selected
-from dpframe.accuracy.joint_errors import check_apart
-from dpframe.accuracy.outward import known_numbers
-from dpframe.accuracy.quotients import column_of_shares
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
+from dpframe.inference.intervals import check_not_selected
+from dpframe.inference.joint_errors import check_apart
+from dpframe.inference.outward import known_numbers
+from dpframe.inference.quotients import column_of_shares
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call

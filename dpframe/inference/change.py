@@ -6,11 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import all_intervals, check_not_selected
-from dpframe.accuracy.joint_errors import Side, check_no_given_rows, shared_noise
-from dpframe.accuracy.quotients import Quotients, estimate_quotients, part_of, span_of_signs
-from dpframe.accuracy.sampling import WithSampling, check_sampled, sampling_variance
-from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
@@ -22,6 +17,11 @@ from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.html import bounds_text
+from dpframe.inference.intervals import all_intervals, check_not_selected
+from dpframe.inference.joint_errors import Side, check_no_given_rows, shared_noise
+from dpframe.inference.quotients import Quotients, estimate_quotients, part_of, span_of_signs
+from dpframe.inference.sampling import WithSampling, check_sampled, sampling_variance
+from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.half_widths import Rows, check_level
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise_sum import NoiseSum, Value, norm

@@ -9,8 +9,8 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.joint_errors import errors_of_shares
 from dpframe.errors import QueryError
+from dpframe.inference.joint_errors import errors_of_shares
 from dpframe.strategies.contrasts import restore_totals
 
 SEX, AGE, EDU = ["f", "m"], [1, 2, 3], ["low", "mid", "high", "top"]

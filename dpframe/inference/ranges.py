@@ -7,12 +7,12 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy import distribution
-from dpframe.accuracy.intervals import ENDS
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, quantile_part, values_part
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import QueryError
+from dpframe.inference import distribution
+from dpframe.inference.intervals import ENDS
 from dpframe.queries.edges import edges_of
 from dpframe.queries.quantiles import LEVEL
 from dpframe.queries.timescale import microseconds

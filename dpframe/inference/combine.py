@@ -7,11 +7,6 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import TableNoise, check_not_selected, quotient_ends
-from dpframe.accuracy.joint_errors import NoiseSource, Side, Weighed, independent_sources
-from dpframe.accuracy.quotients import part_of
-from dpframe.accuracy.sampling import check_sampled, sampling_variance, widen
-from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag
 from dpframe.cells.needs import check_whole
 from dpframe.cells.record import ATTRIBUTE
@@ -19,6 +14,11 @@ from dpframe.cells.verify import look
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
 from dpframe.errors import QueryError, quote
+from dpframe.inference.intervals import TableNoise, check_not_selected, quotient_ends
+from dpframe.inference.joint_errors import NoiseSource, Side, Weighed, independent_sources
+from dpframe.inference.quotients import part_of
+from dpframe.inference.sampling import check_sampled, sampling_variance, widen
+from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law

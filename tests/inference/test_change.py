@@ -11,8 +11,8 @@ from support.quotients import DISJOINT, nothing, replaced
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import std_error
 from dpframe.errors import CertificateError, QueryError
+from dpframe.inference.intervals import std_error
 
 COLUMNS = ["estimate", "std_error", "low", "high"]
 ZONES = ["A", "B", "C"]

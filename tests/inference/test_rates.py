@@ -8,9 +8,9 @@ from support.columns import column_of
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import TableNoise, quotient_ends
 from dpframe.certificates.mechanism_parts import BlockNoisePart
 from dpframe.errors import QueryError
+from dpframe.inference.intervals import TableNoise, quotient_ends
 from dpframe.privacy.noise_sum import NoiseSum
 from dpframe.strategies import MECHANISMS
 

@@ -7,9 +7,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.joint_errors import check_apart, errors_of_shares
-from dpframe.accuracy.sampling import WithSampling, check_sampled
-from dpframe.accuracy.sums import IndependentSum
 from dpframe.arguments import check_flag, is_one_of
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
@@ -18,6 +15,9 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, TreePart
 from dpframe.errors import QueryError, quote
+from dpframe.inference.joint_errors import check_apart, errors_of_shares
+from dpframe.inference.sampling import WithSampling, check_sampled
+from dpframe.inference.sums import IndependentSum
 from dpframe.options import By
 from dpframe.privacy.half_widths import Rows, check_level, narrow
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm

@@ -9,8 +9,8 @@ from support.histograms import tails
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import selected_ends
 from dpframe.errors import QueryError
+from dpframe.inference.intervals import selected_ends
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 CASES = [

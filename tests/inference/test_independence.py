@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.accuracy.independence import CellNoise, NoisyTable, cramers_v
 from dpframe.errors import QueryError
+from dpframe.inference.independence import CellNoise, NoisyTable, cramers_v
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 KEYS = {"tea": ["yes", "no"], "milk": ["much", "little", "none"], "year": [1, 2]}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.accuracy.sums import IndependentSum
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart, no_errors
 from dpframe.certificates.mechanism_parts import (
@@ -17,6 +16,7 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
 )
 from dpframe.errors import QueryError, quote
+from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value
 from dpframe.queries.sums_and_means import several_rows

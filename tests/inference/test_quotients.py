@@ -12,10 +12,10 @@ from support.quotients import DISJOINT, nothing, replaced, shifted
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy import quotients
-from dpframe.accuracy.quotients import _kept_error, narrow
-from dpframe.accuracy.sums import IndependentSum
 from dpframe.errors import CertificateError, QueryError
+from dpframe.inference import quotients
+from dpframe.inference.quotients import _kept_error, narrow
+from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.laws import LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 
