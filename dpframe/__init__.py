@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Never
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.scan import Scan, scan, scan_parquet
-from dpframe.accessors.showing import no_such_function
-from dpframe.accuracy.change import change
-from dpframe.accuracy.combine import combine
-from dpframe.accuracy.independence import independence
-from dpframe.accuracy.quotients import ratio
+from dpframe.accessors.showing import no_such_function, public_names
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
 from dpframe.files.pandera import schema
 from dpframe.files.parquet import write_parquet
+from dpframe.inference.change import change
+from dpframe.inference.combine import combine
+from dpframe.inference.independence import independence
+from dpframe.inference.quotients import ratio
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
@@ -117,4 +117,4 @@ if not TYPE_CHECKING:  # type checkers know all names
 
     def __getattr__(name: str) -> Never:
         """Say what to use in place of a name that is not there."""
-        raise no_such_function(name, __all__)
+        raise no_such_function(name, __all__, public_names(DPAccessor))

@@ -15,7 +15,7 @@ from scipy.integrate import quad
 import dpframe
 
 ROOT = Path(__file__).parents[1]
-BENCHMARKS = ROOT / "tests" / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 DETAIL = ROOT / "docs" / "reviewers" / "benchmarks-detail.md"
 OPTIONS = Namespace(
     sizes=[10**6, 10**7],

@@ -8,7 +8,6 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.errors import (
     CalibrationError,
     CertificateError,
@@ -17,6 +16,7 @@ from dpframe.errors import (
     QueryError,
     UnknownColumnError,
 )
+from dpframe.inference.intervals import covariance, std_error
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tests" / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))
 axes = importlib.import_module("slopes_axes")
 page = importlib.import_module("slopes_page")
 slopes = importlib.import_module("slopes")

@@ -9,16 +9,16 @@ from pandas.api.typing import DataFrameGroupBy
 
 from dpframe.accessors.private import PrivateAccessor
 from dpframe.accessors.showing import no_dp_of_groups, no_dp_of_series
-from dpframe.accuracy import intervals
-from dpframe.accuracy.change import change
-from dpframe.accuracy.combine import Weights, combine
-from dpframe.accuracy.independence import independence
-from dpframe.accuracy.quotients import ratio
 from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import Certificate
 from dpframe.denoising.methods import DenoiserName
 from dpframe.files.csv import write_csv
 from dpframe.files.parquet import write_parquet
+from dpframe.inference import intervals
+from dpframe.inference.change import change
+from dpframe.inference.combine import Weights, combine
+from dpframe.inference.independence import independence
+from dpframe.inference.quotients import ratio
 from dpframe.ledger.ledger import Ledger
 from dpframe.plotting import plot
 from dpframe.plotting.map import Coords, plot_map

@@ -10,8 +10,6 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from dpframe.arguments import is_one_of
-from dpframe.accuracy.distribution import least_squares
-from dpframe.accuracy.intervals import half_width as width_of
 from dpframe.cells.record import attach
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
@@ -25,6 +23,8 @@ from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
 from dpframe.errors import CalibrationError, QueryError, of_query, quote
 from dpframe.forks import cached_property
+from dpframe.inference.distribution import least_squares
+from dpframe.inference.intervals import half_width as width_of
 from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows, recognized

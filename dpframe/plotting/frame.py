@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, deviations, risen
-from dpframe.accuracy.intervals import intervals_of
-from dpframe.accuracy.quotients import percent_of, ratio_of
-from dpframe.accuracy.ranges import distribution_of
-from dpframe.accuracy.sampling import check_sampled, widen
 from dpframe.arguments import is_one_of, visible
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
+from dpframe.inference.distribution import ENDS_OF_ROUNDING, below_edges, deviations, risen
+from dpframe.inference.intervals import intervals_of
+from dpframe.inference.quotients import percent_of, ratio_of
+from dpframe.inference.ranges import distribution_of
+from dpframe.inference.sampling import check_sampled, widen
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import did_you_mean
 from dpframe.queries.edges import first_edge

@@ -7,12 +7,12 @@ from typing import cast
 
 import pandas as pd
 
-from dpframe.accuracy.change import change_of
-from dpframe.accuracy.intervals import intervals_of
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
+from dpframe.inference.change import change_of
+from dpframe.inference.intervals import intervals_of
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
 from dpframe.reporting.tables import level_and_keys
 

@@ -7,8 +7,6 @@ from typing import assert_never
 
 import pandas as pd
 
-from dpframe.accuracy.intervals import ENDS, intervals_of
-from dpframe.accuracy.quotients import percent_of
 from dpframe.cells.record import certificate_of
 from dpframe.cells.reduce import apart
 from dpframe.cells.verify import Shown, look
@@ -20,6 +18,8 @@ from dpframe.certificates.parts import GroupingPart
 from dpframe.certificates.table_parts import TablePart
 from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
+from dpframe.inference.intervals import ENDS, intervals_of
+from dpframe.inference.quotients import percent_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
 

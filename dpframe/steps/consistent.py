@@ -6,7 +6,6 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.joint_errors import of_one_query
 from dpframe.arguments import is_one_of
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
@@ -14,6 +13,7 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
 from dpframe.errors import QueryError, a_type
+from dpframe.inference.joint_errors import of_one_query
 from dpframe.public import public_call
 from dpframe.steps.denoise_checks import Described, describe, label_of, names_taken
 

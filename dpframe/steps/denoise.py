@@ -14,8 +14,6 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.accuracy.intervals import check_not_selected
-from dpframe.accuracy.joint_errors import TOGETHER, check_apart
 from dpframe.cells.needs import whole_release
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Release
@@ -24,6 +22,8 @@ from dpframe.certificates.definitions import DenoiseDefinition, GraphPart, Setti
 from dpframe.denoising.base import Denoised
 from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
 from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
+from dpframe.inference.intervals import check_not_selected
+from dpframe.inference.joint_errors import TOGETHER, check_apart
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAPLACE
 from dpframe.public import public_call

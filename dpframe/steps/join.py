@@ -5,11 +5,11 @@ from typing import Literal, get_args
 
 import pandas as pd
 
-from dpframe.accuracy import intervals, quotients
 from dpframe.arguments import check_flag
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates.definitions import Definition, End, IntervalDefinition, PercentDefinition
 from dpframe.errors import QueryError
+from dpframe.inference import intervals, quotients
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
 

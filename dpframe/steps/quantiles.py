@@ -7,9 +7,6 @@ from typing import Any, get_args, overload
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.distribution import ENDS_OF_ROUNDING, below_edges, exact_half_width
-from dpframe.accuracy.intervals import ENDS
-from dpframe.accuracy.ranges import Distribution, Read, distribution_of, quantiles_read
 from dpframe.arguments import check_flag
 from dpframe.cells.needs import whole_release
 from dpframe.cells.record import ATTRIBUTE, attach, salt_of
@@ -18,6 +15,9 @@ from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import End, QuantileDefinition
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote
+from dpframe.inference.distribution import ENDS_OF_ROUNDING, below_edges, exact_half_width
+from dpframe.inference.intervals import ENDS
+from dpframe.inference.ranges import Distribution, Read, distribution_of, quantiles_read
 from dpframe.options import By, ChosenRows, GivenBounds, Keys
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law

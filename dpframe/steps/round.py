@@ -5,11 +5,11 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.outward import known_numbers, outward, rounded
 from dpframe.arguments import is_one_of
 from dpframe.cells.locate import Located
 from dpframe.cells.verify import Shown, look
 from dpframe.errors import QueryError, quote
+from dpframe.inference.outward import known_numbers, outward, rounded
 from dpframe.privacy.amounts import as_float
 from dpframe.public import public_call
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import std_error
 from dpframe.cells.needs import whole_release
 from dpframe.cells.record import ATTRIBUTE, certificate_of
 from dpframe.cells.verify import look
@@ -18,6 +17,7 @@ from dpframe.certificates.definitions import SuggestDefinition, Suggested
 from dpframe.certificates.diagnosis import ShownFrame, mark_test
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
 from dpframe.errors import CertificateError
+from dpframe.inference.intervals import std_error
 from dpframe.public import public_call
 
 _TINY = 2.0**-500  # so that no ratio overflows

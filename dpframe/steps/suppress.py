@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dpframe.accuracy.intervals import check_no_intervals_beside, error_of
 from dpframe.arguments import is_one_of
 from dpframe.cells.locate import Located
 from dpframe.cells.needs import check_parts
@@ -15,6 +14,7 @@ from dpframe.cells.verify import Shown, look, without_cells
 from dpframe.certificates.table_parts import CutPart
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
+from dpframe.inference.intervals import check_no_intervals_beside, error_of
 from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds

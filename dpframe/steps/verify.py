@@ -6,8 +6,6 @@ from typing import Any, assert_never
 
 import pandas as pd
 
-from dpframe.accuracy import intervals, quotients
-from dpframe.accuracy.ranges import Read, quantiles_read
 from dpframe.arguments import check_text
 from dpframe.cells.record import ATTRIBUTE, Opened, attach, cells_part, record_on, salt_of, seal
 from dpframe.cells.reduce import reduced
@@ -18,6 +16,8 @@ from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.table_parts import NO_ALIAS
 from dpframe.errors import CertificateError, a_type
+from dpframe.inference import intervals, quotients
+from dpframe.inference.ranges import Read, quantiles_read
 from dpframe.ledger.ledger import Ledger
 from dpframe.public import public_call
 from dpframe.steps.concat import concat

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
-from dpframe.accuracy import intervals
 from dpframe.errors import CertificateError, DeclarationError
+from dpframe.inference import intervals
 from dpframe.ledger.ledger import Ledger
 from dpframe.options import FRONT
 

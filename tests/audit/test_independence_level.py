@@ -8,7 +8,7 @@ noise reject more where noise matters.
 import numpy as np
 import pytest
 
-from dpframe.accuracy.independence import CellNoise, NoisyTable
+from dpframe.inference.independence import CellNoise, NoisyTable
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 pytestmark = pytest.mark.audit

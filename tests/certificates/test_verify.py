@@ -9,11 +9,11 @@ import pytest
 from support.certifying import record_of
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import std_error
 from dpframe.cells.record import ATTRIBUTE, attach, certificate_of
 from dpframe.certificates.certificate import FORMAT
 from dpframe.certificates.json_records import pack, unpack
 from dpframe.errors import CertificateError, DeclarationError, UnreadableCertificateError
+from dpframe.inference.intervals import std_error
 
 LOTS = {"epsilon": 20}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from dpframe.accuracy.sums import IndependentSum
+from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum
 

@@ -10,9 +10,9 @@ from mpmath import mp
 from scipy import stats
 from support.raising import raises
 
-from dpframe.accuracy.sums import IndependentSum
 from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
+from dpframe.inference.sums import IndependentSum
 from dpframe.privacy import staircase
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.noise_sum import NoiseSum, Shares

@@ -8,10 +8,10 @@ import pytest
 from support.certifying import recertified
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.cells.record import attach
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import BudgetExceededError, CertificateError, QueryError
+from dpframe.inference.intervals import covariance, std_error
 
 ZONES = [f"z{i:02d}" for i in range(40)]
 OPTIONS = {"l1_ball": {"radius": 50.0}, "consistent": {"parents": [-1] + [0] * 39}}

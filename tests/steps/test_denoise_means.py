@@ -8,11 +8,11 @@ import pytest
 from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
-from dpframe.accuracy.intervals import covariance, std_error
 from dpframe.cells.record import attach
 from dpframe.certificates.json_records import unpack
 from dpframe.denoising.means import NoisyRatio, shrunken_means
 from dpframe.errors import QueryError, UnreadableCertificateError
+from dpframe.inference.intervals import covariance, std_error
 from dpframe.privacy.laws import LAPLACE
 
 GROUPS = range(40)

@@ -9,7 +9,9 @@ from support.raising import raises
 from support.trees import contrast_tree, node_tree
 
 import dpframe as dpf
-from dpframe.accuracy.distribution import (
+from dpframe.context import SYSTEM
+from dpframe.errors import CertificateError, DeclarationError, QueryError
+from dpframe.inference.distribution import (
     below_edges,
     crossings,
     deviations,
@@ -17,8 +19,6 @@ from dpframe.accuracy.distribution import (
     limits,
     risen,
 )
-from dpframe.context import SYSTEM
-from dpframe.errors import CertificateError, DeclarationError, QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 LOTS = {"epsilon": 1e6, "privacy_unit": dpf.EACH_ROW}

@@ -1,0 +1,346 @@
+"""Linear combinations of released cells, with the error that their covariance gives them."""
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pandas as pd
+
+from dpframe.arguments import check_flag
+from dpframe.cells.needs import check_whole
+from dpframe.cells.record import ATTRIBUTE
+from dpframe.cells.verify import look
+from dpframe.certificates.diagnosis import mark_diagnosis
+from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
+from dpframe.errors import QueryError, quote
+from dpframe.inference.intervals import TableNoise, check_not_selected, quotient_ends
+from dpframe.inference.joint_errors import NoiseSource, Side, Weighed, independent_sources
+from dpframe.inference.quotients import part_of
+from dpframe.inference.sampling import check_sampled, sampling_variance, widen
+from dpframe.inference.sums import IndependentSum
+from dpframe.privacy.amounts import as_float
+from dpframe.privacy.half_widths import check_level
+from dpframe.privacy.law import Law
+from dpframe.privacy.noise_sum import NoiseSum, Value, norm
+from dpframe.public import public_call
+from dpframe.queries.timescale import in_seconds
+
+Weights: TypeAlias = pd.DataFrame | pd.Series | Mapping[object, float]
+
+
+@public_call
+def combine(
+    released: pd.DataFrame | Mapping[Any, pd.DataFrame],
+    weights: Weights | Mapping[Any, Weights],
+    level: float = 0.95,
+    *,
+    sampling: bool = False,
+) -> pd.DataFrame:
+    """Return a linear combination of released cells with its standard error and interval.
+
+    The estimate is `sum_c w_c x_c` over the cells c. Its variance is `sum_b v_b` over the measured
+    blocks b, with `v_b = sum_i (sum_j w_ij L_b(i, j))^2` over rows i and columns j, where
+    `L_b(i, j)` is what the noise of the block does to a cell; for a block that all rows share,
+    `v_b = (sum_ij w_ij L_b(i, j))^2`. For cells measured together, such as margins and ranges, it
+    is the variance by `dpframe.strategies.structure.Structure`; for means, that of the first-order
+    error. Variances of different releases add up. Intervals with correlations or slopes are put
+    together from those of the cells, as by `change` for means: they may be infinite.
+
+    Parameters
+    ----------
+    released
+        A released frame, or one made by `concat`; or a dict of released frames, such as two years,
+        or margins that were released together.
+    weights
+        A frame of weights by row and column, or, for a single released column, a series or a dict
+        by row. Other cells have weight 0. For a dict of frames, a dict of these by table. Name
+        margins by their columns in any order; the one of all rows, `()`, has one row, 0. A release
+        is no weight.
+    level
+        Confidence level of the interval, in (0, 1).
+    sampling
+        Whether the rows of each release are a random sample, and the combination is that of the
+        populations: for every cell, `w_c^2` times its sampling variance by `interval` is added.
+        Weights are then for one column of each release.
+
+    Returns
+    -------
+    DataFrame
+        One row with columns `estimate`, `std_error`, `low` and `high`.
+
+    Raises
+    ------
+    CertificateError
+        If the frame is not what was released.
+    QueryError
+        If weights name no cells, or unknown ones, are not finite, or are a release; if the
+        combination is beyond the range of floats; or if it is not known how errors go together:
+        tables that share noise but are no margins of one query, or several sampled columns.
+
+    References
+    ----------
+    G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures: a general
+    approach", Statistics in Medicine 27(10), 2008.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> combine(released, {"A": 1, "B": -1})["std_error"].round(3).tolist()
+    [1.919]
+    >>> later = dpf.release(trips, dpf.count(by="zone", keys=["A", "B"]), epsilon=1)
+    >>> years = {2025: released, 2026: later}
+    >>> combine(years, {2025: {"A": -1}, 2026: {"A": 1}})["std_error"].round(3).tolist()
+    [1.919]
+    """
+    level = check_level(level)
+    check_flag("sampling", sampling)
+    with np.errstate(all="ignore"):  # a warning could depend on what was released
+        if isinstance(released, Mapping):
+            tables, estimate = _weigh_tables(released, weights)
+        else:
+            tables, estimate = _weigh(released, cast(Weights, weights))
+        sampled = _variance_of_sample(tables) if sampling else 0.0
+        cells = []
+        if any(_has_quotients(table) for table in tables):
+            cells = [
+                one for table in tables for one in _ends_of_cells(table, level, sampling=sampling)
+            ]
+        combined = _estimate_frame(independent_sources(tables), estimate, level, sampled, cells)
+    if not np.isfinite(combined[["estimate", "std_error"]].to_numpy()).all():
+        rule = "weights are so large that the result is beyond the range of floats"
+        raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
+    return mark_diagnosis(combined, [table.release for table in tables], "combine")
+
+
+def _weigh_tables(
+    released: Mapping[Any, pd.DataFrame], weights: Any
+) -> tuple[list[Weighed], float]:
+    """Weigh the cells of the tables of a dict."""
+    if not isinstance(weights, Mapping) or not weights:
+        raise _no_tables(released, weights)
+    names = [_table_named(released, name) for name in weights]
+    if len(set(names)) < len(names):
+        raise QueryError.about("weights", "must not name a table twice", list(weights))
+    pairs = zip(names, weights.values(), strict=True)
+    weighed = [_weigh(released[name], own) for name, own in pairs]
+    tables = [table for own, _ in weighed for table in own]
+    _check_one_origin(tables)
+    return tables, sum(estimate for _, estimate in weighed)
+
+
+def _check_one_origin(tables: list[Weighed]) -> None:
+    """Refuse points in time that count from different bounds."""
+    times = [column.times for table in tables for column in table.release.columns]
+    if len({one.origin for one in times if one and one.counted != "in seconds"}) > 1:
+        rule = "points in time count from different lower bounds in these tables"
+        way_out = "Declare the same bounds, or combine the cells of each by itself."
+        raise QueryError(f"{rule}. {way_out}", parameter="released")
+
+
+def _table_named(released: Mapping[Any, pd.DataFrame], given: object) -> object:
+    """Find a table by its name, or by its columns in any order."""
+    if given in released:
+        return given
+    columns = frozenset(given if isinstance(given, tuple) else (given,))
+    for name in released:
+        if isinstance(name, tuple) and frozenset(name) == columns:
+            return name
+    raise _no_tables(released, given)
+
+
+def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryError:
+    rule = f"must be a dict by table, as the tables released, {list(released)[:5]!r}"
+    way_out = "Margins are named by their columns, in any order."
+    return QueryError.about("weights", rule, given, way_out)
+
+
+def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[list[Weighed], float]:
+    """Return the releases of a table with the weights of their cells, and what these add up to."""
+    shown = look(released)
+    shown.certificate.require_numbers()
+    check_whole(shown, "combine")
+    releases, released = shown.certificate.releases, shown.frame
+    for release in releases:
+        check_not_selected(release, "combine")
+    numbers = _align_weights(released, weights)
+    columns = zip(released.items(), releases[0].columns, strict=True)
+    cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
+    tables = [
+        Weighed(release, numbers[release.places], cells[release.places]) for release in releases
+    ]
+    return tables, np.where(numbers == 0, 0.0, numbers * cells).sum()
+
+
+def _variance_of_sample(tables: list[Weighed]) -> float:
+    """Return the variance that sampling gives a weighted sum."""
+    ids = [table.release.release_id for table in tables]
+    variance = 0.0
+    for table in tables:
+        used = np.flatnonzero((table.weights != 0).any(axis=0))
+        if len(used) > 1 or ids.count(table.release.release_id) > 1:
+            rule = "is for cells of one column, and the same rows are in several that are combined"
+            way_out = "Leave sampling out, or combine cells of one column of each release."
+            raise QueryError.about("sampling", rule, True, way_out)
+        for place in used:
+            column, several = table.release.columns[place], np.sum(table.weights != 0) > 1
+            check_sampled(table.release, [column], across=bool(several))
+            weights, cells = table.weights[:, place], table.cells[:, place]
+            own = np.where(weights == 0, 0.0, weights**2 * sampling_variance(column, cells))
+            variance += max(float(own.sum()), 0.0)
+    return variance
+
+
+def _has_quotients(table: Weighed) -> bool:
+    """Whether correlations or slopes, whose intervals are uneven, have weight."""
+    used = np.flatnonzero((table.weights != 0).any(axis=0))
+    return any(table.release.columns[place].form.interval == "test by row" for place in used)
+
+
+def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.ndarray]:
+    """Return by cell of weight, times its weight, how far it may be off: see `_uneven`.
+
+    These are the half-width of its first-order error, how far the true value may be below and above
+    the cell, and whether that is all that is possible.
+    """
+    found, release = [], table.release
+    source = release.noise
+    groups = source.drawn_together(release.query.cells)
+    for place in np.flatnonzero((table.weights != 0).any(axis=0)):
+        column, rows = release.columns[place], np.flatnonzero(table.weights[:, place])
+        weights, values = table.weights[rows, place], table.cells[rows, place]
+        loadings = column.deviations
+        own = [
+            {block: np.ravel(part_of(loadings, block, row)) for block in loadings}
+            for row in np.split(rows, len(rows))
+        ]
+        sums = [_sum_of((source, 1, parts)) for parts in own]
+        alone = np.array([float(law.sum_half_width(noise, level)) for law, noise in sums])
+        if sampling:
+            variance = sampling_variance(column, table.cells[:, place])[rows]
+            errors = np.array([float(noise.deviation) for _, noise in sums])
+            alone = widen(alone, errors, variance, level)
+        below = above = alone
+        full = np.zeros((2, len(rows)))
+        if column.form.interval == "test by row":
+            ends = quotient_ends(column, TableNoise(source, groups, level), sampling=sampling)
+            low, high = (end[rows] for end in ends)
+            below, above = values - low, high - values
+            full = np.array([low, high]) == np.array(column.span)[:, None]
+        turned = weights < 0
+        below, above = np.where(turned, above, below), np.where(turned, below, above)
+        full = np.where(turned, full[::-1], full)
+        found.append(np.stack([*(np.abs(weights) * one for one in (alone, below, above)), *full]))
+    return found
+
+
+def _uneven(cells: list[np.ndarray], width: Value) -> list[float]:
+    """Return how far a sum may be below and above its estimate, from the cells in it; see `Side`.
+
+    Of cells with even intervals, that is the half-width.
+    """
+    alone, below, above, *full = np.concatenate(cells, axis=1)
+    sides = zip((below, above), full, strict=True)
+    return [float(Side.of(list(off), own > 0).width(width, norm(alone))) for off, own in sides]
+
+
+def _estimate_frame(
+    sources: list[NoiseSource],
+    estimate: float,
+    level: float,
+    variance: float,
+    cells: list[np.ndarray],
+) -> pd.DataFrame:
+    """Return the estimate with its error and interval, as a row; the variance is of sampling."""
+    sums = [_sum_of(source) for source in sources]
+    error = _norm(np.array([float(noise.deviation) for _, noise in sums]))
+    width = IndependentSum.of(sums).half_width(level)
+    if variance:
+        width = widen(width, error, variance, level)
+        error = math.hypot(error, math.sqrt(variance))
+    down, up = _uneven(cells, width) if cells else (width, width)
+    low, high = estimate - down, estimate + up
+    row = {"estimate": [estimate], "std_error": [error], "low": [low], "high": [high]}
+    return pd.DataFrame(row)
+
+
+def _sum_of(source: NoiseSource) -> tuple[Law, NoiseSum]:
+    """Return the sum of the noises of one release, and their law."""
+    noise, rows, parts = source
+    errors = {block: _norm(part) for block, part in parts.items()}
+    largest = {block: float(np.abs(part).max(initial=0.0)) for block, part in parts.items()}
+    # noises that several tables share are weighed as wholes
+    terms = None if isinstance(noise, LayersPart | SignsPart) else parts
+    groups, scales = noise.drawn_together(rows), noise.scale_by_block
+    total = NoiseSum(errors, scales, groups, largest, smooth=True, terms=terms)
+    return noise.distribution, total
+
+
+def _align_weights(released: pd.DataFrame, weights: Weights) -> np.ndarray:
+    """Weights in the shape of the released frame."""
+    if isinstance(weights, pd.DataFrame | pd.Series) and ATTRIBUTE in weights.attrs:
+        rule = "weights must be numbers by cell, {'A': 1, 'B': -1}, got a released frame"
+        way_out = (
+            "To compare two releases, use .dp.change(before), or dpf.combine of a dict of both."
+        )
+        raise QueryError(f"{rule}. {way_out}", parameter="weights")
+    table = weights if isinstance(weights, pd.DataFrame) else _column(released, weights)
+    if table.index.nlevels != released.index.nlevels:
+        rule = f"weights must name rows by all of {list(released.index.names)!r}"
+        way_out = "For all rows of a group, give each of them its weight."
+        text = f"{rule}, got keys of {table.index.nlevels} parts. {way_out}"
+        raise QueryError(text, parameter="weights")
+    if table.empty:
+        rule = "weights must name at least one cell of the release, got none."
+        raise QueryError(rule, parameter="weights")
+    unknown = [*table.columns.difference(released.columns, sort=False)]
+    unknown += [*table.index.difference(released.index, sort=False)]
+    again = [*table.columns[table.columns.duplicated()], *table.index[table.index.duplicated()]]
+    if unknown or again:
+        wrong = "is not in it" if unknown else "comes twice"
+        shown = (unknown or again)[:5] if isinstance(weights, Mapping) else []
+        cell = quote(shown) if shown else "a label"
+        rule = f"weights must name cells of the release, each once; {cell} {wrong}"
+        way_out = "Rows are named by its keys, and columns by its columns."
+        first = next(iter(shown), None)
+        raise QueryError(f"{rule}. {way_out}", parameter="weights", label=first)
+    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes)
+    numbers = (table if plain else table.map(as_float)).to_numpy(np.float64)
+    if not np.isfinite(numbers).all():
+        rule = "weights must be finite numbers, none missing; leave out cells that do not count."
+        raise QueryError(rule, parameter="weights")
+    known = pd.DataFrame(numbers, table.index, table.columns)
+    aligned = known.reindex(index=released.index, columns=released.columns, fill_value=0.0)
+    weights_of_cells: np.ndarray = aligned.to_numpy(np.float64)
+    return weights_of_cells
+
+
+def _column(released: pd.DataFrame, weights: pd.Series | Mapping[object, float]) -> pd.DataFrame:
+    """Weights of the only released column."""
+    if released.shape[1] != 1 or not isinstance(weights, pd.Series | Mapping):
+        rule = (
+            f"weights must be a frame by row and column: {list(released.columns)!r} were released"
+        )
+        way_out = "For a dict or series by row, choose one: released[[...]]"
+        raise QueryError(f"{rule}. {way_out}.", parameter="weights")
+    if not isinstance(weights, pd.Series):
+        rows = _index(released.index, list(weights))
+        weights = pd.Series(list(weights.values()), index=rows, dtype=object)
+    return weights.to_frame(released.columns[0])
+
+
+def _index(index: pd.Index, keys: list[object]) -> pd.Index:
+    whole = all(isinstance(key, tuple) and len(key) == index.nlevels for key in keys)
+    if isinstance(index, pd.MultiIndex) and whole:
+        return pd.MultiIndex.from_tuples(cast(list[tuple[Hashable, ...]], keys), names=index.names)
+    return pd.Index(keys, tupleize_cols=False)
+
+
+def _norm(parts: np.ndarray) -> float:
+    """Root of the sum of squares, which may leave the range of floats where the root does not."""
+    largest = float(np.abs(parts).max(initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    return largest * float(np.linalg.norm(parts / largest))

@@ -1,0 +1,60 @@
+"""The last place that a test rejects."""
+
+import numpy as np
+import pytest
+
+from dpframe.inference.quotients import border, narrow
+
+
+def test_the_border_is_the_last_place_rejected_from_either_side():
+    at = np.array([0.1, 0.25, 1 / 3, 0.999])
+    low = border(lambda x: x >= at, np.zeros(4), np.ones(4))
+    high = border(lambda x: x <= at, np.ones(4), np.zeros(4))
+    assert (low <= at).all() and (low >= at - 2.0**-40).all()
+    assert (high >= at).all() and (high <= at + 2.0**-40).all()
+
+
+def test_each_way_has_a_border_of_its_own():
+    found = border(lambda x: x <= 2, np.array([8.0, 4.0]), np.array([-8.0, 1.0]))
+    assert (found > 2).all() and (found < 2 + 2.0**-35).all()
+
+
+def test_a_way_without_length_ends_where_it_begins():
+    for kept in (True, False):
+        place = np.array([0.3, -7.0])
+        answer = np.full(2, kept)
+        assert (border(lambda _, answer=answer: answer, place, place) == place).all()
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_places_are_found_as_by_halving_whatever_the_excess_is(by_row):
+    at = np.array([0.3, 0.5, 1e-9, 0.7, 0.2, 0.9])
+    sharp = np.array([1.0, 50.0, 1e-3, 0.0, 3.0, 1.0])  # at 0.7 it only jumps
+    tries = []
+
+    def excess(x, rows):
+        tries.append(len(x))
+        off = at[rows] - x
+        return np.where(sharp[rows] == 0, np.sign(off), np.expm1(off * sharp[rows]) + off**3)
+
+    found = narrow(excess, np.zeros(6), np.ones(6), by_row=by_row)
+    halved = border(lambda x: excess(x, slice(None)) <= 0, np.zeros(6), np.ones(6))
+    assert found == pytest.approx(at, abs=2.0**-39) and found == pytest.approx(halved, abs=2.0**-39)
+    assert (excess(found, slice(None)) > 0).all()
+    assert len(tries) < 2 + 41 + 42 and (tries[20] < 6) == by_row
+
+
+def test_places_that_are_not_apart_stay_where_they_are():
+    place = np.array([1.0, -2.0])
+    for value in (1.0, -1.0):
+        found = narrow(lambda x, _, value=value: np.full(2, value), place, place + 1)
+        assert (found == place).all()
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_places_that_are_not_apart_stay_where_they_are_beside_others(by_row):
+    rejected, kept = np.array([0.0, 0.3, 0.0, 0.0]), np.array([1.0, 0.3, 1.0, 0.0])
+    at = np.array([0.4, 0.3, -1.0, 0.5])
+    with np.errstate(all="ignore"):  # as where quotients are estimated
+        found = narrow(lambda x, rows: at[rows] - x, rejected, kept, by_row=by_row)
+    assert found == pytest.approx([0.4, 0.3, 0.0, 0.0], abs=1e-11)

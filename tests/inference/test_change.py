@@ -1,0 +1,291 @@
+"""Changes from one release to another: their values, what their intervals hold, what is refused."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+from support.quotients import DISJOINT, nothing, replaced
+from support.raising import raises
+
+import dpframe as dpf
+from dpframe.errors import CertificateError, QueryError
+from dpframe.inference.intervals import std_error
+
+COLUMNS = ["estimate", "std_error", "low", "high"]
+ZONES = ["A", "B", "C"]
+QUERY = dpf.aggregate(
+    "zone",
+    n=dpf.count(),
+    total=dpf.sum("fare"),
+    mean=dpf.mean("fare"),
+    high=dpf.rate("fare > 5"),
+    spread=dpf.std("fare"),
+)
+SPENDS = {
+    "laplace": {"mechanism": "laplace", "epsilon": 2},
+    "gaussian": {"mechanism": "gaussian", "mu": 1},
+    "box": {"mechanism": "box", "epsilon": 2},
+}
+
+
+def trips(rows, **declared):
+    zone = np.repeat(ZONES, [rows, rows // 2, 3])
+    frame = pd.DataFrame({"zone": zone, "fare": np.arange(len(zone)) * 7 % 11.0})
+    facts = {"keys": {"zone": ZONES}, "bounds": {"fare": (0, 10)}, "privacy_unit": dpf.EACH_ROW}
+    frame.dp.declare(**facts | declared)
+    return frame
+
+
+def years(query=QUERY, spend=SPENDS["laplace"], other=None):
+    """Two releases, of fewer and of more rows."""
+    spends = spend, spend if other is None else other
+    return [
+        trips(rows).dp.release(query, **own) for rows, own in zip((90, 120), spends, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("bounds", [(0, 10), (2, 10), (-3, 10), (-5, 5)])
+def test_what_is_alike_in_both_has_no_change_in_percent(bounds):
+    query = dpf.aggregate("zone", mean=dpf.mean("fare"), high=dpf.rate("fare > 5"))
+    zones = [f"nobody {number}" for number in range(100)]
+    nobody = trips(9, keys={"zone": zones}, bounds={"fare": bounds})
+    before, now = (nobody.dp.release(query, epsilon=0.1) for _ in range(2))
+    alike = ((before == now) & (before != 0)).to_numpy().ravel()
+    found = now.dp.change(before, percent=True)
+    assert (found["estimate"].abs()[alike] < 1e-9).all()
+    assert found["estimate"].between(found["low"], found["high"]).all()
+    # more than eight of ten are in the middle
+    assert alike[1::2].any() and (alike[::2].any() or sum(bounds) == 0)
+
+
+@pytest.mark.parametrize("spend", SPENDS)
+def test_a_change_is_the_difference_with_the_errors_of_both(spend):
+    before, now = years(spend=SPENDS[spend])
+    found = dpf.change(now, before, 0.9)
+    assert found.equals(now.dp.change(before, level=0.9)) and list(found) == COLUMNS
+    assert found.index.names == ["zone", "column"] and len(found) == 15
+    wide = found["estimate"].unstack("column")[list(now)].loc[ZONES]
+    assert np.allclose(wide, now.astype(float) - before.astype(float))
+    errors = np.hypot(*(std_error(one).to_numpy() for one in (now, before)))
+    assert np.allclose(found["std_error"], errors.ravel())
+    assert (found["low"] <= found["estimate"]).all() and (found["estimate"] <= found["high"]).all()
+    relative = now.dp.change(before, percent=True)["estimate"].unstack("column").loc["A", "n"]
+    assert relative == pytest.approx(100 * (now.loc["A", "n"] / before.loc["A", "n"] - 1))
+    note = found.attrs["dpframe_computed"]
+    ids = [one.dp.certificate.release_id for one in (now, before)]
+    assert note == {"by": "change", "releases": ids}
+    with raises(CertificateError, "computed by .dp.change from releases"):
+        dpf.verify(found)
+
+
+@pytest.mark.parametrize("spend", SPENDS)
+def test_a_change_of_one_cell_is_a_combination_of_two(spend):
+    query = dpf.aggregate("zone", n=dpf.count(), high=dpf.count(where="fare > 5"))
+    before, now = (one[["n"]] for one in years(query, SPENDS[spend]))
+    both = {2025: before, 2026: now}
+    weights = {2025: {"B": -1.0}, 2026: {"B": 1.0}}
+    combined = dpf.combine(both, weights).iloc[0]
+    changed = now.dp.change(before).loc["B"]
+    assert changed["estimate"] == combined["estimate"]
+    assert changed["std_error"] == pytest.approx(combined["std_error"])
+    assert abs(changed["high"] - combined["high"]) <= 1  # a change of counts is whole
+    table = dpf.concat(both, name="year")
+    assert table.dp.combine({(2025, "B"): -1, (2026, "B"): 1}).iloc[0].equals(combined)
+    joined = table.sort_values("n").dp.combine({(2025, "B"): -1, (2026, "B"): 1})
+    assert np.allclose(joined, combined)
+
+
+def test_a_trend_is_a_combination_of_many_releases():
+    made = [trips(90).dp.count(epsilon=1, mechanism="laplace") for _ in range(5)]
+    slopes = np.arange(-2.0, 3.0) / 10
+    found = dpf.combine(dict(enumerate(made)), {at: {0: w} for at, w in enumerate(slopes)})
+    error = made[0].dp.std_error.iloc[0, 0] * math.sqrt((slopes**2).sum())
+    assert found["std_error"].iloc[0] == pytest.approx(error)
+    assert found["estimate"].iloc[0] == pytest.approx(
+        sum(w * one.iloc[0, 0] for w, one in zip(slopes, made, strict=True))
+    )
+    assert 1.8 * error < found["high"].iloc[0] - found["estimate"].iloc[0] < 2.1 * error
+
+
+def chances(released, values):
+    """The law of the noise of a count, by the textbook."""
+    mechanism = released.dp.certificate.mechanism
+    scale = max(mechanism.scales.values())
+    if mechanism.law == "laplace":
+        q = math.exp(-1 / scale)
+        return (1 - q) / (1 + q) * q ** np.abs(values)
+    return np.diff(special.ndtr((np.append(values, values[-1] + 1) - 0.5) / scale))
+
+
+def exact_coverage(truths, level, spends, *, percent, most=16):
+    """Return how often a change of counts is held, noise by noise."""
+    values = np.arange(-most, most + 1)
+    noises = np.array(list(itertools.product(values, repeat=2)))
+    made = [nothing(len(noises), DISJOINT, **spend) for spend in spends]
+    each = [chances(one, values) for one in made]
+    likely = np.multiply.outer(*each).ravel()
+    assert likely.sum() > 1 - 1e-6
+    now, before = (
+        replaced(one, truth + noises[:, at], noises[:, at])[["late"]]
+        for at, (one, truth) in enumerate(zip(made, truths, strict=True))
+    )
+    found = now.dp.change(before, level, percent=percent)
+    assert not found.isna().to_numpy().any()
+    truth = 100 * (truths[0] / truths[1] - 1) if percent else truths[0] - truths[1]
+    return likely[(found["low"] <= truth) & (truth <= found["high"])].sum()
+
+
+SCALES = {
+    "laplace": [{"mechanism": "laplace", "epsilon": 1}] * 2,
+    "gaussian": [{"mechanism": "gaussian", "mu": 0.5}] * 2,
+    "both": [{"mechanism": "laplace", "epsilon": 1}, {"mechanism": "gaussian", "mu": 0.5}],
+}
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("percent", [False, True])
+@pytest.mark.parametrize("spend", SCALES)
+def test_coverage_is_at_least_what_it_says_by_the_law_of_the_noise(spend, percent, level):
+    spends = SCALES[spend]
+    covered = exact_coverage((60, 40), level, spends, percent=percent)
+    assert level <= covered < 1
+    assert exact_coverage((60, 40), 0.7 * level, spends, percent=percent) < level
+
+
+def test_rows_are_matched_by_their_keys_and_the_others_are_named():
+    before, now = years(dpf.count("zone"))
+    found = now.loc[["C", "A"]].dp.change(before.loc[["A", "B"]])
+    assert list(found.index) == ["C", "A", "B"] and list(found) == [*COLUMNS, "only_in"]
+    assert found["only_in"].isna().tolist() == [False, True, False]
+    assert found["only_in"].iloc[[0, 2]].tolist() == ["released", "before"]
+    assert found.iloc[[0, 2], :4].isna().all(axis=None) and not found.iloc[1, :4].isna().any()
+    moved = now.sort_values("count").dp.change(before)
+    assert moved.loc[ZONES].equals(now.dp.change(before).loc[ZONES])
+    with raises(QueryError, "no row in common", parameter="before"):
+        now.loc[["A"]].dp.change(before.loc[["B"]])
+
+
+def test_totals_and_keys_of_several_levels_are_matched():
+    before, now = years(dpf.count())
+    assert now.dp.change(before).index.equals(now.index)
+    pair = [
+        trips(rows).dp.aggregate(
+            ["zone", "fare"], n=dpf.count(), keys={"fare": [0.0, 7.0]}, **SPENDS["laplace"]
+        )
+        for rows in (90, 120)
+    ]
+    assert dpf.change(*pair).index.equals(pair[0].index)
+
+
+def test_where_a_group_may_be_empty_everything_possible_is_in_the_interval():
+    query = dpf.rate("fare > 5", "zone", keys={"zone": ["A", "none"]})
+    before, now = years(query)
+    for frame in (before, now):
+        assert np.isfinite(frame.to_numpy()).all()
+    found = now.dp.change(before)
+    assert found.loc["none", "high"] - found.loc["none", "low"] > 0.9
+    assert (found["low"] >= -1).all() and (found["high"] <= 1).all()
+    relative = now.dp.change(before, percent=True)
+    assert (relative["low"] >= -100).all() and not relative.isna().to_numpy().any()
+    assert relative.loc["A", "high"] < 100
+
+
+def test_times_change_in_seconds():
+    lengths = pd.DataFrame({"wait": pd.to_timedelta([60, 120] * 50, unit="s")})
+    bounds = (pd.Timedelta(0), pd.Timedelta("300s"))
+    made = [
+        lengths.head(rows).dp.sum("wait", bounds=bounds, epsilon=1e6, privacy_unit=dpf.EACH_ROW)
+        for rows in (50, 100)
+    ]
+    found = dpf.change(made[1], made[0]).iloc[0]
+    assert found["estimate"] == pytest.approx(25 * 180, abs=1)
+    assert dpf.change(made[1], made[0], percent=True).iloc[0, 0] == pytest.approx(100, abs=0.1)
+    moments = pd.DataFrame({"at": pd.Timestamp("2024-01-01") + lengths["wait"]})
+    span = (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02"))
+    made = [
+        moments.head(rows).dp.mean("at", bounds=span, epsilon=1e6, privacy_unit=dpf.EACH_ROW)
+        for rows in (49, 100)
+    ]
+    assert abs(dpf.change(*made).iloc[0, 0]) < 10
+    with raises(QueryError, "points in time have no zero", parameter="percent"):
+        dpf.change(*made, percent=True)
+
+
+def count(frame, **options):
+    return frame.dp.count("zone", **SPENDS["laplace"], **options)
+
+
+REFUSED = {
+    "a copy": (lambda one: one, "may share noise"),
+    "a part of it": (lambda one: one.loc[["A"]], "may share noise"),
+    "another column": (lambda one: count(trips(9)).dp.rename({"count": "n"}), "the same columns"),
+    "another level": (
+        lambda one: count(trips(9)).dp.rename(levels={"zone": "area"}),
+        "the same columns and levels",
+    ),
+    "another kind": (
+        lambda one: (
+            trips(9).dp.mean("fare", "zone", **SPENDS["laplace"]).dp.rename({"fare": "count"})
+        ),
+        "of the same kinds",
+    ),
+    "another unit": (
+        lambda one: count(trips(9, privacy_unit="fare", max_rows=3)),
+        "the same privacy unit",
+    ),
+    "rounded": (
+        lambda one: count(trips(9)).dp.round(-1).dp.publish(),
+        "needs all cells as released",
+    ),
+    "several": (
+        lambda one: dpf.concat({1: count(trips(9)), 2: count(trips(9))}, name="year"),
+        "has 2 releases",
+    ),
+    "found": (
+        lambda one: trips(9).dp.discover("zone", epsilon=5, discovery=1e-3, max_groups=1),
+        "right on average",
+    ),
+}
+
+
+@pytest.mark.parametrize("other", REFUSED)
+def test_what_measures_something_else_or_shares_noise_is_refused(other):
+    now = count(trips(9))
+    make, words = REFUSED[other]
+    with raises(QueryError, words):
+        now.dp.change(make(now))
+
+
+def test_other_bounds_and_given_numbers_of_rows_are_refused():
+    one = trips(9).dp.sum("fare", "zone", **SPENDS["laplace"])
+    other = trips(9, bounds={"fare": (0, 20)}).dp.sum("fare", "zone", **SPENDS["laplace"])
+    with raises(QueryError, "0 to 20 and 0 to 10", parameter="before", label="fare"):
+        one.dp.change(other)
+    rows = pd.Series([9.0, 4.0, 3.0], ZONES)
+    frame = trips(9).assign(high=True, low=False)
+    frame.dp.declare(
+        keys={"zone": ZONES}, bounds={"high": (0, 1), "low": (0, 1)}, privacy_unit=dpf.EACH_ROW
+    )
+    given, known = (
+        [
+            frame.dp.release(dpf.sum(["high", "low"], "zone", n=n), mu=1, mechanism="correlated")
+            for _ in range(2)
+        ]
+        for n in ((rows, 4.0), rows)
+    )
+    with raises(QueryError, "given with an error"):
+        dpf.change(*given)
+    with raises(QueryError, "given with an error"):
+        dpf.combine(
+            dict(enumerate(given)), dict.fromkeys((0, 1), pd.DataFrame({"high": {"A": 1.0}}))
+        )
+    assert list(dpf.change(*known)) == COLUMNS
+
+
+@pytest.mark.parametrize("odd", [None, 3, pd.DataFrame({"count": [1]}), trips(3)])
+def test_before_is_a_release(odd):
+    with pytest.raises(CertificateError):
+        count(trips(9)).dp.change(odd)

@@ -1,0 +1,86 @@
+"""Intervals of counts that were published for their size: exact coverage, and what is refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.histograms import tails
+from support.raising import raises
+
+import dpframe as dpf
+from dpframe.errors import QueryError
+from dpframe.inference.intervals import selected_ends
+from dpframe.privacy.laws import GAUSSIAN, LAPLACE
+
+CASES = [
+    (LAPLACE, 1.0, 15),
+    (LAPLACE, 0.2, 3),
+    (LAPLACE, 10.0, 156),
+    (LAPLACE, 100.0, 1500),
+    (GAUSSIAN, 4.22, 23),
+    (GAUSSIAN, 13.4, 75),
+    (GAUSSIAN, 0.5, 2),
+]
+
+
+def law_of_published(law, scale, least, units):
+    """Counts that can be published, and their probabilities given that they are."""
+    top = max(least, units) + math.ceil(scale * (34 if law.memoryless else 8)) + 2
+    at = tails(law, scale, least - units, top - units)
+    return np.arange(least, top), (at[:-1] - at[1:]) / at[0]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_intervals_cover_as_often_as_they_say_given_that_a_count_is_published(case, level):
+    law, scale, least = case
+    far = math.ceil(3 * scale)
+    sizes = {1, 2, least // 2, least - 1, least, least + 1, least + far, least + 9 * far}
+    for units in sorted(sizes - {0}):
+        noisy, chance = law_of_published(*case, units)
+        low, high = selected_ends(noisy, law, scale, least, level)
+        covered = chance[(low <= units) & (units <= high)].sum()
+        assert covered >= level - 1e-9
+        if units > least + far:  # whole numbers cannot be cut to any level
+            assert covered <= level + 2 * chance[abs(noisy - units) >= high[-1] - noisy[-1]].max()
+        assert (low >= 1).all() and (low <= noisy).all() and (noisy <= high).all()
+        assert (np.diff(low) >= 0).all() and (np.diff(high) >= 0).all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_far_from_the_threshold_they_are_those_of_the_noise(case):
+    law, scale, least = case
+    noisy = np.array([least + math.ceil(40 * scale) + 40])
+    low, high = selected_ends(noisy, law, scale, least, 0.95)
+    width = law.half_width(scale, 0.95)
+    assert (noisy - low).tolist() == (high - noisy).tolist() == [width]
+
+
+def test_intervals_without_selection_would_cover_too_rarely():
+    noisy, chance = law_of_published(LAPLACE, 1.0, 15, 10)
+    width = LAPLACE.half_width(1.0, 0.95)
+    assert chance[abs(noisy - 10) <= width].sum() < 0.05
+
+
+@pytest.fixture(scope="module")
+def found():
+    frame = pd.DataFrame({"zone": ["A"] * 500 + ["B"] * 300})
+    return frame.dp.discover("zone", epsilon=1, delta=1e-6, privacy_unit=dpf.EACH_ROW)
+
+
+def test_a_frame_of_groups_found_has_them(found):
+    bars = found.dp.interval()
+    assert bars.columns.tolist() == ["units_low", "units_high"]
+    pd.testing.assert_frame_equal(dpf.interval(found), bars)
+    assert ((bars["units_low"] < found["units"]) & (found["units"] < bars["units_high"])).all()
+    wider = found.dp.interval(simultaneous=True)
+    assert (wider["units_low"] <= bars["units_low"]).all()
+
+
+@pytest.mark.parametrize(
+    "use", [dpf.denoise, lambda found: dpf.combine(found, "total")], ids=["denoised", "combine"]
+)
+def test_what_takes_counts_for_unbiased_is_refused(found, use):
+    with raises(QueryError, "reached 15"):
+        use(found)
