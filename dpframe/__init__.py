@@ -24,6 +24,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.pipeline import VERSION
+from dpframe.operations.planning import ReleasePlan
 from dpframe.operations.release import release
 from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
@@ -63,6 +64,7 @@ __all__ = [
     "DPAccessor",
     "Ledger",
     "Query",
+    "ReleasePlan",
     "Scan",
     "aggregate",
     "between",

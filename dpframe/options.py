@@ -56,7 +56,7 @@ class Spending:
         The release is (epsilon, delta)-DP. `delta` defaults to the budget's, and to 0 without a
         budget. Gaussian noise spends the delta, however small epsilon is.
     mu
-        The release is mu-GDP. For `release` and `preview`, as `rho`.
+        The release is mu-GDP. For `release` and `plan`, as `rho`.
     rho
         The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
         `epsilon tanh(epsilon / 2) = rho`. Laplace noise costs less: its epsilon is up to 15 %
@@ -138,7 +138,10 @@ class Aim:
     useful: Usefulness = "rough"
 
 
-RARE = ("mu", "rho", "graph", "weight", "within", "rows", "useful")
+NO_AIM = Aim()
+"""No accuracy is asked for."""
+
+RARE = ("mu", "rho", "graph", "weight")
 """What `release` takes, and calls that make a query and release it at once do not."""
 
 FRONT = tuple(

@@ -101,30 +101,42 @@ CALLS = [  # which function takes what
         never=("'share'",),
         parameter="where",
     ),
-    mistake('df.dp.preview("ward", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
-    mistake('df.dp.preview(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
+    mistake('df.dp.plan("ward", epsilon=1)', QueryError, "dpf.count(", parameter=_QUERIES),
+    mistake('df.dp.plan(dpf.count("ward"))', CalibrationError, "epsilon=, mu=, rho= or share="),
     mistake(
-        "df.dp.preview(dpf.count(), epsilon=1, std_error=3)",
-        CalibrationError,
-        "one of them",
-        parameter="std_error",
-    ),
-    mistake(
-        'df.dp.preview(dpf.mean("stay", "ward"), std_error=1)',
+        'df.dp.plan(dpf.mean("stay", "ward"), epsilon=1, within=1)',
         QueryError,
         "rows=100",
         parameter="rows",
     ),
     mistake(
-        "df.dp.preview(dpf.count(), half_width=-1)", QueryError, "above 0", parameter="half_width"
+        "df.dp.plan(dpf.count(), epsilon=1, within=-1)", QueryError, "above 0", parameter="within"
     ),
     mistake(
-        'df.dp.preview(dpf.count(), std_error={"cuont": 3})',
+        'df.dp.plan(dpf.count(), epsilon=1, within={"cuont": 3})',
         QueryError,
         "'count'",
-        parameter="std_error",
+        parameter="within",
     ),
-    mistake("df.dp.preview(dpf.count(), epsilon=1, rows=-5)", QueryError, "rows", parameter="rows"),
+    mistake(
+        "df.dp.plan(dpf.count(), epsilon=1, within=0.1)",
+        CalibrationError,
+        "epsilon=",
+        parameter="within",
+    ),
+    mistake(
+        'df.dp.release(dpf.count("ward"), epsilon=0.1, rows=5)',
+        CalibrationError,
+        'useful="any"',
+        parameter="useful",
+    ),
+    mistake(
+        'df.dp.release({"n": dpf.count(weight=0)}, epsilon=1)',
+        QueryError,
+        "weight must be",
+        parameter="weight",
+    ),
+    mistake("df.dp.plan(dpf.count(), epsilon=1, rows=-5)", QueryError, "rows", parameter="rows"),
     mistake('df.dp.count("ward", "year", epsilon=1)', CallError, "by=['ward', 'year']"),
     mistake('df.dp.mean("stay", "ward", "sex", epsilon=1)', CallError, "by=['ward', 'sex']"),
     mistake('df.dp.count("ward", epsilom=1)', CallError, "'epsilon'", parameter="epsilom"),
@@ -198,7 +210,7 @@ OLD_NAMES = [  # what other versions and libraries call it
         parameter="med",
     ),
     mistake(
-        "df.dp.preview(dpf.count(), max_rows=1, seed=7)",
+        "df.dp.plan(dpf.count(), max_rows=1, seed=7)",
         CallError,
         "'max_rows'",
         "Nor has it 'seed'.",
@@ -246,7 +258,7 @@ COLUMNS = [
             ('margins(["ward", "sxe"], ways=1, epsilon=1)', "columns", "sxe", "'sex'"),
             ('suggest_caps("wrad", epsilon=1)', "by", "wrad", "'ward'"),
             ('suggest_bounds("saty", epsilon=1)', "column", "saty", "'stay'"),
-            ('preview(dpf.count("wrad"), epsilon=1)', "by", "wrad", "'ward'"),
+            ('plan(dpf.count("wrad"), epsilon=1)', "by", "wrad", "'ward'"),
             ('diagnose(dpf.count("wrad"))', "by", "wrad", "'ward'"),
             ('release({"a": dpf.count("wrad")}, epsilon=1)', "by", "wrad", "'ward'"),
         ]
@@ -272,7 +284,7 @@ COLUMNS = [
             'quantile("day", 0.5, epsilon=1)',
             'quantile("day", 0.5, mechanism="select", epsilon=1)',
             'release({"middle": dpf.quantile("day", 0.5), "n": dpf.count()}, epsilon=1)',
-            'preview(dpf.quantile("day", 0.5), epsilon=1)',
+            'plan(dpf.quantile("day", 0.5), epsilon=1)',
         )
     ),
     mistake(

@@ -69,7 +69,7 @@ ALTERED = [  # frames that are not what was released
 RELEASED = [  # private where released is meant, and the other way round
     mistake("table.dp.count(epsilon=1)", DeclarationError, "released"),
     mistake('table.dp.sum("n", epsilon=1)', DeclarationError, "released"),
-    mistake("table.dp.preview(dpf.count(), epsilon=1)", DeclarationError, "released"),
+    mistake("table.dp.plan(dpf.count(), epsilon=1)", DeclarationError, "released"),
     mistake('table.dp.declare(privacy_unit="n", max_rows=1)', DeclarationError, "released"),
     mistake("table.dp.budget", DeclarationError, "released"),
     mistake("df.dp.interval()", CertificateError, "Release first"),

@@ -1,6 +1,6 @@
 """A release that is planned and shown before anything is spent, and then made as it was shown."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from dpframe.operations.pipeline import Operation, check_recorded, entry_of, mak
 from dpframe.operations.select import plan_quantiles
 from dpframe.operations.suggest import plan_suggestion
 from dpframe.operations.tables import PlannedTables, check_aim, plan_tables
-from dpframe.options import Aim, Usefulness, Within
+from dpframe.options import NO_AIM, Aim, Usefulness, Within
 from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
 from dpframe.privacy.selection import SELECT
@@ -144,7 +144,9 @@ class ReleasePlan:
 
     def make(self, context: Context, name: str | None, note: str | None) -> Any:
         """Charge and release in a context."""
-        self._operation.require_use()
+        useless = self._operation.useless()
+        if useless is not None:
+            raise useless
         entry = entry_of(self._operation, context, name, note)
         return make_release(self._frame, self._operation, entry, context)
 
@@ -255,7 +257,7 @@ def plan_operation(
     spend: Spend,
     mechanism: str,
     *,
-    aim: Aim = Aim(),
+    aim: Aim = NO_AIM,
     apart: bool = False,
 ) -> Operation:
     """Check everything public about a release and plan it, without reading data or spending.

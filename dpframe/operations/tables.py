@@ -29,12 +29,12 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
+from dpframe.options import NO_AIM, Aim, Usefulness, Within
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.designs import NoisyDesign
 from dpframe.plan.joining import Joining, NamedTables
 from dpframe.plan.plan import Excess, Plan, plan_joined
 from dpframe.plan.tables import Table, TableName, caps_of, name_of
-from dpframe.options import Aim, Usefulness, Within
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.progress import show_progress
@@ -168,7 +168,7 @@ class PlannedTables(Operation):
 
     plan: Plan
     several: bool
-    aim: Aim = Aim()
+    aim: Aim = NO_AIM
     denoisings: Denoisings = Denoisings()
 
     @classmethod
@@ -241,18 +241,18 @@ class PlannedTables(Operation):
             for label, (name, table, place) in places.items()
         }
 
-    def require_use(self) -> None:
-        """Refuse outputs that say nothing, if that is wanted."""
+    def useless(self) -> CalibrationError | None:
+        """Return the error about outputs that say nothing, if there are any and none is wanted."""
         useless = [label for label, one in self.expected.items() if one["useful"] == "nothing"]
         if self.aim.useful == "any" or not useless:
-            return
+            return None
         one = self.expected[useless[0]]
         reach = f"95 % intervals reach {one['half_width_95']:.3g} to either side"
         wrong = (
             f"{useless[0]!r} would say nothing: its {reach}, in cells of {self.aim.rows:,.6g} rows."
         )
         way = 'Spend more, ask for fewer groups, or allow it: useful="any".'
-        raise CalibrationError(f"{wrong} {way}", parameter="useful", value=useless)
+        return CalibrationError(f"{wrong} {way}", parameter="useful", value=useless)
 
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
@@ -321,7 +321,7 @@ def plan_tables(
     spend: Spend,
     mechanism: str,
     *,
-    aim: Aim = Aim(),
+    aim: Aim = NO_AIM,
     look: bool = False,
     apart: bool = False,
 ) -> PlannedTables:
@@ -438,13 +438,13 @@ def _output(noisy: NoisyDesign, table: Table, place: int, rows: float | None) ->
             size = f"{rows:,.6g}"
             per = f"cell of {size} rows" if plain else f"cell of weighted total {size}"
         each = column.row_step / (rows or 1)
-        error, width = error * each, width * each
+        error, width = error * each, float(width) * each
     return {
         "sigma": np.nan if noise is None else noise.scale * step,
         "std_error": error,
         "half_width_95": width,
         "per": per,
-        "useful": "" if rows is None else _usefulness(width, _largest(table, place, rows)),
+        "useful": "" if rows is None else _usefulness(float(width), _largest(table, place, rows)),
     }
 
 
@@ -461,7 +461,7 @@ def _usefulness(half_width: float, largest: float) -> str:
 
 
 def _largest(table: Table, place: int, rows: float) -> float:
-    """Return how far apart values of an output can be; of a total, how large it is with all rows."""
+    """Return how far apart values can be; of a total, how large it is with all rows."""
     column, output = table.outputs[place], table.workload.outputs[place]
     if column.weights is not None:
         return math.inf
@@ -483,7 +483,7 @@ def excess_of(aim: Aim, tables: NamedTables, *, several: bool) -> Excess | None:
     places = _places(tables, several=several)
     limits = _limits(aim.within, places, tables=in_tables(tables))
 
-    def excess(measured: NamedTables, noisy: NoisyDesign) -> float:
+    def excess(measured: NamedTables, noisy: NoisyDesign) -> float | None:
         found = []
         for label, limit in limits.items():
             name, _, place = places[label]
@@ -494,7 +494,7 @@ def excess_of(aim: Aim, tables: NamedTables, *, several: bool) -> Excess | None:
                 why = "the error of a mean depends on the number of rows of its cell:"
                 raise QueryError(f"{why} give rows=, for instance rows=100.", parameter="rows")
             found.append(one["half_width_95"] / limit)
-        return max(found, default=0.0)
+        return max(found, default=None)
 
     return excess
 

@@ -315,7 +315,7 @@ def relative_variance(workload: Workload, errors: Sequence[float]) -> float:
 
     def of_table(own: Sequence[float]) -> float:
         squares = [(error / width) ** 2 for error, width in zip(own, widths, strict=False)]
-        weighted = sum(map(operator.mul, counted, squares[:size]))
+        weighted = math.fsum(map(operator.mul, counted, squares[:size]))
         return weighted + workload.rows_weight * sum(squares[rows : rows + 1])
 
     if domain.margins:

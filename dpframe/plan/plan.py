@@ -34,7 +34,6 @@ from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace
 from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.laplace import laplace_of_rho
 from dpframe.privacy.law import Allowance, Law
-from dpframe.privacy.laws import LAPLACE
 from dpframe.queries.query import Query
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Prediction
@@ -90,8 +89,8 @@ class Plan:
         return self.of(table).predictions[table.own]
 
 
-Excess: TypeAlias = Callable[[NamedTables, NoisyDesign], float]
-"""How large errors of tables measured as one are, in units of those wanted; 0: none are."""
+Excess: TypeAlias = Callable[[NamedTables, NoisyDesign], float | None]
+"""How large errors of tables measured as one are, in units of those wanted; `None`: none are."""
 
 
 def plan_release(
@@ -381,9 +380,8 @@ class _Sharing:
 
     def _reach(self, chosen: Sequence[_Measured], excess: Excess) -> list[_Measured]:
         """Give to what is to err no more than wanted the least part, and to others the rest."""
-        least = {
-            one: self._least(one, excess) for one in chosen if excess(one.tables, one.noisy) > 0
-        }
+        wanted = [one for one in chosen if excess(one.tables, one.noisy) is not None]
+        least = {one: self._least(one, excess) for one in wanted}
         used = sum((one.part for one in least.values()), start=Fraction(0))
         others = [one for one in chosen if one not in least and any(one.noisy.scales)]
         if used > 1 or (used == 1 and others):
@@ -400,7 +398,7 @@ class _Sharing:
                 made = self._best(measured.tables, Fraction(part))
             except CalibrationError:  # too little for any noise
                 return None
-            return made if excess(made.tables, made.noisy) <= 1 else None
+            return made if (excess(made.tables, made.noisy) or 0) <= 1 else None
 
         part = smallest(lambda part: made_with(part) is not None)
         made = None if part is None else made_with(part)

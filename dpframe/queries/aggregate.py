@@ -155,7 +155,7 @@ AggregatePart: TypeAlias = (
 
 NOT_OUTPUTS = tuple(
     "by where keys max_rows max_groups max_rows_per_group epsilon delta mu rho share mechanism "
-    "denoise graph name note part privacy_unit n_weight objective".split()
+    "denoise graph name note part privacy_unit weight n_weight objective".split()
 )
 """Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
 

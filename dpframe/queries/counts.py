@@ -48,7 +48,7 @@ def count(
         Column of survey weights w, with declared bounds (0, W): a row counts for w in place of 1,
         and the count is the weighted total, the sum of w. Weights are clipped to their bounds; a
         missing one counts for nothing. Noise is W times that of a count.
-    where, keys, max_rows, max_groups, max_rows_per_group
+    where, keys, max_rows, max_groups, max_rows_per_group, weight
         See `dpframe.options.ChosenRows`.
 
     Raises
@@ -199,5 +199,5 @@ def units(
     if shared["limits"].rows_per_group is not None:
         rule = "changes nothing for units, which count once in a group, whatever their rows"
         remedy = "Leave it out; max_groups= says in how many groups a unit counts."
-        raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, remedy)
+        raise QueryError.about("max_rows_per_group", rule, shared["limits"].rows_per_group, remedy)
     return UnitCount(*reading.groups_of(by, rows), **shared)

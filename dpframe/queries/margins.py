@@ -22,9 +22,9 @@ from dpframe.queries.reading import (
     check_whole,
     condition_of,
     labels_of,
-    limits_of,
     materialized_keys,
     refuse_unknown,
+    shared_of,
 )
 from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
@@ -157,7 +157,7 @@ def margins(
     columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
     where: str | None = None, keys: Keys = None, bins: MarginBins = None,
     other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
-    **queries: MarginPart,
+    weight: float = 1.0, **queries: MarginPart,
 ) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 
@@ -195,9 +195,14 @@ def margins(
         least possible, and errors differ between tables.
     max_rows
         Rows of a unit that are kept, the same for all tables, in place of the declared cap.
+    weight
+        As in `count`: of all tables together, beside other queries.
     **queries
         Output columns, as in `aggregate`: counts, sums, means and rates, all with the same survey
         weights or all without. Without any, `count=count()`.
+
+    weight
+        As in `count`: of all tables together, beside other queries.
 
     Raises
     ------
@@ -232,7 +237,7 @@ def margins(
         weights=_weights(by, tables, weights),
         bins=View(intervals),
         other=View(_other(by, intervals, other)),
-        limits=limits_of(ChosenRows(max_rows=max_rows)),
+        **shared_of(ChosenRows(max_rows=max_rows, weight=weight)),
     )
 
 

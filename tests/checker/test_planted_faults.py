@@ -216,11 +216,11 @@ def test_a_planted_fault_is_refused_and_the_plan_without_it_is_not(case):
     frame = declared(**facts)
     with pytest.MonkeyPatch.context() as patch:
         keep_no_plans(patch)
-        frame.dp.preview(queries, **spend)
+        frame.dp.plan(queries, **spend)
         plant(patch)
         keep_no_plans(patch)
         with pytest.raises(PlanCheckError, match="report it") as refused:
-            frame.dp.preview(queries, **spend)
+            frame.dp.plan(queries, **spend)
     assert "Nothing was charged or released" in str(refused.value)
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.designing import EVERYONE, columns, counting, row_of, workload
 
 from dpframe.plan.designs import _calibrate, _sketch, calibrate, sketch
-from dpframe.privacy.neighbors import ROW_CAPS, Caps
+from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.sensitivity import Reach
 from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Output, PublicRows, Source

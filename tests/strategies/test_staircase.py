@@ -16,7 +16,7 @@ from dpframe.plan.designs import scale_design, sketch
 from dpframe.privacy.laws import LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.staircase import stairs_of
-from dpframe.strategies import MECHANISMS, independent, staircase
+from dpframe.strategies import independent, staircase
 from dpframe.strategies.base import Output, Source
 
 COUNT = (Output("count", 0),)
@@ -192,6 +192,6 @@ def test_integers_that_move_together_get_none(query):
     frame = pd.DataFrame({"x": [1.0], "y": [1.0]}).assign(g="a")
     facts = {"bounds": {"x": (0, 1), "y": (0, 1)}, "keys": {"g": ["a", "b"]}}
     frame.dp.declare(**facts, privacy_unit=dpf.EACH_ROW)
-    assert "staircase" not in set(frame.dp.preview(query, epsilon=5)["mechanism"])
+    assert "staircase" not in set(frame.dp.plan(query, epsilon=5).table["mechanism"])
     with pytest.raises(CalibrationError, match="does not apply"):
-        frame.dp.preview(query, epsilon=5, mechanism="staircase")
+        frame.dp.plan(query, epsilon=5, mechanism="staircase")
