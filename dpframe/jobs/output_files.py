@@ -16,8 +16,8 @@ from dpframe.errors import CertificateError, DPFrameError, TemporaryError
 from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
+from dpframe.jobs.output_paths import folded
 from dpframe.jobs.plan_toml import Section
-from dpframe.jobs.portable_names import folded
 from dpframe.jobs.released_files import read_released
 from dpframe.jobs.spool import DrawnFiles
 from dpframe.ledger import platform

@@ -26,7 +26,7 @@ from dpframe.errors import CertificateError, DeclarationError, LedgerError
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
-from dpframe.ledger.protected import Protected
+from dpframe.ledger.log import Protected
 from dpframe.testing import block as open_blocks
 
 TRIPS = pd.DataFrame({"zone": ["A", "B", "A", "C"], "rider": [1, 1, 2, 3]})
