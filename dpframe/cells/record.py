@@ -467,6 +467,9 @@ class Carried(dict[str, str]):
     def __eq__(self, other: object) -> bool:
         return self is other or self._plain() == other
 
+    def __ne__(self, other: object) -> bool:  # that of dict compares what it holds itself
+        return not self == other
+
     __hash__ = None
 
     def __repr__(self) -> str:
