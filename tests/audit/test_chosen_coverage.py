@@ -1,4 +1,4 @@
-"""Intervals of cells chosen for their values hold for 95 % of those shown: whole tables, drawn anew.
+"""Intervals of cells chosen for their values hold for 95 % of those shown, in tables drawn anew.
 
 2,500 cells at epsilon .2, whose noise is drawn until 4,000 cells were shown, or 2,500 tables: a
 coverage of 95 % is seen with a standard error of .43 % at most. It is 95 % at least, and about 98 %

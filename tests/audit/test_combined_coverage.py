@@ -63,7 +63,7 @@ def test_combinations_of_rates_hold_as_often_as_they_say(case):
             own = pd.Series(weights, made.loc[[g]].index)
             found.append(made.dp.combine(own).iloc[0].to_numpy())
     truth = np.array(truth)
-    estimate, error, low, high = np.array(found, float).T
+    estimate, _, low, high = np.array(found, float).T
     held = np.mean((low <= truth) & (truth <= high))
     print(
         f"{case}: {held:.4f} held, mean {truth.mean():.4f}, estimate {estimate.mean():.4f}, "
