@@ -200,7 +200,7 @@ def test_choices_by_value_are_written_down(released):
     level = 1 - 0.05 * 3 / 12
     shared = ["fare_low", "fare_high", "late_low", "late_high"]
     assert few[shared].equals(released.dp.interval(level).loc[few.index, shared])
-    assert "late, spread: Level 0.9875 for 3 of 12 cells" in repr(few)
+    assert "Level 0.9875 for 3 of 12 cells" in repr(few)
     by_pandas = released.loc[few.index].dp.interval(chosen="keys")
     assert by_pandas.equals(released.dp.interval().loc[few.index])
     at_once = top.dp.interval(simultaneous=True)
