@@ -38,7 +38,7 @@ _WORTH_TELLING = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanRequest:
     """What is asked of a frame, as it was given."""
 
     queries: Any
@@ -88,7 +88,7 @@ class ReleasePlan:
     """
 
     _frame: Any
-    _asked: Asked
+    _asked: PlanRequest
     _declared: Declaration | None
     _operation: Operation
 
@@ -166,7 +166,11 @@ class ReleasePlan:
 
 
 def plan_asked(
-    frame: Frame, asked: Asked, context: Context, name: str | None = None, note: str | None = None
+    frame: Frame,
+    asked: PlanRequest,
+    context: Context,
+    name: str | None = None,
+    note: str | None = None,
 ) -> ReleasePlan:
     """Check everything that is asked, and plan it."""
     declaration = declaration_of(frame, context).within(context)
@@ -194,7 +198,7 @@ def plan(
     """Plan a release without making it; see `DPAccessor.plan`."""
     aim = check_aim(within, rows, useful)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked = Asked(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
+    asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
     planned = plan_asked(frame, asked, at_the_door(looking=True))
     check_charge(planned._operation, planned._operation.loss)
     return planned

@@ -8,7 +8,7 @@ import pandas as pd
 from dpframe.context import at_the_door
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
-from dpframe.operations.planning import Asked, plan_asked
+from dpframe.operations.planning import PlanRequest, plan_asked
 from dpframe.operations.tables import check_aim
 from dpframe.options import Usefulness, Within
 from dpframe.privacy.amounts import Amount, Spend
@@ -110,5 +110,5 @@ def release(
     context = at_the_door()
     aim = check_aim(within, rows, useful)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    asked = Asked(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
+    asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
     return plan_asked(frame, asked, context, name, note).make(context, name, note)

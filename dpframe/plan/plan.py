@@ -374,7 +374,7 @@ class _Sharing:
             names = tuple(name for name in pool.names if name in self.parts)
             chosen += self._pool(pool._replace(names=names))
         if not self.planning.is_free:
-            self._require_use(chosen)
+            self._require_use()
         excess = self.planning.excess
         return chosen if excess is None else self._reach(chosen, excess)
 
@@ -486,9 +486,12 @@ class _Sharing:
             raise refusals[0] if refusals else self._unfit()
         return made[0] if len(made) == 1 else min(made, key=lambda one: self.score([one]))
 
-    def _require_use(self, chosen: Sequence[_Measured]) -> None:
+    def _require_use(self) -> None:
         """Refuse a mechanism that was asked for where none of its own designs applies."""
-        if not any(fitting(self.names[0], one.measured.workload, beside=False) for one in chosen):
+        joining, name = self.planning.joining, self.names[0]
+        asked = [*joining.tables.values(), *map(joining.joined, joining.pools)]
+        works = [next(iter(tables.values())).measured.workload for tables in asked]
+        if not any(fitting(name, work, beside=False) for work in works):
             raise self._unfit()
 
     def _unfit(self) -> CalibrationError:
