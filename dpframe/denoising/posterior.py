@@ -13,7 +13,16 @@ from dpframe.denoising.base import (
     check_values,
     noise_unit,
 )
-from dpframe.denoising.prior import Noise, Prior, Seen, fit_prior, grid_near, prior_given, see, tilt
+from dpframe.denoising.prior import (
+    GridLikelihoods,
+    Prior,
+    ValueNoise,
+    fit_prior,
+    grid_near,
+    prior_given,
+    see,
+    tilt,
+)
 from dpframe.errors import QueryError
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN
@@ -131,7 +140,7 @@ def posterior(
         raise QueryError.about("loss", 'must be "absolute" or "squared"', loss)
     unit = noise_unit(y, deviation, law, integer=integer)
     is_whole = integer and bool((y == np.rint(y)).all())
-    noise = Noise(law, deviation, unit, is_whole)
+    noise = ValueNoise(law, deviation, unit, is_whole)
     near = np.abs(y) < _RESOLVED * unit
     binned = np.floor(y[near] / noise.width + 0.5) * noise.width
     distinct, inverse, counts = np.unique(binned, return_inverse=True, return_counts=True)
@@ -157,7 +166,7 @@ def posterior(
 class _Facts(NamedTuple):
     """What is known of values, and wanted."""
 
-    noise: Noise
+    noise: ValueNoise
     nonnegative: bool
     prior: Prior | None
     mean: float | None
@@ -191,7 +200,7 @@ def _fit(values: np.ndarray, counts: np.ndarray, facts: _Facts) -> _Fit:
     return _Fit(estimates, expected, released, prior)
 
 
-def _is_clear(values: np.ndarray, seen: Seen, prior: Prior, noise: Noise) -> bool:
+def _is_clear(values: np.ndarray, seen: GridLikelihoods, prior: Prior, noise: ValueNoise) -> bool:
     """Whether a prior says more of the values than that all are 0."""
     logs = seen.peaks + np.log(seen.likelihoods(prior.weights))
     return bool(seen.counts @ (logs - noise.log_likelihood(values)) >= _SEEN)
@@ -210,14 +219,14 @@ def _estimates(shares: np.ndarray, around: np.ndarray, loss: Loss) -> np.ndarray
             assert_never(loss)
 
 
-def _own_parts(seen: Seen, shares: np.ndarray, prior: Prior) -> np.ndarray:
+def _own_parts(seen: GridLikelihoods, shares: np.ndarray, prior: Prior) -> np.ndarray:
     """Return which part of its own prior each value makes, from 1 of n to 1."""
     masses = seen.gather(seen.counts[:, None] * shares, len(prior.points))
     parts = shares**2 / np.maximum(masses[seen.places], _LEAST)
     return np.asarray(np.minimum(parts.sum(axis=1), 1.0))
 
 
-def _errors_of_released(prior: Prior, noise: Noise, n: int, *, nonnegative: bool) -> _Expected:
+def _errors_of_released(prior: Prior, noise: ValueNoise, n: int, *, nonnegative: bool) -> _Expected:
     """Return errors of n values, raised to 0 if nothing is below it."""
     places, chances = noise.draws()
     errors = np.array([noise.sigma**2, noise.mean_size])

@@ -56,7 +56,7 @@ class Prior(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class ValueNoise:
     """The noise in a value.
 
     Parameters
@@ -111,7 +111,7 @@ class Noise:
         return float(np.abs(places) @ chances)
 
 
-class Seen(NamedTuple):
+class GridLikelihoods(NamedTuple):
     """Distinct values, and the points of a grid in the window of each.
 
     Parameters
@@ -144,7 +144,9 @@ class Seen(NamedTuple):
         return np.asarray(np.bincount(self.places.ravel(), parts.ravel(), minlength=points))
 
 
-def see(values: np.ndarray, counts: np.ndarray, points: np.ndarray, noise: Noise) -> Seen:
+def see(
+    values: np.ndarray, counts: np.ndarray, points: np.ndarray, noise: ValueNoise
+) -> GridLikelihoods:
     """Compute the likelihoods of the points that are within reach, and of the next to both sides.
 
     Parameters
@@ -167,10 +169,10 @@ def see(values: np.ndarray, counts: np.ndarray, points: np.ndarray, noise: Noise
     logs = noise.log_likelihood(values[:, None] - points[places])
     peaks = logs.max(axis=1)
     logs -= peaks[:, None]
-    return Seen(counts, places, peaks, logs, np.exp(logs))
+    return GridLikelihoods(counts, places, peaks, logs, np.exp(logs))
 
 
-def grid_near(values: np.ndarray, noise: Noise, *, nonnegative: bool) -> np.ndarray:
+def grid_near(values: np.ndarray, noise: ValueNoise, *, nonnegative: bool) -> np.ndarray:
     """Return the multiples of the step within reach of values; 0 if nothing is below it."""
     step = noise.step
     half = math.ceil(noise.reach / step)
@@ -182,7 +184,7 @@ def grid_near(values: np.ndarray, noise: Noise, *, nonnegative: bool) -> np.ndar
 
 
 def fit_prior(
-    seen: Seen, points: np.ndarray, *, nonnegative: bool, mean: float | None = None
+    seen: GridLikelihoods, points: np.ndarray, *, nonnegative: bool, mean: float | None = None
 ) -> Prior:
     """Return the prior to which EM leads, accelerated by squaring its steps.
 
@@ -254,7 +256,7 @@ def tilt(weights: np.ndarray, points: np.ndarray, mean: float | None) -> np.ndar
     return np.asarray(tilted)
 
 
-def prior_given(prior: Any, values: np.ndarray, noise: Noise) -> Prior:
+def prior_given(prior: Any, values: np.ndarray, noise: ValueNoise) -> Prior:
     """Return a prior that is known, on points where values can be.
 
     Parameters

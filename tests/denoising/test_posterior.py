@@ -11,7 +11,7 @@ from support.raising import raises
 
 from dpframe.denoising import prior as priors
 from dpframe.denoising.posterior import posterior
-from dpframe.denoising.prior import Noise, fit_prior, grid_near, see
+from dpframe.denoising.prior import ValueNoise, fit_prior, grid_near, see
 from dpframe.errors import QueryError
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
@@ -66,7 +66,7 @@ def test_no_prior_is_likelier_by_more_than_the_duality_gap(law, monkeypatch):
     patient = replace(priors.TUNING, gain=1e-9, most_steps=3000)
     monkeypatch.setattr(priors, "TUNING", patient)
     _, y = sparse(3)
-    noise = Noise(law, 6.0, law.continuous_deviation(6.0), is_whole=True)
+    noise = ValueNoise(law, 6.0, law.continuous_deviation(6.0), is_whole=True)
     values, counts = np.unique(y, return_counts=True)
     points = grid_near(values, noise, nonnegative=True)
     seen = see(values, counts, points, noise)
@@ -82,7 +82,7 @@ def test_no_prior_is_likelier_by_more_than_the_duality_gap(law, monkeypatch):
 
 def test_a_public_total_is_that_of_the_prior():
     _, y = sparse(3, sigma=9.0)
-    noise = Noise(GAUSSIAN, 9.0, 9.0, is_whole=True)
+    noise = ValueNoise(GAUSSIAN, 9.0, 9.0, is_whole=True)
     values, counts = np.unique(y, return_counts=True)
     points = grid_near(values, noise, nonnegative=True)
     seen = see(values, counts, points, noise)
