@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
 
 import pandas as pd
 
@@ -16,84 +16,85 @@ from dpframe.inference.intervals import intervals_of
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
 from dpframe.reporting.tables import level_and_keys
 
-_MOST_PAIRS = MOST_ROWS // 2
 
+class ChangeCell(NamedTuple):
+    """How a released number changed: with an interval, in percent, and whether that holds 0."""
 
-@dataclass(frozen=True)
-class ChangeCell:
-    """One released number in both tables.
-
-    Parameters
-    ----------
-    before, now
-        The numbers with intervals, drawn on one scale.
-    change
-        How they differ, with an interval; empty where one is missing.
-    percent
-        The same in percent; empty where that has no meaning.
-    drowned
-        Whether the interval of the change holds 0.
-    """
-
-    before: CellView
-    now: CellView
     change: str
     percent: str
     drowned: bool
 
 
 @dataclass(frozen=True)
-class ChangeView:
-    """Two tables side by side.
+class SideView:
+    """Tables side by side, on one scale.
 
     Parameters
     ----------
-    before, now
-        What they are called on the page.
+    names
+        What the tables are called.
     level
         Of which level intervals are.
-    keys
-        Names of the labels of rows.
-    columns
-        Labels of the columns.
+    keys, columns
+        Names of the labels of rows, and of the columns.
     rows
-        Labels of each row, and a cell for each column.
+        Labels of each row; for each column a cell of each table; and changes, if there are any.
     hidden
         How many rows are not shown.
     note
         Why there are no changes; empty where there are.
     """
 
-    before: str
-    now: str
+    names: Sequence[str]
     level: str
     keys: Sequence[str] = ()
     columns: Sequence[str] = ()
-    rows: Sequence[tuple[Sequence[str], Sequence[ChangeCell]]] = ()
+    rows: Sequence[
+        tuple[Sequence[str], Sequence[Sequence[CellView]], Sequence[ChangeCell] | None]
+    ] = ()
     hidden: int = 0
     note: str = ""
 
 
+# the numbers of a table, and the ends of their intervals, by the keys of rows
+_Table = tuple[pd.DataFrame, pd.DataFrame]
+
+
+def _side_by_side(
+    names: Sequence[str], level: float, tables: Sequence[_Table], like: Shown, index: pd.Index
+) -> SideView:
+    """Put the rows of an index in several tables side by side, whose columns are alike."""
+    shown = index[: MOST_ROWS // len(tables)]
+    columns = []
+    for place, part in enumerate(like.certificate.columns):
+        pairs = [_column(*table, place, shown) for table in tables]
+        values = pd.concat([value for value, _ in pairs], ignore_index=True)
+        ends = pd.concat([end for _, end in pairs], ignore_index=True)
+        cells = cells_of(values, ends, part.origin, None)
+        columns.append([cells[at :: len(shown)] for at in range(len(shown))])
+    labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
+    return SideView(
+        names,
+        f"{100 * level:g} %",
+        ["" if key is None else str(key) for key in shown.names],
+        [str(label) for label in like.frame.columns],
+        [
+            (*row, None)
+            for row in zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)
+        ],
+        len(index) - len(shown),
+    )
+
+
 def compare_tables(
     names: tuple[str, str], before: pd.DataFrame, now: pd.DataFrame, level: float
-) -> ChangeView:
-    """Gather what is shown of the changes between two tables that were verified.
-
-    Parameters
-    ----------
-    names
-        What the tables are called.
-    before, now
-        The tables.
-    level
-        Confidence level of intervals.
-    """
-    said = f"{100 * level:g} %"
+) -> SideView:
+    """Gather what is shown of the changes between two tables that were verified."""
     ours, theirs = look(now), look(before)
     try:
         changes = change_of(ours, theirs, level, percent=False)
     except QueryError as error:
-        return ChangeView(*names, said, note=str(error))
+        return SideView(names, "", note=str(error))
     try:
         percents = change_of(ours, theirs, level, percent=True)
     except QueryError:  # points in time have none
@@ -101,57 +102,14 @@ def compare_tables(
     parts = ours.certificate.columns
     index = changes.index[:: len(parts)]
     index = index if len(parts) == 1 else cast(pd.MultiIndex, index).droplevel(-1)
-    shown = index[:_MOST_PAIRS]
-    tables = [(one.table, _bars(one, level)) for one in (theirs, ours)]
-    columns = []
-    for place, part in enumerate(parts):
-        pair = [_column(*table, place, shown) for table in tables]
-        values = pd.concat([value for value, _ in pair], ignore_index=True)
-        ends = pd.concat([end for _, end in pair], ignore_index=True)
-        cells = cells_of(values, ends, part.origin, None)
-        rows = slice(place, len(parts) * len(shown), len(parts))
-        of_column = changes.iloc[rows], percents.iloc[rows]
-        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, *of_column))
-    labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
-    return ChangeView(
-        *names,
-        said,
-        ["" if key is None else str(key) for key in shown.names],
-        [str(label) for label in ours.frame.columns],
-        [*zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)],
-        len(index) - len(shown),
-    )
-
-
-def _bars(shown: Shown, level: float) -> pd.DataFrame:
-    """Return intervals by the keys of their rows."""
-    return intervals_of(shown, level).set_axis(shown.table.index, axis=0)
-
-
-@dataclass(frozen=True)
-class SideView:
-    """Releases of one table side by side.
-
-    Parameters
-    ----------
-    releases
-        What they are called.
-    level
-        Of which level intervals are.
-    keys, columns
-        Names of the labels of rows, and of the columns.
-    rows
-        Labels of each row, and for each column a cell of each release.
-    hidden
-        How many rows are not shown.
-    """
-
-    releases: Sequence[str]
-    level: str
-    keys: Sequence[str]
-    columns: Sequence[str]
-    rows: Sequence[tuple[Sequence[str], Sequence[Sequence[CellView]]]]
-    hidden: int
+    tables = [(table.table, _intervals(table, level)) for table in (theirs, ours)]
+    view = _side_by_side(names, level, tables, ours, index)
+    by_column = [
+        _changes(changes.iloc[place :: len(parts)], percents.iloc[place :: len(parts)], part)
+        for place, part in enumerate(parts)
+    ]
+    rows = zip(view.rows, zip(*by_column, strict=True), strict=False)  # not all are shown
+    return replace(view, rows=[(*row[:2], of_row) for row, of_row in rows])
 
 
 def put_side_by_side(
@@ -169,42 +127,29 @@ def put_side_by_side(
         Confidence level of intervals.
     """
     keyed = level_and_keys(carried)
-    frames = [one.table for one in tables]
-    first, described = frames[0], tables[0].certificate.columns
+    frames = [table.table for table in tables]
+    first, width = frames[0], len(tables[0].certificate.columns)
     if keyed is None or first.index.nlevels == 1:
         return None
-    if any(frame.shape[1] != len(described) or not len(frame) for frame in frames):
-        return None
-    level_name = keyed[0]
-    if any(level_name not in frame.index.names for frame in frames):
+    key = keyed[0]
+    alike = (len(frame) and frame.shape[1] == width for frame in frames)
+    if not all(alike) or any(key not in frame.index.names for frame in frames):
         return None
     try:
-        bars = [_bars(one, level).droplevel(level_name) for one in tables]
+        ends = [_intervals(table, level).droplevel(key) for table in tables]
     except QueryError:
         return None
-    parts = [(frame.droplevel(level_name), of) for frame, of in zip(frames, bars, strict=True)]
-    index = parts[0][0].index
-    for frame, _ in parts[1:]:
+    names = [str(frame.index.get_level_values(key)[0]) for frame in frames]
+    frames = [frame.droplevel(key) for frame in frames]
+    index = frames[0].index
+    for frame in frames[1:]:
         index = index.append(frame.index.difference(index, sort=False))
-    shown = index[: MOST_ROWS // len(parts)]
-    size = len(shown)
-    columns = []
-    for place, part in enumerate(described):
-        pairs = [_column(*table, place, shown) for table in parts]
-        values = pd.concat([value for value, _ in pairs], ignore_index=True)
-        ends = pd.concat([end for _, end in pairs], ignore_index=True)
-        cells = cells_of(values, ends, part.origin, None)
-        columns.append([cells[at : at + size] for at in range(0, len(cells), size)])
-    by_row = zip(*(zip(*of_column, strict=True) for of_column in columns), strict=True)
-    labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
-    return SideView(
-        [str(frame.index.get_level_values(level_name)[0]) for frame in frames],
-        f"{100 * level:g} %",
-        ["" if key is None else str(key) for key in shown.names],
-        [str(label) for label in first.columns],
-        [*zip(zip(*labels, strict=True), by_row, strict=True)],
-        len(index) - size,
-    )
+    return _side_by_side(names, level, list(zip(frames, ends, strict=True)), tables[0], index)
+
+
+def _intervals(shown: Shown, level: float) -> pd.DataFrame:
+    """Return intervals by the keys of their rows."""
+    return intervals_of(shown, level).set_axis(shown.table.index, axis=0)
 
 
 def _column(
@@ -218,28 +163,18 @@ def _column(
     return values.reindex(rows), bars.reindex(rows)
 
 
-def _cells(
-    before: list[CellView],
-    now: list[CellView],
-    part: ColumnPart,
-    changes: pd.DataFrame,
-    percents: pd.DataFrame,
-) -> list[ChangeCell]:
-    """Put the cells of a column beside their changes."""
+def _changes(changes: pd.DataFrame, percents: pd.DataFrame, part: ColumnPart) -> list[ChangeCell]:
+    """Show the changes of a column."""
     unit = "" if part.times is None else " s"
-    is_whole = part.integer
-    texts = zip(_texts(changes, unit, is_whole=is_whole), _texts(percents, " %"), strict=True)
+    texts = _texts(changes, unit, is_whole=part.integer), _texts(percents, " %")
     drowned = (changes["low"] <= 0) & (changes["high"] >= 0)
-    rows = zip(before, now, texts, drowned, strict=True)
-    return [ChangeCell(first, second, *text, bool(noise)) for first, second, text, noise in rows]
+    return list(map(ChangeCell, *texts, drowned))
 
 
 def _texts(changes: pd.DataFrame, unit: str, *, is_whole: bool = False) -> list[str]:
     """Show changes with their intervals; nothing where one is missing."""
     texts = []
-    for estimate, low, high in zip(
-        changes["estimate"], changes["low"], changes["high"], strict=True
-    ):
+    for estimate, low, high in changes[["estimate", "low", "high"]].itertuples(index=False):
         width = (high - low) / 2 if math.isfinite(high - low) else estimate - low
         ends = (int(end) if is_whole and end.is_integer() else end for end in (estimate, low, high))
         value, first, last = (number_text(end, width) for end in ends)

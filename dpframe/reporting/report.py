@@ -31,7 +31,7 @@ from dpframe.privacy.gaussian import gaussian_epsilon
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.public import public_call
-from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
+from dpframe.reporting.changes import SideView, compare_tables, put_side_by_side
 from dpframe.reporting.tables import TableView, tables_of
 
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
@@ -222,7 +222,7 @@ def _changes(
     named: Sequence[tuple[str | None, pd.DataFrame]],
     views: Sequence[Sequence[TableView]],
     level: float,
-) -> list[ChangeView]:
+) -> list[SideView]:
     """Compare each table with the one before it, if both are what they are said to be."""
     pairs = pairwise(zip((frame for _, frame in named), views, strict=True))
     return [

@@ -576,7 +576,12 @@ def test_changes_are_shown_with_both_numbers_and_their_intervals(visits):
         assert any(
             f"{percents.loc[(ward, 'visits'), 'estimate']:.0f} % (" in text for text in found
         )
-    assert found.count("\u2248 noise") == sum((changes["low"] <= 0) & (changes["high"] >= 0))
+    marks = sum((changes["low"] <= 0) & (changes["high"] >= 0))
+    for table in (before, now):
+        ends = table.dp.interval()
+        half = (ends["visits_high"] - ends["visits_low"]) / 2
+        marks += sum(half >= table["visits"].abs())
+    assert found.count("\u2248 noise") == marks
     assert HOSTILE not in dpf.report([before, now], changes=True)
 
 
