@@ -157,15 +157,6 @@ def _keys_within(dotted: str) -> _Keys:
     return keys
 
 
-def holds(table: object, keys: _Keys) -> bool:
-    """Whether a table has a key within its tables."""
-    for key in keys:
-        if not isinstance(table, dict) or key not in table:
-            return False
-        table = table[key]
-    return True
-
-
 _MOST_BYTES = 1 << 20
 _MOST_FILLED = 10_000  # characters of a text with the values of its placeholders
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
@@ -249,10 +240,6 @@ class Section:
             raise self.error(f"{key} is missing{self.such(key)}.")
         given = self.table[key]
         return [given] if isinstance(given, str) else list(given)
-
-    def given_keys(self, *keys: str) -> tuple[str, ...]:
-        """Return so many of some keys, one within the other, as there are in the plan."""
-        return next(keys[:n] for n in range(len(keys), -1, -1) if holds(self.table, keys[:n]))
 
     def fill_text(self, key: str, text: str, *, environment: bool = False, **more: str) -> str:
         """Put the values of placeholders such as {month} into a text, and those of ${NAME}."""

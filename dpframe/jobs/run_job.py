@@ -1,6 +1,5 @@
 """A job is tried without data, and then made: checked, charged once, written."""
 
-import os
 import shlex
 import shutil
 import warnings
@@ -32,11 +31,10 @@ from dpframe.jobs.output_files import (
 )
 from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
-from dpframe.jobs.released_files import LedgerPlace
+from dpframe.jobs.released_files import LedgerPlace, opened_ledger
 from dpframe.jobs.spool import DrawnFiles, digest_of
 from dpframe.jobs.starts import Published, Start, Written
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
-from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
@@ -404,13 +402,12 @@ def ledger_now(job: Job, *, here: bool) -> Ledger:
     """
     if not job.ledger.exists() and job.budget is not None:
         return Ledger(budget=job.budget, part=job.part)
-    if here or not job.ledger.files:
+    files = [file for file in job.ledger.files if file.is_file()]
+    if here or not files:
         return copy_in_memory(_opened_ledger(job, job.ledger))
-    (file,) = job.ledger.files
     with temporary_folder("dpframe-ledger-") as folder:
         copy = folder / "copy.ledger"
-        if file.is_file():
-            shutil.copyfile(file, copy)
+        shutil.copyfile(files[0], copy)
         return copy_in_memory(_opened_ledger(job, LedgerPlace(copy)))
 
 
@@ -419,17 +416,13 @@ def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
         raise error(f"there is no ledger {path}. {_to_make(job)}", "path")
-    for place in where.files:
-        try:
-            sound = place.is_file() and is_ledger(place)
-        except PermissionError:
-            wrong = f"{path} must be readable and writable: ask for the right."
-            raise error(wrong, "path") from None
-        if not sound:
-            raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
-        if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
-            raise error(f"{path} and its folder must be writable.", "path")
-    ledger = Ledger(where.given)
+    try:
+        ledger = opened_ledger(where)
+    except PermissionError:
+        wrong = f"{path} and its folder must be readable and writable: ask for the right."
+        raise error(wrong, "path") from None
+    except OSError as wrong:
+        raise error(f"{path}: {wrong}", "path") from None
     if job.part is not None and job.part != ledger.part:
         if ledger.part is None:
             rule = f"is for a ledger with a budget for each part, and {path} has one for all."
