@@ -59,7 +59,7 @@ def undescribed(function):
 def test_every_public_name_has_one_place_in_the_reference():
     found = Counter(listed("autofunction", "autoclass", "py:data"))
     assert {name for name, times in found.items() if times > 1} == set()
-    tests = {*dpt.__all__, "dpframe.testing.draws.Draw", "dpframe.testing.recorder.Run"}
+    tests = {*dpt.__all__, "dpframe.testing.recorder.Draw", "dpframe.testing.recorder.Run"}
     public = set(dpf.__all__) - {"errors"} | {"round", "sum"} | tests - {"PrivacyTestError"}
     engines = set(dpframe.engines.__all__) - {"ENGINES", "Frame", "engine_for"}
     answered = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframe import errors
 from dpframe.arguments import visible
-from dpframe.ledger.failures import NO_ROOM
+from dpframe.ledger.file import NO_ROOM
 from dpframe.ledger.store import is_url
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2

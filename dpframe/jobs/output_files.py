@@ -19,9 +19,9 @@ from dpframe.jobs.job import Job
 from dpframe.jobs.output_paths import folded
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.released_files import read_released
-from dpframe.jobs.spool import DrawnFiles
+from dpframe.jobs.starts import DrawnFiles
 from dpframe.ledger import platform
-from dpframe.ledger.failures import NO_ROOM
+from dpframe.ledger.file import NO_ROOM
 
 _STEM = "table"
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {

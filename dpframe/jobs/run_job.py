@@ -18,7 +18,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.sources import source_of
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
-from dpframe.jobs.column_types import kinds_of_columns
+from dpframe.jobs.data import kinds_of_columns
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import (
     WrittenFiles,
@@ -32,13 +32,13 @@ from dpframe.jobs.output_files import (
 from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
 from dpframe.jobs.released_files import LedgerPlace, opened_ledger
-from dpframe.jobs.spool import DrawnFiles, digest_of
-from dpframe.jobs.starts import Published, Start, Written
+from dpframe.jobs.starts import DrawnFiles, Published, Start, Written, digest_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare, facts_of
+from dpframe.operations.diagnose import diagnose
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
 from dpframe.privacy.amounts import AMOUNTS, Budget
@@ -465,3 +465,18 @@ def _said(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return what was warned of, once each."""
     own = [one.message for one in caught if issubclass(one.category, errors.DPFrameWarning)]
     return tuple(dict.fromkeys(map(str, own)))
+
+
+def diagnose_job(job: Job) -> Mapping[str, pd.DataFrame]:
+    """Read the rows of a plan, and say where each is left out; the ledger stays as it is."""
+    job = replace(job, data=job.data.expanded())
+    ledger = copy_in_memory(ledger_now(job, here=False))
+    scan, needed = open_data(job, ledger)
+    job.data.check_typed(needed)
+    frame = job.data.rows(scan, needed)
+    declare_plan(job, frame, ledger)
+    try:
+        found = diagnose(frame, job.request, part=job.options["part"])
+    except errors.DPFrameError as error:
+        raise place_error(job, error) from None
+    return {next(iter(job.queries)): found} if job.is_alone else dict(found)

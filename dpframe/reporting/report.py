@@ -30,7 +30,7 @@ from dpframe.privacy.gaussian import gaussian_epsilon
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.public import public_call
-from dpframe.reporting.changes import SideView, compare_tables, put_side_by_side
+from dpframe.reporting.cells import SideView, compare_tables, put_side_by_side
 from dpframe.reporting.tables import TableView, tables_of
 
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said

@@ -9,9 +9,8 @@ import pandas as pd
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
 from dpframe.forks import cached_property
 from dpframe.testing.comparing import RunOutcome, difference, watch
-from dpframe.testing.draws import Draw
 from dpframe.testing.neighbors import Splitter, TriedUnit, unit_columns
-from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
+from dpframe.testing.recorder import CHARGE, INVARIANCE, Draw, Replay, Run, excess_words
 
 _ADDITIVITY = "additivity"
 _EMPTY = "on an empty frame"

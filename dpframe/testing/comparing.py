@@ -298,11 +298,12 @@ def _of_parts(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
             for at, (a, b) in enumerate(zip(one, other, strict=True)):
                 yield from _differences(a, b, f"{path}[{at}]" if len(one) > 1 else path, seen)
         return
-    first, second = ({**one}, {**other}) if isinstance(one, Mapping) else (_held(one), _held(other))
+    first: Mapping[Any, Any] = one if isinstance(one, Mapping) else _held(one) or {}
+    second: Mapping[Any, Any] = other if isinstance(one, Mapping) else _held(other) or {}
     if isinstance(one, Mapping) and list(first) != list(second):
         yield f"{path}keys", list(first), list(second)
         return
-    for name in {**first, **(second or {})}:
+    for name in {**first, **second}:
         a, b = first.get(name, _Nothing()), second.get(name, _Nothing())
         place = f"[{name!r:.120}]" if isinstance(one, Mapping) else f".{name}"
         yield from _differences(a, b, f"{path}{place}", seen)
