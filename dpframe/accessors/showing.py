@@ -167,7 +167,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         opened = record_on(frame)
     except CertificateError:
         return {*_BOTH, "best"}
-    certificate = opened.certificate
+    certificate = opened.promise
     release = certificate.releases[0]
     definitions = {*map(type, certificate.table.definitions)}
     mechanism = release.mechanism

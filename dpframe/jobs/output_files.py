@@ -200,7 +200,7 @@ def _why_lost(path: Path, release_id: str) -> str:
         if not file.is_file():
             return f"{file} is not there"
     try:
-        releases = look(read_released(path)).opened.certificate.releases
+        releases = look(read_released(path)).opened.releases
     except CertificateError:
         return f"{path} is cut or was changed"
     except Exception:  # a file from anywhere makes its reader raise anything
