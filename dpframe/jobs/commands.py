@@ -162,7 +162,7 @@ def _ran(arguments: Sequence[str] | None) -> int:
         found = [answers.answer_of(str(given.output), partial(command.run, given, given.files))]
     else:
         files = without_certificates(given.files) if command.several else [given.file]
-        found = [answers.answer_of(str(one), partial(command.run, given, one)) for one in files]
+        found = [answers.answer_of(str(file), partial(command.run, given, file)) for file in files]
     options = {"as_json": given.json, "quiet": given.quiet, "as_list": command.several}
     return answers.print_answers(found, **options)
 
@@ -399,8 +399,8 @@ _PRIVATE = "NOT FOR PUBLICATION: exact numbers of the private rows. Nothing was 
 def diagnose_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Read the rows of a plan, and say in exact numbers what it leaves out."""
     if not (given.private or _is_terminal(sys.stdout)):
-        why = "diagnose prints exact private numbers, and standard output is no terminal."
-        raise QueryError(f"{why} Add --private if nobody else can read what it is.")
+        reason = "diagnose prints exact private numbers, and standard output is no terminal."
+        raise QueryError(f"{reason} Add --private if nobody else can read what it is.")
     found = diagnose_job(_job(given, path))
     lines = [_PRIVATE]
     for name, diagnosis in found.items():
@@ -501,12 +501,12 @@ def _lost(done: Done) -> list[str]:
     """Say which files could not be written, and where the releases are."""
     if done.published.written.all_there:
         return []
-    problems = [f"{path} was not written: {why}" for _, path, why in done.files.failed]
+    problems = [f"{path} was not written: {reason}" for _, path, reason in done.files.failed]
     kept = done.published.spool
     if kept is None:
         return [*problems, "the amount is spent: the releases are printed as JSON: keep that."]
-    way = "run it again as it is, for which nothing is charged"
-    return [*problems, f"the amount is spent, and the releases are kept in {kept}: {way}."]
+    remedy = "run it again as it is, for which nothing is charged"
+    return [*problems, f"the amount is spent, and the releases are kept in {kept}: {remedy}."]
 
 
 def _tables(done: Done) -> dict[str, object]:

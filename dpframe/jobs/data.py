@@ -55,8 +55,8 @@ def read_store(section: Section) -> Mapping[str, Any]:
         value = given
         if isinstance(value, str):
             if _SECRET.search(key) and not _VARIABLE.fullmatch(value):
-                way = "write ${NAME}, which stands for a variable of the environment"
-                raise table.error(f"must not stand in a plan: {way}.", key)
+                remedy = "write ${NAME}, which stands for a variable of the environment"
+                raise table.error(f"must not stand in a plan: {remedy}.", key)
             value = table.fill_text(key, value, environment=True)
         found[key] = value
     return found
@@ -81,8 +81,8 @@ def open_store(section: Section, options: Mapping[str, Any]) -> Any:
         return kind(**more)
     except (TypeError, ValueError):
         named = ", ".join(more) or "nothing"
-        why = f"pyarrow.fs.{name} cannot be made with {named}: see its arguments."
-        raise section.error(why, "filesystem") from None
+        reason = f"pyarrow.fs.{name} cannot be made with {named}: see its arguments."
+        raise section.error(reason, "filesystem") from None
 
 
 def stored_matches(pattern: str, store: Any) -> list[str]:
@@ -213,9 +213,9 @@ class Data:
         """Refuse columns of CSV files of which no public fact says what they hold."""
         for label, kind in types.items():
             if kind is None and self.form == "csv":
-                way = f'give data.types.{label} = "int64", or another of {", ".join(TYPES)}'
-                why = f"what is declared does not say what {label!r} holds"
-                raise self.section.error(f"{why}, and CSV files have no types: {way}.")
+                remedy = f'give data.types.{label} = "int64", or another of {", ".join(TYPES)}'
+                reason = f"what is declared does not say what {label!r} holds"
+                raise self.section.error(f"{reason}, and CSV files have no types: {remedy}.")
 
     def rows(self, scan: Scan, labels: Collection[Hashable]) -> Scan:
         """Read rows of files now that have no checksums: a damaged one is known before a charge."""
@@ -241,16 +241,16 @@ class Data:
         if isinstance(error, FileNotFoundError):
             return self.error("there is no such file.")
         if isinstance(error, ImportError):
-            why = f"reading {self.form} files needs pyarrow: {pip_install('parquet')}."
+            reason = f"reading {self.form} files needs pyarrow: {pip_install('parquet')}."
         elif isinstance(error, DPFrameError):
-            why = str(error)
+            reason = str(error)
         elif away:
-            why = f"the store does not answer, or refuses ({a_type(error)})."
+            reason = f"the store does not answer, or refuses ({a_type(error)})."
         else:
             hidden = "The cause is not shown, because it may quote private values"
-            why = f"the files cannot be read as {self.form} ({a_type(error)})"
-            why = f"{why}. {hidden}: read them by themselves to see it."
-        wrong = self.error(why)
+            reason = f"the files cannot be read as {self.form} ({a_type(error)})"
+            reason = f"{reason}. {hidden}: read them by themselves to see it."
+        wrong = self.error(reason)
         return TemporaryError(str(wrong)) if away else wrong
 
     def error(self, why: str) -> PlanFileError:

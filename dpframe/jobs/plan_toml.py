@@ -255,8 +255,8 @@ class Section:
                 return self._variable(key, name, allowed=environment)
             if name in values:
                 return values[name]
-            way = f"give --set {name}=..., or {name} = ... under [values]."
-            raise self.error(f"{match[0]} has no value: {way}{did_you_mean(name, values)}", key)
+            remedy = f"give --set {name}=..., or {name} = ... under [values]."
+            raise self.error(f"{match[0]} has no value: {remedy}{did_you_mean(name, values)}", key)
 
         return _FILLED.sub(value, text)
 
@@ -320,8 +320,8 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise PlanFileError("a plan file is a text in UTF-8.") from None
-    if why := too_much(text):
-        raise PlanFileError(why)
+    if reason := too_much(text):
+        raise PlanFileError(reason)
     try:
         table = tomllib.loads(text)
     except RecursionError:

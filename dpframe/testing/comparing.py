@@ -92,8 +92,8 @@ def _complete(result: Any) -> Any:
     if inspect.isawaitable(result) or inspect.isasyncgen(result):
         if inspect.iscoroutine(result):
             result.close()
-        way = "Wrap it: lambda frame: asyncio.run(pipeline(frame))."
-        raise PrivacyTestError(f"the pipeline is asynchronous, and was not run. {way}")
+        remedy = "Wrap it: lambda frame: asyncio.run(pipeline(frame))."
+        raise PrivacyTestError(f"the pipeline is asynchronous, and was not run. {remedy}")
     return list(result) if isinstance(result, Iterator) else result
 
 

@@ -292,7 +292,7 @@ def hand_out(draw: Draw, number: int) -> Any:
 def copy_of(noisy: Any) -> Any:
     """Copy noisy integers of any kind."""
     if isinstance(noisy, LabelCounts):
-        return LabelCounts(tuple(one.copy() for one in noisy.labels), noisy.units.copy())
+        return LabelCounts(tuple(label.copy() for label in noisy.labels), noisy.units.copy())
     if isinstance(noisy, list):
         return [copy_of(one) for one in noisy]
     return noisy.copy()
@@ -316,7 +316,7 @@ class Run(TestBlock):
 
     def ledgers(self) -> list[Any]:
         """Return the entries of every ledger that was charged or opened."""
-        charged = [one._operation.declaration.ledger for one in self._draws]
+        charged = [draw._operation.declaration.ledger for draw in self._draws]
         every = {id(one): one for one in [*charged, *self._ledgers.values()] if one is not None}
         seen = {id(ledger._in_use()): ledger._in_use() for ledger in every.values()}
         return [(ledger.budget, ledger.entries) for ledger in seen.values()]
