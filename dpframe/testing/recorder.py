@@ -546,6 +546,3 @@ def seeded_noise(seed: int, *, folder: str | os.PathLike[str] | None = None) -> 
     if type(seed) is not int:
         raise DPFrameError(f"seed must be a whole number, got seed={seed!r:.80}.", parameter="seed")
     return _Seeded(seed, folder)
-
-
-__all__ = ["Replay", "Run", "record", "seeded_noise"]
