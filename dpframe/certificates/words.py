@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from dpframe.certificates import definitions, parts
 from dpframe.certificates.column_parts import ColumnPart
+from dpframe.certificates.definitions import CutPart
 from dpframe.certificates.mechanism_parts import (
     BlockNoisePart,
     MarginsPart,
@@ -16,7 +17,7 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
     TreePart,
 )
-from dpframe.certificates.table_parts import CutPart, PublishedPart, TablePart
+from dpframe.certificates.table_parts import PublishedPart, TablePart
 from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, grid, unit_lines
@@ -276,11 +277,13 @@ def _about_published(published: PublishedPart) -> list[str]:
 def _about_cut(cut: CutPart) -> str:
     """Say which cells were chosen by their values."""
     if cut.call != "suppress":
-        return f"the {'largest' if cut.call == 'nlargest' else 'smallest'} of {cut.column}"
+        return (
+            f"the {'largest' if cut.call == 'nlargest' else 'smallest'} of {_text(str(cut.column))}"
+        )
     below = "" if cut.at is None else f"below {cut.at:g}"
     error = cut.relative_error
     wide = "" if error is None else f"with a standard error above {error:.3g} of the value"
-    what = "cells" if cut.column is None else f"rows, judged by {cut.column},"
+    what = "cells" if cut.column is None else f"rows, judged by {_text(cut.column)},"
     return f"suppressed {what} {' or '.join(filter(None, [below, wide]))}"
 
 
@@ -307,6 +310,7 @@ _SAMPLED = ", with the error of sampled rows"
 def _about_intervals(definition: definitions.IntervalDefinition) -> str:
     at_once = " for all cells at once" if definition.simultaneous else ""
     chosen = "" if definition.cells is None else f" for {definition.cells:,} cells that were chosen"
+    chosen += ", given their cut" * bool(definition.given)
     sampled = _SAMPLED * definition.sampling
     return f"intervals at {definition.level:g}{at_once}{chosen} beside their columns{sampled}"
 
@@ -336,13 +340,22 @@ def _about_denoising(definition: definitions.DenoiseDefinition) -> str:
     """Say how a column was denoised."""
     if definition.method == "none":
         return f"{definition.into}: no denoiser is expected to help, values as released"
-    gain = definition.tried.get(definition.method)
-    expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
+    removed = _expected(definition)
+    expected = f", expected to remove {removed}" if removed else ""
     members = ", ".join(definition.members)
     method = f"the average of {members}" if len(definition.members) > 1 else members
     raised = "; totals come out too high" if "nonnegative" in definition.members else ""
     said = f"{definition.column} denoised by {method}{_how(definition)}"
     return f"{definition.into}: {said}{expected}{raised}"
+
+
+def _expected(definition: definitions.DenoiseDefinition) -> str:
+    """Say which parts of the errors were expected to go; nothing where that is not estimated."""
+    gains = {"squared": definition.tried, "absolute": definition.tried_absolute}
+    parts = {name: tried.get(definition.method) for name, tried in gains.items()}
+    return " and ".join(
+        f"{part:.0%} of the {name} error" for name, part in parts.items() if part is not None
+    )
 
 
 def _how(definition: definitions.DenoiseDefinition) -> str:
@@ -363,15 +376,13 @@ def _denoised_table(taken: Iterable[definitions.DenoiseDefinition]) -> str:
     header = ["added afterwards", "from", "denoised by", "expected to remove"]
     rows: list[list[str | list[str]]] = []
     for definition in taken:
-        gain = definition.tried.get(definition.method)
         several = list(definition.members) if len(definition.members) > 1 else []
-        removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
         rows.append(
             [
                 definition.into,
                 definition.column,
                 several or f"{definition.method}{_how(definition)}",
-                removed,
+                _expected(definition) or "not estimated",
             ]
         )
     return grid(header, rows)

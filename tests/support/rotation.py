@@ -4,22 +4,29 @@ import os
 import subprocess
 from collections import Counter
 from pathlib import Path
+from zlib import crc32
 
 TURNS = 3
 """Runs in a row, a commit apart, that take every case: each costs about half of all of them."""
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = "DPFRAME_TURN"
-"""Names the turn for a copy without git, such as one that the gate makes."""
+"""Number of commits of a copy without git, such as the gate makes; or "first", see below."""
+
+FIRST = -1
+"""The turn that takes no case but the first of each test: what it finds, every turn finds."""
 
 
 def turn_of(config):
     """Return the turn of this run, or None where all cases run."""
     if hasattr(config, "workerinput"):  # a commit between two workers would part their cases
         return config.workerinput["turn"]
+    told = os.environ.get(VARIABLE)
+    if told == "first":
+        return FIRST
     if config.option.all_cases or _names_files(config):
         return None
-    commits = os.environ.get(VARIABLE) or count_commits(ROOT)
+    commits = told or count_commits(ROOT)
     return None if commits is None else int(commits) % TURNS
 
 
@@ -51,7 +58,12 @@ def part_cases(items, turn):
     for item in items:
         test = item.nodeid.partition("[")[0]
         marked = any(item.get_closest_marker(lane) for lane in ("full", "audit"))
-        here = marked or counted[test] == 0 or counted[test] % TURNS == turn
+        here = marked or counted[test] == 0 or _turn_of(test, counted[test]) == turn
         (taken if here else left).append(item)
         counted[test] += not marked
     return taken, left
+
+
+def _turn_of(test, case):
+    """Return the turn of a case; tests begin at different ones, so that turns last as long."""
+    return (case + crc32(test.encode())) % TURNS
