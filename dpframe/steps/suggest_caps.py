@@ -106,22 +106,11 @@ class Candidates(ShownFrame):
         ways = np.abs(np.arange(len(self)) - np.concatenate(there)[:, None]).min(axis=0)
         return np.sort(np.argsort(ways, kind="stable")[:_SHOWN])
 
-    def __repr__(self) -> str:
-        """Show a few candidates, and how many there are."""
-        return "\n\n".join(filter(None, [super().__repr__(), self._counted]))
-
-    def _repr_html_(self) -> str | None:
-        """Show a few candidates in a notebook."""
-        table = super()._repr_html_()
-        return (
-            None if table is None else f"{table}{f'<p>{self._counted}</p>' * bool(self._counted)}"
-        )
-
     @property
-    def _counted(self) -> str:
+    def _below(self) -> str:
         if len(self) <= _SHOWN:
             return ""
-        return f"{_SHOWN} of {len(self):,} candidates, those next to the best"
+        return f"\n{_SHOWN} of {len(self):,} candidates, those next to the best"
 
 
 @public_call
