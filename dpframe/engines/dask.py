@@ -34,7 +34,7 @@ from dpframe.columns.arrow import pa
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.context import Context
-from dpframe.engines.base import Frame, check_gathered, check_labels
+from dpframe.engines.base import Engine, Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of, types_of
@@ -52,16 +52,12 @@ _MOST_BUCKETS = 512  # that workers of a cluster split a partition into
 _DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Engine of `dask.dataframe.DataFrame`, where its partitions are frames of pandas."""
 
     def handles(self, frame: object) -> bool:
         """Tell whether the frame is a `dask.dataframe.DataFrame` of frames of pandas."""
         return isinstance(frame, dask.dataframe.DataFrame) and isinstance(frame._meta, pd.DataFrame)
-
-    def columns(self, frame: Frame) -> list[Hashable]:
-        """List the column labels of the collection's metadata, in order."""
-        return list(frame.columns)
 
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column; nothing is computed."""

@@ -118,7 +118,7 @@ def facts_of_query(query: Query) -> Iterator[tuple[str, Hashable, Any]]:
 def _compared_by(query: Query) -> Iterator[_Typed]:
     """Give the types of constants that columns are compared with in conditions."""
     for condition in conditions_of(query):
-        for found in where.comparisons(condition):
+        for found in where.leaves(condition.root):
             if isinstance(found, where.Compare):
                 yield from _of_values([found.left, found.right])
             elif isinstance(found, where.Membership):

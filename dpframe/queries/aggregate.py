@@ -1,8 +1,8 @@
 """Queries for several outputs by the same groups, checked to fit together."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from dpframe.arguments import is_unicode
 from dpframe.errors import QueryError
@@ -11,47 +11,12 @@ from dpframe.options import By, ChosenRows, Keys, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import nearest, no_such_keyword, public_call
 from dpframe.queries import reading
-from dpframe.queries.association import Correlation, Covariance, Slope
 from dpframe.queries.counts import Count, Rate, UnitCount
+from dpframe.queries.of_columns import OfColumns, read_options
 from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions
-from dpframe.queries.sums_and_means import Deviation, Mean, Sum, Variance, read_options
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
-
-_Key = TypeVar("_Key")
-_Value_co = TypeVar("_Value_co", covariant=True)
-
-
-class View(Mapping[_Key, _Value_co]):
-    """A mapping that cannot be written to; `types.MappingProxyType` cannot be pickled.
-
-    Parameters
-    ----------
-    of
-        What is in it.
-
-    Examples
-    --------
-    >>> import copy
-    >>> copy.deepcopy(View({"a": 1}))
-    {'a': 1}
-    """
-
-    def __init__(self, of: Mapping[_Key, _Value_co]) -> None:
-        self._of = dict(of)
-
-    def __getitem__(self, key: _Key) -> _Value_co:
-        return self._of[key]
-
-    def __iter__(self) -> Iterator[_Key]:
-        return iter(self._of)
-
-    def __len__(self) -> int:
-        return len(self._of)
-
-    def __repr__(self) -> str:
-        return repr(self._of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +108,7 @@ class Joint(Query):
         return {part.condition for part in self.parts}
 
 
-AggregatePart: TypeAlias = (
-    Count | Rate | Sum | Mean | Variance | Deviation | Covariance | Correlation | Slope
-)
+AggregatePart: TypeAlias = Count | Rate | OfColumns
 """A query that can be one output of several."""
 
 NOT_OUTPUTS = tuple(
@@ -204,10 +167,10 @@ def aggregate(
             f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
         )
     for name, query in queries.items():
-        check_part(name, query, groups[0])
+        check_part(name, query, groups["by"])
     check_weights(queries, "aggregate")
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(*groups, View(queries), options, limits=reading.limits_of(rows))
+    return Aggregate(**groups, queries=queries, options=options)
 
 
 def check_part(

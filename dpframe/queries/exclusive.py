@@ -84,22 +84,15 @@ def _may_hold(column: str, roots: Mapping[int, where.Node]) -> dict[int, int]:
     return {at: cut.cells(root)[0] for at, root in roots.items()}
 
 
-def _constants(column: str, node: where.Node) -> Iterator[float | str]:
+def _constants(column: str, root: where.Node) -> Iterator[float | str]:
     """Yield what a column is compared with."""
-    match node:
-        case where.Not(operand):
-            yield from _constants(column, operand)
-        case where.All(parts) | where.Any(parts):
-            for part in parts:
-                yield from _constants(column, part)
-        case (
-            where.Compare(left=where.Name(label), right=where.Constant(value))
-            | where.Compare(left=where.Constant(value), right=where.Name(label))
-        ):
-            if label == column:
-                yield value
-        case where.Membership(operand=where.Name(label), items=items):
-            if label == column:
+    for leaf in where.leaves(root):
+        match leaf:
+            case where.Compare(_, where.Name(label), where.Constant(constant)) | where.Compare(
+                _, where.Constant(constant), where.Name(label)
+            ) if label == column:
+                yield constant
+            case where.Membership(where.Name(label), items) if label == column:
                 yield from items
 
 

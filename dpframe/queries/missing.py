@@ -1,7 +1,5 @@
 """What conditions say of rows in which a value is missing."""
 
-from collections.abc import Iterator
-
 from dpframe.queries import where as conditions
 from dpframe.queries.syntax import as_name
 from dpframe.queries.where import All, Any, Compare, Condition, Name, Node, Not, names_in
@@ -103,23 +101,10 @@ def compared_with_itself(condition: Condition) -> str | None:
     'x'
     >>> compared_with_itself(Condition.parse("x == x and x != 1"))
     """
+    found = [*conditions.leaves(condition.root)]
     labels = [
-        comparison.left.label
-        for comparison in conditions.comparisons(condition)
-        if isinstance(comparison, Compare)
-        and isinstance(comparison.left, Name)
-        and comparison.left == comparison.right
+        leaf.left.label
+        for leaf in found
+        if isinstance(leaf, Compare) and isinstance(leaf.left, Name) and leaf.left == leaf.right
     ]
-    alone = len(labels) == len(list(_leaves(condition.root)))
-    return labels[0] if labels and alone else None
-
-
-def _leaves(node: Node) -> Iterator[Node]:
-    match node:
-        case Not(operand):
-            yield from _leaves(operand)
-        case All(parts) | Any(parts):
-            for part in parts:
-                yield from _leaves(part)
-        case _:
-            yield node
+    return labels[0] if labels and len(labels) == len(found) else None

@@ -10,15 +10,15 @@ from dpframe.privacy.amounts import AMOUNTS, Spend
 from dpframe.public import public_call
 from dpframe.queries import sizes
 from dpframe.queries.counts import count
+from dpframe.queries.of_columns import OfColumns, mean, sum
 from dpframe.queries.query import Query, Search
 from dpframe.queries.reading import check_query
-from dpframe.queries.sums_and_means import Mean, Sum, mean, sum
 from dpframe.queries.tasks import SizeKind
 
 OfValues = Literal["sum", "mean"]
 
 _CAPS: dict[str, SizeKind] = {f"max_{kind}": kind for kind in get_args(SizeKind)}
-_MAKERS: dict[str, Callable[..., Sum | Mean]] = {"sum": sum, "mean": mean}
+_MAKERS: dict[str, Callable[..., OfColumns]] = {"sum": sum, "mean": mean}
 _SMALLEST, _LARGEST = 2.0**-10, 2.0**32  # sizes of bounds, unless the call says so
 _BINS = 64  # between the two numbers of within=
 
@@ -166,7 +166,7 @@ class BoundSearch(Search):
     """
 
     column: Hashable
-    query: Sum | Mean
+    query: OfColumns
     smallest: float | None
     largest: float | None
     within: tuple[float, float] | None
