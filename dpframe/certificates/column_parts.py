@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpframe.certificates import json_records as records
 from dpframe.certificates.json_records import Packed, unpack
-from dpframe.declaration.checks import Bounds
+from dpframe.declaration.kinds import Bounds
 from dpframe.errors import QueryError
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.statistics.form import Statistic, Totals

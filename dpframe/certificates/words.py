@@ -13,8 +13,8 @@ from dpframe.certificates.mechanism_parts import (
     SetPart,
     ThresholdPart,
 )
+from dpframe.certificates.parts import WitnessPart
 from dpframe.certificates.table_parts import CutPart, PublishedPart, TablePart
-from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, unit_lines
 
@@ -166,10 +166,11 @@ COLUMN_FACTS = ("column", "what", "where", "bounds", "standard error")
 
 def column_facts(column: ColumnPart) -> list[str]:
     """Say what a released column is, and its error, under the names of `COLUMN_FACTS`."""
-    bounds = bounds_text(column.declared)
+    bounds = [bounds_text(column.declared)] if column.declared else []
     if column.weights is not None:
-        bounds += f"; {column.weights.column} {bounds_text(column.weights.bounds)}"
-    return [column.name, about_kind(column), column.where or "", bounds, _error(column)]
+        bounds.append(f"{column.weights.column} {bounds_text(column.weights.bounds)}")
+    bounded = "; ".join(bounds)
+    return [column.name, about_kind(column), column.where or "", bounded, _error(column)]
 
 
 def about_column(column: ColumnPart) -> str:

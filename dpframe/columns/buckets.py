@@ -19,8 +19,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import times, values
-from dpframe.columns.arrow import compute, pa
+from dpframe.columns import compute, pa, times, values
 from dpframe.columns.identity import KNOWN, known_base, text_of_number
 
 _BLOCK = 1 << 16  # rows; what is made of them on the way stays in the processor's cache

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.errors import STOPS
 
 _Made = TypeVar("_Made")

@@ -13,9 +13,15 @@ import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
-from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing, hold_integer
 from dpframe.declaration.facts import Column
-from dpframe.declaration.kinds import cells_of_dtype
+from dpframe.declaration.kinds import (
+    MOST,
+    cells_of_dtype,
+    check_bounds,
+    check_keys,
+    check_missing,
+    hold_integer,
+)
 from dpframe.errors import DeclarationError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.public import refuse_private

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpframe.columns.arrow import compute, ipc, pa
+from dpframe.columns import compute, ipc, pa
 from dpframe.engines.capping import order_rows
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 

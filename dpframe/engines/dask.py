@@ -29,8 +29,7 @@ from dask.dataframe.utils import has_known_categories
 from dask.delayed import delayed
 from dask.system import CPU_COUNT
 
-from dpframe.columns import filters, values
-from dpframe.columns.arrow import pa
+from dpframe.columns import filters, pa, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.context import Context

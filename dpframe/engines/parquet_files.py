@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pandas as pd
 
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.engines.batches import (
     FileLayout,
     batches_of,

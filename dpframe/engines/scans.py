@@ -16,8 +16,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import filters, lookup, values
-from dpframe.columns.arrow import pa
+from dpframe.columns import filters, lookup, pa, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
 from dpframe.context import Context

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.engines.batches import plain_type
 from dpframe.engines.row_source import (
     FileSource,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.declaration.facts import Declaration
 from dpframe.errors import DPFrameError, pip_install
 from dpframe.ledger.parts import is_text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpframe.accessors.scan import Scan, scan_parquet
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.engines.sources import source_of
 from dpframe.engines.text_files import open_columns
 from dpframe.errors import (
@@ -22,7 +22,7 @@ from dpframe.errors import (
 from dpframe.forks import cached_property
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.stores import open_store, read_store, stored_matches
-from dpframe.sources.dialect import Dialect
+from dpframe.sources.cells import Dialect
 from dpframe.sources.text import TYPES
 
 DIALECT = tuple(option.name for option in fields(Dialect))

@@ -9,7 +9,7 @@ from dpframe.options import By, ChosenRows, Keys
 from dpframe.privacy.neighbors import Caps
 from dpframe.public import public_call
 from dpframe.queries import reading
-from dpframe.queries.missing import compared_with_itself
+from dpframe.queries.conditions import compared_with_itself
 from dpframe.queries.query import OutputSpec, Query, weighted_words
 from dpframe.queries.where import Condition
 
