@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.cells.keys import Level, factored
-from dpframe.cells.record import Opened, cells_part, codes_part, levels_of, seal
+from dpframe.cells.record import Opened, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_rows
 from dpframe.certificates.definitions import IntervalDefinition
@@ -43,12 +43,11 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     rows = _rows(shown)
     released = [part.label for part in opened.table.released]
     complete = all(shown.is_whole(label) for label in released)
-    releases = [_of_rows(one, rows, complete=complete) for one in opened.certificate.releases]
     kept = [at for at, label in enumerate(released) if label in labels]
-    certificate = replace(opened.certificate, releases=tuple(releases)).with_columns(kept)
+    promise = opened.promise.with_columns(kept)
     levels, codes = _levels(opened, rows)
-    table = replace(
-        opened.table,
+    return opened.changed(
+        [_of_rows(release, rows, complete=complete) for release in promise.releases],
         levels=tuple(level.part() for level in levels),
         rows=len(rows),
         codes=codes_part(codes, levels),
@@ -65,7 +64,6 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
         ),
         salt=None,
     )
-    return seal(replace(certificate, table=table))
 
 
 def _rows(shown: Shown) -> np.ndarray:
@@ -136,7 +134,7 @@ def _are_multiples(ends: pd.Series, unit: float) -> bool:
 
 def apart(shown: Shown) -> list[Shown]:
     """Return the tables of the releases in one table, each with its rows."""
-    releases = shown.opened.certificate.releases
+    releases = shown.opened.releases
     if len(releases) == 1:
         return [shown]
     return [_alone(shown, release) for release in releases]
@@ -151,13 +149,12 @@ def _alone(shown: Shown, release: Release) -> Shown:
         replace(cells_part(None, frame.iloc[:, at], part.definition), label=part.label)
         for at, part in enumerate(opened.table.columns)
     ]
-    table = replace(
-        opened.table,
+    alone = opened.changed(
+        [replace(release, rows=None)],
         levels=tuple(level.part() for level in levels),
         rows=len(rows),
         codes=codes_part(codes, levels),
         columns=tuple(parts),
         published=None,
     )
-    certificate = replace(opened.certificate, releases=(replace(release, rows=None),), table=table)
-    return look_with(shown.table[np.isin(shown.rows, rows)], seal(certificate))
+    return look_with(shown.table[np.isin(shown.rows, rows)], alone)
