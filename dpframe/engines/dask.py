@@ -187,11 +187,6 @@ class _Job:
         """Take the columns of the privacy unit from a frame."""
         return [frame[label] for label in self.unit]
 
-    def buckets_of(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-        """Bucket of the unit of some rows."""
-        columns = [column.iloc[rows] for column in self.unit_columns(frame)]
-        return unit_buckets(columns, self.buckets)
-
 
 def _added_up(
     frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder, context: Context
@@ -296,7 +291,8 @@ def _split_part(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Split the rows of a partition that can matter, in their needed columns, into buckets."""
     needed = _dense(part, labels_of(job.tasks))
     rows = np.flatnonzero(_usable(needed, job))
-    return _split(needed, rows, job.buckets_of(needed, rows), job.buckets, job.packed)
+    places = unit_buckets([column.iloc[rows] for column in job.unit_columns(needed)], job.buckets)
+    return _split(needed, rows, places, job.buckets, job.packed)
 
 
 def _pack_part(part: pd.DataFrame, job: _Job) -> pd.DataFrame:

@@ -149,7 +149,9 @@ def _moments(column: pd.Series, axis: LabelAxis) -> Read:
     found, valid = times.naive_times(column)
     if lookup.native_dtype(column.dtype) is None:
         objects = values.objects(column)
-        valid &= np.fromiter(map(_is_moment, objects), bool, len(objects))
+        kinds = (type(value) for value in objects)
+        is_moment = (issubclass(kind, datetime.datetime | np.datetime64) for kind in kinds)
+        valid &= np.fromiter(is_moment, bool, len(objects))
     return found.view("M8[us]"), valid & (found >= _FIRST) & (found <= _LAST)
 
 
@@ -207,10 +209,6 @@ def _date(value: Any) -> datetime.date | None:
     if not issubclass(kind, datetime.date) or issubclass(kind, datetime.datetime):
         return None
     return datetime.date.fromordinal(datetime.date.toordinal(value))
-
-
-def _is_moment(value: object) -> bool:
-    return issubclass(type(value), datetime.datetime | np.datetime64)
 
 
 _MOST_CELLS = 2**62
