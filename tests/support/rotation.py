@@ -10,16 +10,22 @@ TURNS = 3
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = "DPFRAME_TURN"
-"""Names the turn for a copy without git, such as one that the gate makes."""
+"""Number of commits of a copy without git, such as the gate makes; or "first", see below."""
+
+FIRST = -1
+"""The turn that takes no case but the first of each test: what it finds, every turn finds."""
 
 
 def turn_of(config):
     """Return the turn of this run, or None where all cases run."""
     if hasattr(config, "workerinput"):  # a commit between two workers would part their cases
         return config.workerinput["turn"]
+    told = os.environ.get(VARIABLE)
+    if told == "first":
+        return FIRST
     if config.option.all_cases or _names_files(config):
         return None
-    commits = os.environ.get(VARIABLE) or count_commits(ROOT)
+    commits = told or count_commits(ROOT)
     return None if commits is None else int(commits) % TURNS
 
 
