@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.cells.keys import Factored, factored, label_of, token
+from dpframe.cells.keys import Factored, Numbers, factored, label_of, numbers_of, series_of, token
 from dpframe.cells.locate import Place
-from dpframe.cells.numbers import Numbers, numbers_of, series_of
 from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.needs import whole_release
 from dpframe.cells.record import ATTRIBUTE, certificate_of, record_on
-from dpframe.cells.verify import look
+from dpframe.cells.verify import look, whole_release
 from dpframe.certificates.definitions import SuggestDefinition, Suggested
 from dpframe.certificates.diagnosis import ShownFrame, mark_test
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
