@@ -289,12 +289,6 @@ def places_of(frame: pd.DataFrame) -> dict[Hashable, int]:
     return {label: place for place, label in enumerate(frame.columns)}
 
 
-def column_at(frame: pd.DataFrame, place: int) -> pd.Series:
-    """Return the column at a position."""
-    column: pd.Series = frame.iloc[:, place]
-    return column
-
-
 def dense(column: pd.Series) -> pd.Series:
     """Fill in the default values of a sparse column; leave any other as it is.
 

@@ -320,7 +320,7 @@ def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
     """Take some columns of a partition, with the default values of sparse ones."""
     places = values.places_of(part)
     # pandas 2.3 takes rows of sparse times wrongly
-    columns = (values.dense(values.column_at(part, places[label])) for label in labels)
+    columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
     dense = [column.reset_index(drop=True) for column in columns]
     needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
     needed.columns = pd.Index(labels, tupleize_cols=False)

@@ -291,7 +291,7 @@ def _count_labels(
     part: pd.DataFrame, task: LabelTask, context: Context, threads: int
 ) -> LabelCounts:
     places = values.places_of(part)
-    coded = [coded_labels(values.column_at(part, places[axis.column]), axis) for axis in task.axes]
+    coded = [coded_labels(part.iloc[:, places[axis.column]], axis) for axis in task.axes]
     if task.unit:
         coded = list(map(_in_order, coded))
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
@@ -301,7 +301,7 @@ def _count_labels(
         cells = np.where(_known(coded, first, task.without)[cells], size, cells)
     sizes = np.ones(len(part), np.int64)  # how many labels of a row's unit count
     if task.unit:
-        named = [values.column_at(part, places[label]) for label in task.unit]
+        named = [part.iloc[:, places[label]] for label in task.unit]
         units = Units(named, threads)
         kept = units.choose(cells, size, Caps(None, task.most, 1), context)
         cells = cells[kept]

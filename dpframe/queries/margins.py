@@ -20,13 +20,13 @@ from dpframe.queries.counts import Count
 from dpframe.queries.query import Query
 from dpframe.queries.reading import (
     check_whole,
-    condition_of,
     labels_of,
     limits_of,
     materialized_keys,
     refuse_unknown,
 )
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
+from dpframe.queries.where import Condition
 
 _IN_EVERY_TABLE = "margins count a row in one cell of every table, so that"
 
@@ -221,7 +221,7 @@ def margins(
     intervals = {column: check_bins(column, edges) for column, edges in named_bins}
     return Margins(
         by,
-        condition_of(where),
+        None if where is None else Condition.parse(where),
         _keys(by, keys, intervals),
         outputs,
         tables=tables,

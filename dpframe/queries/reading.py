@@ -30,7 +30,7 @@ def groups_of(by: By, rows: ChosenRows) -> dict[str, Any]:
     """Read what every query has: labels to group by, a condition, keys and caps, by field."""
     return {
         "by": labels_of("by", by),
-        "where": condition_of(rows.where),
+        "where": None if rows.where is None else Condition.parse(rows.where),
         "keys": materialized_keys(rows.keys),
         "limits": limits_of(rows),
     }
@@ -55,11 +55,6 @@ def weights_of(label: Hashable) -> Hashable:
         return label
     rule = "must be the label of one column, which holds what each row counts for"
     raise QueryError.about("weights", rule, label)
-
-
-def condition_of(where: str | None) -> Condition | None:
-    """Read a condition, if there is one."""
-    return None if where is None else Condition.parse(where)
 
 
 def materialized_keys(keys: Keys) -> Keys:
