@@ -247,7 +247,7 @@ class _Cut:
             case where.Compare(sign, where.Name(self.column), where.Constant(value)):
                 return self._compared(sign, value)
             case where.Compare(sign, where.Constant(value), where.Name(self.column)):
-                return self._compared(_MIRRORED[sign], value)
+                return self._compared(where.MIRRORED[sign], value)
         return self._every, 0  # it depends on more than this column, or on more than its cells
 
     def _joined(
@@ -278,6 +278,3 @@ class _Cut:
         below, above = (1 << equal) - (1 << first), (2 << last) - (2 << equal)
         cells = {"<": below, ">": above}.get(sign[0], 0)
         return cells | (1 << equal if "=" in sign else 0)
-
-
-_MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

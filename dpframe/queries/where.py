@@ -47,6 +47,10 @@ class Arithmetic:
     right: "Value"
 
 
+MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What a relation is called from its other side."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compare:
     """Whether two values are of one kind and in this relation."""
