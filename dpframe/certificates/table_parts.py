@@ -7,12 +7,12 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpframe.certificates import json_records as records
-from dpframe.certificates.definitions import Definition
+from dpframe.certificates.definitions import CutPart, Definition
 
 _FASTEST = 1  # level of zlib: noise does not get smaller by more work
 _MOST_BYTES = 1 << 28  # of what is unpacked: a file may say anything
@@ -166,29 +166,6 @@ class AliasPart(records.Record):
 
 
 NO_ALIAS = AliasPart({}, {}, {})
-
-
-class CutPart(records.Record):
-    """Cells were chosen by their values, in a way that is known.
-
-    Parameters
-    ----------
-    call
-        The call that chose them.
-    column
-        The released column whose values decided; null: each cell for itself.
-    at
-        nlargest: the largest value that is not shown; nsmallest: the smallest one; null: all are.
-        suppress: smaller values are not shown; null: no such limit.
-    relative_error
-        Cells with a larger standard error, as a part of their value, are not shown; null: no such
-        limit.
-    """
-
-    call: Literal["nlargest", "nsmallest", "suppress"]
-    column: str | None
-    at: float | None
-    relative_error: records.NotNegative | None
 
 
 class JoinedPart(records.Record):

@@ -16,7 +16,7 @@ from dpframe.certificates.words import unit_in_lines
 from dpframe.errors import QueryError, quote
 from dpframe.forks import cached_property
 from dpframe.html import bounds_text
-from dpframe.inference.intervals import all_intervals, check_not_selected
+from dpframe.inference.intervals import all_intervals, check_not_selected, possible_of
 from dpframe.inference.joint_errors import Side, check_no_given_rows, shared_noise
 from dpframe.inference.quotients import Quotients, estimate_quotients, part_of, span_of_signs
 from dpframe.inference.sampling import WithSampling, check_sampled, sampling_variance
@@ -179,10 +179,7 @@ class _Cells:
     @property
     def span(self) -> tuple[float, float]:
         """What is possible for one of them."""
-        low, high = self.part.span
-        if self.part.form.is_total:
-            return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
-        return low, high
+        return possible_of(self.part)
 
     def distances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return how far the ends are below and above, and which are those of what is possible."""

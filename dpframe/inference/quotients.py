@@ -18,7 +18,7 @@ from dpframe.inference.joint_errors import check_apart, errors_of_shares
 from dpframe.inference.sampling import WithSampling, check_sampled
 from dpframe.inference.sums import IndependentSum
 from dpframe.options import By
-from dpframe.privacy.half_widths import Rows, check_level, narrow
+from dpframe.privacy.half_widths import ROUNDING, Rows, check_level, narrow
 from dpframe.privacy.noise_sum import NoiseSum, Shares, norm
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
@@ -164,7 +164,9 @@ def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray, Rows], np.
 
     def excess(t: np.ndarray, rows: Rows) -> np.ndarray:
         a, b = np.cos(t), quotient.unit * np.sin(t)
-        off = np.abs(a * quotient.top[rows] - b * quotient.bottom[rows])
+        top, bottom = a * quotient.top[rows], b * quotient.bottom[rows]
+        off = np.abs(top - bottom)
+        off = np.where(off > ROUNDING * (np.abs(top) + np.abs(bottom)), off, 0.0)
         beyond = quotient.noise(a, b, rows).excess(off, level, len(quotient.top))
         return np.where(np.isnan(beyond), np.inf, beyond)
 

@@ -17,6 +17,7 @@ from dpframe.certificates.table_parts import NO_ALIAS
 from dpframe.errors import CertificateError, a_type
 from dpframe.inference import intervals, quotients
 from dpframe.inference.ranges import Read, quantiles_read
+from dpframe.inference.selection import ChosenCells
 from dpframe.ledger.ledger import Ledger
 from dpframe.public import public_call
 from dpframe.steps.concat import concat
@@ -125,12 +126,14 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
     place = names.index(definition.column)
     match definition:
         case definitions.IntervalDefinition():
+            choices = dict.fromkeys(view.labels, ChosenCells())
+            choices[view.labels[place]] = ChosenCells(definition.cells, definition.given)
             made = intervals.all_intervals(
                 view,
                 definition.level,
                 simultaneous=definition.simultaneous,
                 sampling=definition.sampling,
-                chosen={label: definition.cells for label in view.labels},
+                choices=choices,
             )
             return made.iloc[:, 2 * place + (definition.end == "high")]
         case definitions.PercentDefinition():

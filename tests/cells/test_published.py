@@ -198,9 +198,11 @@ def test_choices_by_value_are_written_down(released):
     assert list(few.index) == list(released["n"].nsmallest(2).index)
     few = top.dp.interval()
     level = 1 - 0.05 * 3 / 12
-    assert few.equals(released.dp.interval(level).loc[few.index])
-    assert "0.9875 for 3 of 12 cells" in repr(few)
-    assert top.dp.interval(chosen="keys").equals(released.dp.interval().loc[few.index])
+    shared = ["fare_low", "fare_high", "late_low", "late_high"]
+    assert few[shared].equals(released.dp.interval(level).loc[few.index, shared])
+    assert "Level 0.9875 for 3 of 12 cells" in repr(few)
+    by_pandas = released.loc[few.index].dp.interval(chosen="keys")
+    assert by_pandas.equals(released.dp.interval().loc[few.index])
     at_once = top.dp.interval(simultaneous=True)
     assert at_once.equals(released.dp.interval(simultaneous=True).loc[few.index])
     beside = top.dp.interval(join=True)
