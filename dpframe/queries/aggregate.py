@@ -1,8 +1,8 @@
 """Queries for several outputs by the same groups, checked to fit together."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from dpframe.arguments import is_unicode
 from dpframe.errors import QueryError
@@ -17,6 +17,40 @@ from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
+
+_Key = TypeVar("_Key")
+_Value_co = TypeVar("_Value_co", covariant=True)
+
+
+class View(Mapping[_Key, _Value_co]):
+    """A mapping that cannot be written to; `types.MappingProxyType` cannot be pickled.
+
+    Parameters
+    ----------
+    of
+        What is in it.
+
+    Examples
+    --------
+    >>> import copy
+    >>> copy.deepcopy(View({"a": 1}))
+    {'a': 1}
+    """
+
+    def __init__(self, of: Mapping[_Key, _Value_co]) -> None:
+        self._of = dict(of)
+
+    def __getitem__(self, key: _Key) -> _Value_co:
+        return self._of[key]
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __repr__(self) -> str:
+        return repr(self._of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +204,7 @@ def aggregate(
         check_part(name, query, groups["by"])
     check_weights(queries, "aggregate")
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(**groups, queries=queries, options=options)
+    return Aggregate(**groups, queries=View(queries), options=options)
 
 
 def check_part(

@@ -14,7 +14,7 @@ from dpframe.options import ChosenRows, Columns, Keys
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
-from dpframe.queries.aggregate import Aggregate, AggregatePart, check_part, check_weights
+from dpframe.queries.aggregate import Aggregate, AggregatePart, View, check_part, check_weights
 from dpframe.queries.binned import check_bins
 from dpframe.queries.counts import Count
 from dpframe.queries.query import Query
@@ -223,11 +223,11 @@ def margins(
         by,
         None if where is None else Condition.parse(where),
         _keys(by, keys, intervals),
-        outputs,
+        View(outputs),
         tables=tables,
         weights=_weights(by, tables, weights),
-        bins=intervals,
-        other=_other(by, intervals, other),
+        bins=View(intervals),
+        other=View(_other(by, intervals, other)),
         limits=limits_of(ChosenRows(max_rows=max_rows)),
     )
 
