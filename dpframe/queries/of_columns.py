@@ -54,7 +54,7 @@ class OfColumns(Query):
 
     def _output(self, name: Hashable, label: Hashable, other: Hashable = None) -> OutputSpec:
         # a column may be called NaN
-        bounds = {one: self.bounds[one] for one in (label, other) if one in self.bounds}
+        bounds = {column: ends for column, ends in self.bounds.items() if column in (label, other)}
         sampled, weights = self.sampling, self.weights
         spec = OutputSpec(name, self.statistic, label, bounds=bounds, sampled=sampled)
         return replace(spec, other=other, weights=weights)
