@@ -159,10 +159,11 @@ def defined(certificate, definition):
 
 
 def test_denoised_columns_are_shown():
-    certificate = dpf.denoise(trips().dp.count("zone", epsilon=1), "simplex").dp.certificate
-    said = "count_denoised: count denoised by simplex"
+    certificate = dpf.denoise(trips().dp.count("zone", epsilon=1), "whole").dp.certificate
+    said = "count_denoised: count denoised by whole"
     for gain, words in [(0.256, ", expected to remove 26% of the squared error"), (None, "")]:
-        step = replace(certificate.table.definitions[0], tried={"simplex": gain})
+        part = certificate.table.definitions[0]
+        step = replace(part, tried={"whole": gain}, tried_absolute={})
         made = defined(certificate, step)
         assert tables(made._repr_html_())[2][1:] == [[said + words]]
         assert said + words in repr(made).splitlines()[-2]

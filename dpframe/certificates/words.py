@@ -294,11 +294,20 @@ def _about_denoising(definition: definitions.DenoiseDefinition) -> str:
     """Say how a column was denoised."""
     if definition.method == "none":
         return f"{definition.into}: no denoiser is expected to help, values as released"
-    gain = definition.tried.get(definition.method)
-    expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
+    removed = _expected(definition)
+    expected = f", expected to remove {removed}" if removed else ""
     members = ", ".join(definition.members)
     method = f"the average of {members}" if len(definition.members) > 1 else members
     raised = "; totals come out too high" if "nonnegative" in definition.members else ""
     chosen = " (chosen automatically)" * (definition.asked == "auto")
     said = f"{definition.column} denoised by {method}{chosen}"
     return f"{definition.into}: {said}{expected}{raised}"
+
+
+def _expected(definition: definitions.DenoiseDefinition) -> str:
+    """Say which parts of the errors were expected to go; nothing where that is not estimated."""
+    gains = {"squared": definition.tried, "absolute": definition.tried_absolute}
+    parts = {name: tried.get(definition.method) for name, tried in gains.items()}
+    return " and ".join(
+        f"{part:.0%} of the {name} error" for name, part in parts.items() if part is not None
+    )
