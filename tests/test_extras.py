@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from support.planning import SMALL_PLAN
 
 from dpframe.errors import pip_install
