@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag
-from dpframe.cells.needs import whole_release
 from dpframe.cells.record import ATTRIBUTE, attach, salt_of
-from dpframe.cells.verify import look
+from dpframe.cells.verify import look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import End, QuantileDefinition
 from dpframe.certificates.diagnosis import mark_diagnosis
