@@ -154,7 +154,7 @@ def margins(
     columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
     where: str | None = None, keys: Keys = None, bins: MarginBins = None,
     other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
-    **queries: AggregatePart,
+    weight: float = 1.0, **queries: AggregatePart,
 ) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 
