@@ -39,6 +39,7 @@ from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Prediction
 
 _LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
+_NO_VARIANCE = 2.0**-1074  # the least float: noise that is always 0 errs less than any other
 _SAME = 1.002  # times the error alone, at most, that a query has where parts are pooled
 
 
@@ -434,8 +435,9 @@ class _Sharing:
     def score(self, measured: Iterable[_Measured]) -> float:
         """Return the sum of the logarithms of the errors of queries, by their weights."""
         queries = self.planning.joining.queries
-        variances = {name: v for one in measured for name, v in one.variances.items() if v}
-        return sum(queries[name].weight * math.log(v) / 2 for name, v in variances.items())
+        variances = {name: v for one in measured for name, v in one.variances.items()}
+        logs = {name: math.log(v or _NO_VARIANCE) / 2 for name, v in variances.items()}
+        return sum(queries[name].weight * log for name, log in logs.items())
 
     @property
     def narrowest(self) -> float:
