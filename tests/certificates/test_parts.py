@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
+from dpframe import certificate_schema
 from dpframe.certificates.certificate import FORMAT
-from dpframe.certificates.claims import certificate_schema
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import UnreadableCertificateError
 from dpframe.privacy.selection import SELECT

@@ -161,6 +161,7 @@ def test_edges_become_simple():
     assert check_edges([[2, 1], [1, 2], [3, 3], [0, 3]], 4).tolist() == [[0, 3], [1, 2]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("law", "largest"), [(GAUSSIAN, 2 * math.log(200)), (LAPLACE, math.log(200) ** 2 / 2)]
 )

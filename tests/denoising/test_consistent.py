@@ -156,6 +156,7 @@ def test_sums_of_whole_two_way_tables_agree_without_smaller_tables():
     assert np.array_equal(rounded[0, 2].sum(axis=0), rounded[1, 2].sum(axis=0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("deviation", "kept"), [(3.0, 0.9), (20.0, 0.8)])
 def test_errors_of_sparse_tables_are_smaller(deviation, kept):
     truth = agreeing(skewed_truth())

@@ -204,6 +204,7 @@ def test_whole_values_have_the_likelihood_of_the_discrete_laplace(scale):
     np.testing.assert_allclose(found.values, shares @ points / shares.sum(1), atol=1e-8)
 
 
+@pytest.mark.full
 def test_the_likelihood_of_the_discrete_laplace_gains():
     """At scale 1/2, by a fifth over that of the continuous law, which values off integers get."""
     rng, errors = np.random.default_rng(21), []
@@ -230,6 +231,7 @@ def test_signs_estimate_what_the_values_tell_one_by_one(monkeypatch, n):
     assert empirical_bayes(values, 5.0).risk == pytest.approx(exact, rel=0.05)
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("n", "sigma"), [(10, 5), (30, 1), (100, 25)])

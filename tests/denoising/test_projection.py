@@ -160,6 +160,7 @@ def bias_of_risk(project, truth, noise, sigma):
     return np.mean(excess) / (np.std(excess) / math.sqrt(len(excess)))
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=3)
 @EACH
 def test_risks_are_unbiased_and_not_with_a_wrong_sigma(name):
@@ -170,6 +171,7 @@ def test_risks_are_unbiased_and_not_with_a_wrong_sigma(name):
     assert abs(bias_of_risk(project, truth, noise, 1.2 * s)) > STANDARD_ERRORS
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_the_risk_of_consistent_values_is_unbiased_for_any_noise(kind):

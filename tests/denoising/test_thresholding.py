@@ -84,6 +84,7 @@ def expected_product(truth, t, b):
     return b**2 * mp.quad(integrand, sorted({-60, 0, 60, -t - truth, t - truth}))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("b", [0.7, 2.3])
 @pytest.mark.parametrize("truth", [0.0, 1.3, -4.1])
 @pytest.mark.parametrize("t", [0.4, 2.6])

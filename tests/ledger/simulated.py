@@ -25,6 +25,7 @@ from unittest import mock
 from support.charging import entry as entry_of
 from support.charging import pure
 
+from dpframe import Ledger
 from dpframe.errors import LedgerBusyError, LedgerError
 from dpframe.jobs import answers, spool, starts
 from dpframe.jobs.starts import Start, Written
@@ -33,7 +34,6 @@ from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.deadline import patience
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.leases import Owner
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.postgres import LedgerTable
 from dpframe.privacy.amounts import Budget
 

@@ -13,11 +13,11 @@ import pytest
 from ledger.simulated import NAME, Bounds, explore, play, simulation
 from support.charging import entry, pure
 
+from dpframe import Ledger
 from dpframe.jobs import spool
 from dpframe.jobs.starts import Seen, Start
 from dpframe.ledger import ledger, runs, transactions
 from dpframe.ledger.leases import Lease, Life, life_of
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.postgres import LedgerTable
 
 KINDS = ("file", "table")

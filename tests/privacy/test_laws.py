@@ -1,15 +1,12 @@
 """What laws of noise state of themselves, against their densities."""
 
-import ast
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import integrate
 from support.raising import raises
 
-import dpframe as dpf
 from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
@@ -156,20 +153,6 @@ def test_names_are_those_of_the_table():
 def test_other_names_are_refused(name):
     with raises(CalibrationError, "gaussian", parameter="law"):
         law_named(name)
-
-
-def test_no_other_module_compares_with_the_name_of_a_law():
-    package = Path(dpf.__file__).parent
-    compared = [
-        (path.relative_to(package), node.lineno)
-        for path in package.rglob("*.py")
-        if path != package / "privacy" / "laws.py"
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Compare | ast.MatchValue)
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and part.value in LAWS
-    ]
-    assert compared == []
 
 
 @every_law
