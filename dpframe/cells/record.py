@@ -16,8 +16,16 @@ from typing import Any, Final, Self
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import Factored, Level, factored, label_of, token
-from dpframe.cells.numbers import Numbers, numbers_of, series_of
+from dpframe.cells.keys import (
+    Factored,
+    Level,
+    Numbers,
+    factored,
+    label_of,
+    numbers_of,
+    series_of,
+    token,
+)
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
@@ -515,22 +523,33 @@ def opened_of(carried: object) -> Opened:
                 "this certificate cannot be read: it is no text, or too long. Go back to what was "
                 "released."
             )
-        opened = _OPENED.get(text) or _keep(_read(text))
+        opened = _OPENED.get(text) or _keep(_read(text, _parsed(text)))
     refuse_test(opened.releases)
     return opened
 
 
-def _read(text: str) -> Opened:
+def opened_from(record: object) -> Opened:
+    """Return a record that was read as JSON; see `opened_of`."""
+    text = json.dumps(record)
+    opened = _OPENED.get(text) or _keep(_read(text, record))
+    refuse_test(opened.releases)
+    return opened
+
+
+def _parsed(text: str) -> Any:
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        found = None
+        return None
+
+
+def _read(text: str, found: Any) -> Opened:
     version = found.get("format") if isinstance(found, dict) else None
     known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
     if known and version != FORMAT:
         ours = f"this certificate has format {version}, and this version reads {FORMAT}"
         raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
-    certificate = read(Certificate, found, "this certificate")
+    certificate = read(Certificate, found, "this certificate", text)
     if _digest({**found, "digest": UNSEALED}) != certificate.digest:
         raise CertificateError(
             "this frame is not what its certificate was given for: the certificate itself was "

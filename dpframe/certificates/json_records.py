@@ -7,7 +7,6 @@ the JSON Schema.
 import base64
 import dataclasses
 import json
-import math
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,8 +52,6 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
         return
     forms = _forms(hint)
     if not isinstance(found, dict):
-        if len(found) > _most_items(hint):
-            raise ExcessError(f"{'.'.join(map(str, place))}: it holds {len(found):,} items")
         (inner, *_) = _items_of(forms, tuple)
         for start, some in enumerate(_batches(found)):
             for at, item in enumerate(some, start * _AT_ONCE):
@@ -72,13 +69,6 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
         for name, item in some:
             check_pieces(inner, item, check, (*place, name))
         check(hint, dict(some), place, 0)
-
-
-def _most_items(hint: Any) -> float:
-    """Return how many items a list may have by what stands beside its type."""
-    beside = typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
-    limits: list[float] = [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside]
-    return min(limits, default=math.inf)
 
 
 def _forms(hint: Any) -> list[Any]:
@@ -218,7 +208,7 @@ class Limits:
     Parameters
     ----------
     limits
-        Any of `ge`, `gt`, `lt`, `min_length`, `max_length` and `pattern`.
+        Any of `ge`, `gt`, `lt`, `min_length` and `pattern`.
     """
 
     def __init__(self, **limits: float | str | list[str]) -> None:
@@ -291,7 +281,7 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def read(kind: type[P], found: object, what: str) -> P:
+def read(kind: type[P], found: object, what: str, text: str | None = None) -> P:
     """Read a record that anybody may have written.
 
     Parameters
@@ -302,6 +292,8 @@ def read(kind: type[P], found: object, what: str) -> P:
         What should be its plain JSON.
     what
         What it is called in an error.
+    text
+        The JSON itself, if it is at hand.
 
     Raises
     ------
@@ -312,7 +304,7 @@ def read(kind: type[P], found: object, what: str) -> P:
         if is_large(found):
             check_excess(found)
             check_pieces(kind, found, _validate)
-        record: P = _validate(kind, found, ())
+        record: P = _validate(kind, found, (), text=text)
     except (TypeError, ValueError, RecursionError) as error:
         raise UnreadableCertificateError(
             f"{what} cannot be read: {_fault(error)}. Go back to what was released."
@@ -320,11 +312,14 @@ def read(kind: type[P], found: object, what: str) -> P:
     return record
 
 
-def _validate(hint: Any, found: Any, place: FieldPath, start: int = 0) -> Any:
+def _validate(
+    hint: Any, found: Any, place: FieldPath, start: int = 0, text: str | None = None
+) -> Any:
     """Read a value; where that is wrong, name the first field, and its rule."""
     from pydantic import ValidationError  # as slow as what is needed anyway
 
-    text = json.dumps(found, allow_nan=False)
+    if text is None:
+        text = json.dumps(found, allow_nan=False)
     try:
         return _adapter_of(hint).validate_json(text)
     except ValidationError as error:

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.cells.needs import whole_release
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables
@@ -186,4 +185,5 @@ def _definition(release: Release, at: int, into: str) -> DenoiseDefinition:
         noise_variance=None if error is None else error**2,
         chosen={},
         tried={},
+        tried_absolute={},
     )

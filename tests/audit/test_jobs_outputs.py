@@ -173,7 +173,7 @@ class Signaled(Traced):
 
 
 CODE = tuple(f"dpframe/jobs/{name}.py" for name in ("answers", "commands", "output_files"))
-CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "spool", "starts", "stopping"))
+CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "starts", "stopping"))
 
 
 @pytest.mark.full

@@ -15,7 +15,7 @@ from dpframe.denoising.consistent import (
     nearest_table,
     whole_tables,
 )
-from dpframe.denoising.projection import simplex
+from dpframe.denoising.projection import onto_simplex
 from dpframe.errors import QueryError
 
 SIZES = (4, 2, 7, 1)
@@ -72,9 +72,7 @@ def test_each_table_is_the_nearest_below_those_above_it():
     estimates = agreeing(noisy(1))
     made = consistent_tables(estimates, SETS)
     for axis in range(4):
-        assert np.allclose(
-            made[axis,], simplex(estimates[axis,], 1.0, total=float(made[()])).values
-        )
+        assert np.allclose(made[axis,], onto_simplex(estimates[axis,], float(made[()])))
     for first, second in itertools.combinations(range(4), 2):
         expected = nearest_table(estimates[first, second], made[first,], made[second,])
         assert np.allclose(made[first, second], expected, rtol=0, atol=1e-9)

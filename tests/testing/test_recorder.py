@@ -12,7 +12,7 @@ import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.testing.draws import NEVER, Draw
+from dpframe.testing.recorder import NEVER, Draw
 
 RNG = np.random.default_rng(5)
 TRIPS = pd.DataFrame(
