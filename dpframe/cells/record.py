@@ -17,8 +17,16 @@ from typing import Any, Final, Self
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import Factored, Level, factored, label_of, token
-from dpframe.cells.numbers import Numbers, numbers_of, series_of
+from dpframe.cells.keys import (
+    Factored,
+    Level,
+    Numbers,
+    factored,
+    label_of,
+    numbers_of,
+    series_of,
+    token,
+)
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
