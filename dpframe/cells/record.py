@@ -25,7 +25,7 @@ from dpframe.certificates.json_records import plain, read
 from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
-from dpframe.errors import CertificateError, UnreadableCertificateError, a_type
+from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, a_type
 from dpframe.forks import cached_property
 from dpframe.provenance import is_marked, is_private
 
@@ -128,6 +128,8 @@ class Opened:
     @cached_property
     def labels_by_name(self) -> dict[str, str]:
         """The released columns, as JSON, by their names in the certificate."""
+        if self.certificate.is_derived:
+            return {}
         names = [column.name for column in self.certificate.releases[0].columns]
         return dict(zip(names, (part.label for part in self.table.released), strict=True))
 
@@ -144,6 +146,33 @@ class Opened:
             if definition is not None and plain(definition) == middle:
                 return label
         return None
+
+    @cached_property
+    def source(self) -> "Opened":
+        """The release that all cells were computed from: its own, where it has released ones.
+
+        Raises
+        ------
+        QueryError
+            If it was left out for publication.
+        """
+        if not self.certificate.is_derived:
+            return self
+        return self.other(self.table.origin)
+
+    def other(self, origin: str) -> "Opened":
+        """Return the record of another release that cells were computed from.
+
+        Raises
+        ------
+        QueryError
+            If it was left out for publication.
+        """
+        packed = self.table.sources.get(origin)
+        if packed is None:
+            rule = "this published table left out the release that it was computed from"
+            raise QueryError(f"{rule}. Call it on the table that was published.")
+        return opened_of(packed.unzip().decode("utf-8", "surrogatepass"))
 
     def cells_of(self, label: str) -> int:
         """Return how many cells of a column were released, published or not."""
@@ -325,6 +354,7 @@ def attach(
         published=None,
         salt=salt,
         origin=f"sha256:{'0' * 64}",
+        sources={},
     )
     certificate = Certificate(FORMAT, tuple(releases), table, UNSEALED)
     record = certificate.to_dict()
@@ -450,7 +480,8 @@ def _open(text: str, certificate: Certificate) -> Opened:
     table = certificate.table
     labels = {part.label for part in table.columns}
     widths = {len(release.columns) for release in certificate.releases}
-    if len(labels) < len(table.columns) or widths != {len(table.released)}:
+    alike = certificate.is_derived or widths == {len(table.released)}
+    if len(labels) < len(table.columns) or not alike:
         raise ValueError("each released column has its cells")
     return Opened(text, certificate)
 

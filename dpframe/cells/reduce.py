@@ -9,7 +9,7 @@ import pandas as pd
 from dpframe.cells.keys import Level, factored
 from dpframe.cells.record import Opened, cells_part, codes_part, levels_of, seal
 from dpframe.cells.verify import Shown, look_with
-from dpframe.certificates.certificate import Release, without_rows
+from dpframe.certificates.certificate import Release, without_all_rows, without_rows
 from dpframe.certificates.definitions import IntervalDefinition
 from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart
 from dpframe.errors import QueryError
@@ -37,15 +37,19 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     opened = shown.opened
     labels = [label for label in opened.columns if label in shown.seen]
     whole = all(shown.is_whole(label) for label in opened.columns)
-    if whole and note is None:
+    if whole and note is None and not opened.table.sources:
         return opened
     _check_intervals(shown, labels)
     rows = _rows(shown)
     released = [part.label for part in opened.table.released]
     complete = all(shown.is_whole(label) for label in released)
-    releases = [_of_rows(one, rows, complete=complete) for one in opened.certificate.releases]
+    releases = opened.certificate.releases
     kept = [at for at, label in enumerate(released) if label in labels]
-    certificate = replace(opened.certificate, releases=tuple(releases)).with_columns(kept)
+    if kept or not labels:
+        releases = tuple(_of_rows(one, rows, complete=complete) for one in releases)
+        certificate = replace(opened.certificate, releases=releases).with_columns(kept)
+    else:  # all of it was computed from released numbers, and shows none
+        certificate = replace(opened.certificate, releases=tuple(map(without_all_rows, releases)))
     levels, codes = _levels(opened, rows)
     table = replace(
         opened.table,
@@ -64,6 +68,7 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
             note=note,
         ),
         salt=None,
+        sources={},
     )
     return seal(replace(certificate, table=table))
 

@@ -237,6 +237,9 @@ class TablePart(records.Record):
         with them.
     origin
         SHA-256 of releases, keys, released cells and salt: the same in all tables made of them.
+    sources
+        By origin, the records of releases that cells were computed from, if they are not in this
+        one; those of a published table are left out.
     """
 
     levels: tuple[LevelPart, ...]
@@ -250,6 +253,7 @@ class TablePart(records.Record):
     published: PublishedPart | None
     salt: Annotated[str, records.Limits(pattern="^[0-9a-f]{32}$")] | None
     origin: records.Digest
+    sources: Mapping[records.Digest, Zipped]
 
     @property
     def released(self) -> Sequence[CellsPart]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import pandas as pd
 
@@ -11,12 +10,13 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
-from dpframe.inference.change import change_of
 from dpframe.inference.intervals import intervals_of
 from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text
 from dpframe.reporting.tables import level_and_keys
+from dpframe.steps.derive import change
 
 _MOST_PAIRS = MOST_ROWS // 2
+_PARTS = ["estimate", "low", "high"]
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,15 @@ def compare_tables(
     said = f"{100 * level:g} %"
     ours, theirs = look(now), look(before)
     try:
-        changes = change_of(ours, theirs, level, percent=False)
+        changes = change(now, before, level)
     except QueryError as error:
         return ChangeView(*names, said, note=str(error))
     try:
-        percents = change_of(ours, theirs, level, percent=True)
+        percents = change(now, before, level, percent=True)
     except QueryError:  # points in time have none
         percents = pd.DataFrame(index=changes.index, columns=changes.columns, dtype=float)
     parts = ours.certificate.columns
-    index = changes.index[:: len(parts)]
-    index = index if len(parts) == 1 else cast(pd.MultiIndex, index).droplevel(-1)
+    index = changes.index
     shown = index[:_MOST_PAIRS]
     tables = [(one.table, _bars(one, level)) for one in (theirs, ours)]
     columns = []
@@ -109,9 +108,8 @@ def compare_tables(
         values = pd.concat([value for value, _ in pair], ignore_index=True)
         ends = pd.concat([end for _, end in pair], ignore_index=True)
         cells = cells_of(values, ends, part.origin, None)
-        rows = slice(place, len(parts) * len(shown), len(parts))
-        of_column = changes.iloc[rows], percents.iloc[rows]
-        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, *of_column))
+        of_column = [_of_column(one, place, len(shown)) for one in (changes, percents)]
+        columns.append(_cells(cells[: len(shown)], cells[len(shown) :], part, of_column))
     labels = [map(str, shown.get_level_values(at)) for at in range(shown.nlevels)]
     return ChangeView(
         *names,
@@ -121,6 +119,13 @@ def compare_tables(
         [*zip(zip(*labels, strict=True), zip(*columns, strict=True), strict=True)],
         len(index) - len(shown),
     )
+
+
+def _of_column(changes: pd.DataFrame, place: int, rows: int) -> pd.DataFrame:
+    """Return the first changes of a column, as numbers; times in seconds."""
+    made = changes.iloc[:rows, 3 * place : 3 * place + 3].set_axis(_PARTS, axis=1)
+    lengths = made.dtypes.iloc[0].kind == "m"
+    return made.apply(lambda column: column.dt.total_seconds()) if lengths else made
 
 
 def _bars(shown: Shown, level: float) -> pd.DataFrame:
@@ -222,10 +227,10 @@ def _cells(
     before: list[CellView],
     now: list[CellView],
     part: ColumnPart,
-    changes: pd.DataFrame,
-    percents: pd.DataFrame,
+    differences: Sequence[pd.DataFrame],
 ) -> list[ChangeCell]:
-    """Put the cells of a column beside their changes."""
+    """Put the cells of a column beside their changes, and those in percent."""
+    changes, percents = differences
     unit = "" if part.times is None else " s"
     is_whole = part.integer
     texts = zip(_texts(changes, unit, is_whole=is_whole), _texts(percents, " %"), strict=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import pandas as pd
 
 from dpframe.arguments import check_text
+from dpframe.cells.keys import label_of
 from dpframe.cells.record import ATTRIBUTE, Opened, attach, cells_part, record_on, salt_of, seal
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look, look_with
@@ -15,8 +16,9 @@ from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.table_parts import NO_ALIAS
-from dpframe.errors import CertificateError, a_type
-from dpframe.inference import intervals, quotients
+from dpframe.derived.table import attach_computed, computed_again
+from dpframe.errors import CertificateError, QueryError, a_type
+from dpframe.inference import intervals
 from dpframe.inference.ranges import Read, quantiles_read
 from dpframe.ledger.ledger import Ledger
 from dpframe.public import public_call
@@ -89,11 +91,29 @@ def _compare(frame: pd.DataFrame, opened: Opened, whole: Opened) -> None:
     if read and read[0].of == full.origin:
         anew = _quantiles_again(whole, read[0])
     elif full.published is None and full.origin == table.origin:
-        anew = _computed_again(opened, whole)
+        again = _derived_again(opened, whole)
+        anew = again if opened.certificate.is_derived else _computed_again(opened, whole, again)
     else:
         raise CertificateError(_ANOTHER, parameter="against")
     made = replace(anew.table, alias=table.alias, units=table.units)
     look_with(frame, seal(replace(anew.certificate, table=made)))
+
+
+def _derived_again(opened: Opened, whole: Opened) -> Opened:
+    """Return the record of all that was computed by chains, computed again."""
+    try:
+        found = computed_again(opened, whole)
+    except QueryError:
+        raise CertificateError(_ANOTHER, parameter="against") from None
+    columns = list(found.values())
+    return attach_computed(
+        columns[0][2] if columns else pd.RangeIndex(0),
+        [cells for cells, *_ in columns],
+        [label_of(label) for label in found],
+        [definition for _, definition, _ in columns],
+        whole.source,
+        {},
+    )
 
 
 def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Opened:
@@ -106,15 +126,18 @@ def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Ope
     return record_on(made)
 
 
-def _computed_again(opened: Opened, whole: Opened) -> Opened:
+def _computed_again(opened: Opened, full: Opened, derived: Opened) -> Opened:
     """Return the record of a release with all that a table says was computed from it."""
+    whole = full.source
     released = tuple(whole.table.released)
     made = replace(whole.table, columns=released, alias=NO_ALIAS)
     plain = seal(replace(whole.certificate, table=made))
     view = look_with(plain.frame, plain)
     computed = []
     for part in opened.table.columns:
-        if part.definition is not None:
+        if part.label in derived.columns:
+            computed.append(derived.columns[part.label].part)
+        elif part.definition is not None:
             cells = _again(view, whole, part.label, part.definition)
             computed.append(replace(cells_part(None, cells, part.definition), label=part.label))
     return seal(replace(plain.certificate, table=replace(made, columns=(*released, *computed))))
@@ -136,12 +159,6 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
                 chosen={label: definition.cells for label in view.labels},
             )
             return made.iloc[:, 2 * place + (definition.end == "high")]
-        case definitions.PercentDefinition():
-            by: Any = None if definition.by is None else _levels(view, definition.by)
-            column, level = view.frame.columns[place], definition.level
-            sampling = definition.sampling
-            made = quotients.all_percentages(view, column, level, by, sampling=sampling)
-            return made[definition.end or "estimate"]
         case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
             known = whole.columns.get(label)
             if known is None or known.part.definition != definition:
@@ -149,15 +166,10 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
                 way_out = "give it with its denoised columns"
                 raise CertificateError(f"{rule}: {way_out}.", parameter="against")
             return whole.frame_of([label]).iloc[:, 0]
-        case definitions.QuantileDefinition():
+        case definitions.QuantileDefinition() | definitions.DerivedDefinition():
             raise CertificateError(_ANOTHER, parameter="against")
         case _:
             assert_never(definition)
-
-
-def _levels(view: Shown, names: Sequence[str]) -> list[Hashable]:
-    """Return the levels that are called so."""
-    return [level.name for level in view.opened.levels if str(level.name) in names]
 
 
 @public_call
