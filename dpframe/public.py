@@ -37,7 +37,9 @@ _FRAMES = frozenset(
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _TAKE_DATA = frozenset(
     "ax bins bounds by candidates color column columns coords edges graph keys n parents".split()
-) | frozenset("path population q schema weights delta discovery epsilon mu name note rho share".split())
+) | frozenset(
+    "path population q schema weights delta discovery epsilon mu name note rho share".split()
+)
 """What may be, or hold, an array of public values, or has a check of its own that shows none."""
 
 _ELSEWHERE = {

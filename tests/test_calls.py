@@ -219,7 +219,7 @@ def test_every_call_names_what_it_needs(name):
         ("denoised", r"Did you mean dpf\.denoise\?"),
         ("schema_of", r"Did you mean dpf\.schema\?"),
         ("with_intervals", r"dpf\.interval\(released, join=True\)"),
-        ("with_percent", r"dpf\.percent\(released, join=True\)"),
+        ("with_percent", r"dpf\.percent\(released\)"),
         ("std_error", r"\.dp\.std_error"),
         ("covariance", r"\.dp\.covariance"),
         ("best", r"\.dp\.best"),
@@ -286,7 +286,7 @@ def test_values_that_are_names_say_what_was_meant(call, meant):
 def test_percentages_of_a_table_are_drawn_from_what_they_are_of():
     frame = pd.DataFrame({"zone": ["A", "B"]})
     made = frame.dp.count("zone", keys=["A", "B"], epsilon=9, privacy_unit=dpf.EACH_ROW)
-    table = made.dp.percent(join=True)
+    table = made.dp.percent()
     with raises(QueryError, "drawn by column='count', percent=True"):
         table.dp.plot(column="count_percent")
 

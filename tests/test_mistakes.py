@@ -188,7 +188,7 @@ CALLS = [  # which function takes what
 
 OLD_NAMES = [  # what other versions and libraries call it
     mistake("table.dp.with_intervals()", NoSuchNameError, ".dp.interval(level, join=True)"),
-    mistake('table.dp.with_percent("n")', NoSuchNameError, ".dp.percent(", "join=True"),
+    mistake('table.dp.with_percent("n")', NoSuchNameError, ".dp.percent("),
     mistake("spread.dp.quantiles([0.5])", NoSuchNameError, ".dp.quantile("),
     mistake('df.dp.median("stay", epsilon=1)', NoSuchNameError, ".dp.quantile(", "0.5"),
     mistake('table.dp.write_excel("wards.xlsx")', NoSuchNameError, "join=True).to_excel(path)"),

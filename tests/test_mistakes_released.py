@@ -87,7 +87,7 @@ RELEASED = [  # private where released is meant, and the other way round
     ),
     mistake("table.dp.interval(alpha=0.05)", CallError, "'level'", parameter="alpha"),
     mistake('table.dp.interval(join="yes")', QueryError, "True or False", parameter="join"),
-    mistake('table.dp.percent("n", join=1)', QueryError, "True or False", parameter="join"),
+    mistake('table.dp.percent("n", sampling=1)', QueryError, "True or False", parameter="sampling"),
     mistake("table.dp.quantile(0.5)", QueryError, "dpf.ranges(", never=("quantiles takes",)),
     mistake('table.dp.quantile("stay", 0.5, epsilon=1)', DeclarationError, "released"),
     mistake("dpf.quantile(table, 0.5)", QueryError, "dpf.ranges("),
@@ -124,7 +124,6 @@ RELEASED = [  # private where released is meant, and the other way round
     mistake('table.dp.ratio("n")', CallError, "ratio(numerator, denominator)"),
     mistake('table.dp.ratio("stay", "n")', QueryError, "quotient", parameter="numerator"),
     mistake('table.dp.percent("visits")', QueryError, "'n'", parameter="column", label="visits"),
-    mistake("table.dp.percent()", QueryError, "'n'", parameter="column"),
     mistake('table.dp.percent("n", by="sex")', QueryError, "'ward'", parameter="by", label="sex"),
 ]
 

@@ -244,11 +244,12 @@ class DPAccessor(PrivateAccessor):
         return per(self._frame, population, unit, level, column=column)
 
     def standardize(
-        self, weights: Public, over: Hashable, population: Public, unit: float = PER_100_000,
+        self, weights: Public, *, over: Hashable, population: Public, unit: float = PER_100_000,
         level: float = 0.95,
     ) -> pd.DataFrame:  # fmt: skip
         """Return directly standardized rates; see `dpframe.standardize`."""
-        return standardize(self._frame, weights, over, population, unit, level)
+        by = {"unit": unit, "level": level}
+        return standardize(self._frame, weights, over=over, population=population, **by)
 
     def relative(
         self, along: Hashable, to: Hashable, level: float = 0.95, *, column: Hashable | None = None

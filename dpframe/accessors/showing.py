@@ -104,8 +104,7 @@ _FOR_RELEASED = _by_name(
         ),
         "sort sort_index sort_values": _PANDAS.format(call="released.sort_values(by)"),
         "proportion share": "Use .dp.percent(column) or .dp.ratio(numerator, denominator).",
-        "total": "Use .dp.combine(weights).",
-        "diff pct_change compare sub difference": "Use .dp.change(before), of a later release.",
+        "diff pct_change compare sub difference": "Use .dp.change(along) or .dp.change(before).",
         "hist": "Use .dp.plot().",
         "map replace rename_axis": "Use .dp.rename(columns, levels=..., keys=...).",
         "swaplevel reorder_levels": _PANDAS.format(call="released.swaplevel()"),
@@ -113,7 +112,7 @@ _FOR_RELEASED = _by_name(
         "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
         "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
         "with_intervals": "Use .dp.interval(level, join=True).",
-        "with_percent": "Use .dp.percent(column, join=True).",
+        "with_percent": "Use .dp.percent(column).",
         "denoising denoising_report": "Use .dp.certificate.denoising.",
         "schema schema_of": "Use dpf.schema(frame).",
         "replay": "Use dpf.verify(published, against=released).",
@@ -129,7 +128,7 @@ _FOR_PACKAGE = _by_name(
     {
         "median": "A median is dpf.quantile(column, 0.5).",
         "with_intervals": "Use dpf.interval(released, join=True).",
-        "with_percent": "Use dpf.percent(released, join=True).",
+        "with_percent": "Use dpf.percent(released).",
         "std_error covariance best": "Use .dp.std_error, .dp.covariance or .dp.best of a release.",
         "denoising_report": "Use .dp.certificate.denoising.",
         "write_excel to_excel": _EXCEL,
@@ -197,22 +196,28 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     release = certificate.releases[0]
     definitions = {*map(type, certificate.table.definitions)}
     mechanism = release.mechanism
-    parts = zip(certificate.table.released, release.columns, strict=True)
-    chosen = [column for cells, column in parts if opened.shown_label(cells.label) in frame.columns]
+    pairs = () if certificate.is_derived else release.columns
+    parts = zip(certificate.table.released, pairs, strict=True)
+    chosen = [part for cells, part in parts if opened.shown_label(cells.label) in frame.columns]
     columns = chosen or release.columns  # labels of cells side by side may be keys
     totals = sum(column.form.is_total for column in columns)
     numbers = any(column.times is None for column in columns)
-    noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
+    derived = certificate.is_derived
+    noisy = not derived and isinstance(mechanism, NoisyMechanismPart)
+    tree = isinstance(mechanism, TreePart)
     read_off = QuantileDefinition in definitions
     tree = tree and not read_off
     known = noisy and not read_off and not isinstance(mechanism, ThresholdPart)
     apart = known and not isinstance(mechanism, LayersPart | SignsPart)
     single = len(certificate.releases) == 1
-    works = {
+    derives = derived or (known and not tree)
+    sums = derives and (totals > 0 or derived)
+    works = {name: sums for name in ("percent", "per", "relative", "standardize")}
+    works |= {name: derives for name in ("change", "total")}
+    works |= {
         "best": SuggestDefinition in definitions,
         "between": tree and single,
         "quantile": tree and single,
-        "change": known and single,
         "combine": known,
         "covariance": noisy and not read_off and single,
         "denoise": apart
@@ -223,15 +228,14 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         and single
         and any(column.counts_rows for column in columns),
         "interval": noisy,
-        "nlargest": bool(columns),
-        "nsmallest": bool(columns),
-        "percent": totals > 0 and single and not tree,
+        "nlargest": bool(columns) and not derived,
+        "nsmallest": bool(columns) and not derived,
         "plot": noisy,
         "plot_map": noisy and single,
-        "ratio": totals > 1 and single,
+        "ratio": totals > 1 and derives,
         "round": numbers,
         "std_error": noisy and not read_off,
-        "suppress": numbers,
+        "suppress": numbers and not derived,
     }
     return {name for name, fits in works.items() if not fits}
 

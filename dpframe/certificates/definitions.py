@@ -136,11 +136,14 @@ class PercentLink(records.Record):
         Levels: the total is that of the rows with the same keys there; none: of all rows.
     of
         The number, or the origin of the release, that they are percentages of; null: the total.
+    of_column
+        The column of that release; null: there is none.
     """
 
     f: Literal["percent"]
     by: tuple[str, ...]
     of: float | records.Digest | None
+    of_column: str | None
 
 
 class PerLink(records.Record):

@@ -14,9 +14,7 @@ from dpframe.html import scrolling
 from dpframe.provenance import DIAGNOSED
 
 _ATTRIBUTE = "dpframe_computed"
-_WAYS = {
-    "interval": "To publish them with it, use .dp.interval(join=True) of the release.",
-}
+_WAYS = {"interval": "To publish them with it, use .dp.interval(join=True) of the release."}
 _ELSE = "The release itself has one, and can be published beside it."
 _MOST = 3
 

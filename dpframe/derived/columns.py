@@ -1,6 +1,6 @@
 """Columns computed from released ones: their numbers, and the ends of their intervals."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias, cast
 
@@ -24,23 +24,23 @@ from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.statistics.form import Statistic, Totals
 
-Ends: TypeAlias = tuple[np.ndarray, np.ndarray]
-Kind: TypeAlias = Literal["number", "whole", "duration", "like"]
+EndPair: TypeAlias = tuple[np.ndarray, np.ndarray]
+NumberKind: TypeAlias = Literal["number", "whole", "duration", "like"]
 """What numbers stand for: themselves, whole ones, seconds, or what those of the column do."""
 _ALL = slice(None)
 
 
-class Estimates(NamedTuple):
+class CellEstimates(NamedTuple):
     """Numbers with the ends of their intervals, and what they stand for."""
 
     value: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    kind: Kind = "number"
+    kind: NumberKind = "number"
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class ColumnSums:
     """Weighted sums of the cells of a column, or a statistic read off sums of what was measured.
 
     Parameters
@@ -51,8 +51,6 @@ class Sums:
         What it is read off, by name.
     known
         The released cells themselves, and their intervals at a level, if these are all.
-    whole
-        Whether all weights are whole numbers.
     scaled
         Whether weights are other than 1 and -1: the numbers count no rows.
     variance
@@ -61,8 +59,7 @@ class Sums:
 
     part: ColumnPart
     features: Mapping[str, Linear]
-    known: "Callable[[float], Ends] | None" = None
-    whole: bool = True
+    known: "Callable[[float], EndPair] | None" = None
     scaled: bool = False
     variance: np.ndarray | None = None
 
@@ -90,23 +87,24 @@ class Sums:
             return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
         return low, high
 
-    def map(self, change: Callable[[Linear], Linear], **fields: bool) -> "Sums":
+    def map(self, change: Callable[[Linear], Linear], *, scaled: bool = False) -> "ColumnSums":
         """Return sums of which each feature is changed alike."""
         features = {name: change(one) for name, one in self.features.items()}
-        return replace(self, features=features, known=None, variance=None, **fields)
+        scaled = scaled or self.scaled
+        return replace(self, features=features, known=None, variance=None, scaled=scaled)
 
-    def take(self, rows: np.ndarray) -> "Sums":
+    def take(self, rows: np.ndarray) -> "ColumnSums":
         """Return some rows, which are what they were."""
         known, variance = self.known, self.variance
         made = self.map(lambda one: one.take(rows))
         ends = None if known is None else lambda level: _taken(known(level), rows)
         return replace(made, known=ends, variance=None if variance is None else variance[rows])
 
-    def read(self) -> "Reading":
+    def read(self) -> "StatisticReading":
         """Return the values, and their errors to first order."""
         statistic = self.statistic
         if self.is_total:
-            return Reading(self.total.values, self.total, 1.0, None)
+            return StatisticReading(self.total.values, self.total, 1.0, None)
         values = {name: one.values for name, one in self.features.items()}
         totals: Totals[str] = Totals(values, {name: {} for name in values})
         quotient = statistic.quotient(totals)
@@ -117,24 +115,25 @@ class Sums:
         settled, limit = statistic.settle(shown, error)
         moved = apart.scaled(limit * slope * statistic.unit / quotient.divisor * np.ones(len(raw)))
         top, bottom = (_weighed(self.features, one) for one in (quotient.top, quotient.bottom))
-        return Reading(statistic.place(settled), moved, quotient.divisor, (top, bottom))
+        return StatisticReading(statistic.place(settled), moved, quotient.divisor, (top, bottom))
 
-    def estimates(self, level: float) -> Estimates:
+    def estimates(self, level: float) -> CellEstimates:
         """Return the values with their intervals."""
         reading = self.read()
         low, high = self.ends(reading, level)
         if not self.is_total:
             low, high = np.minimum(low, reading.value), np.maximum(high, reading.value)
-        return Estimates(reading.value, low, high, self.kind)
+        return CellEstimates(reading.value, low, high, self.kind)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> NumberKind:
         """What its numbers stand for."""
         if self.part.times is not None:
             return "like"
-        return "whole" if self.is_total and self.whole and self.part.integer else "number"
+        whole = self.is_total and self.part.integer and not self.scaled
+        return "whole" if whole else "number"
 
-    def ends(self, reading: "Reading", level: float) -> Ends:
+    def ends(self, reading: "StatisticReading", level: float) -> EndPair:
         """Return the ends of intervals."""
         if self.known is not None and not self.is_total:
             return self.known(level)
@@ -152,11 +151,8 @@ class Sums:
         match statistic.interval:
             case "test":
                 top, bottom = reading.parts
-                noise = JointNoise(top, bottom)
-                span = statistic.ends
-                quotients = Quotients(
-                    top.values, bottom.values, 1.0, span, 1.0, noise, by_row=True
-                )
+                joint, span = JointNoise(top, bottom), statistic.ends
+                quotients = Quotients(top.values, bottom.values, 1.0, span, 1.0, joint, by_row=True)
                 ends = quotient_interval(quotients, level)
             case "first order":
                 moved = JointNoise(reading.moved)(1.0, 0.0).half_width(level)
@@ -185,7 +181,7 @@ def half_width(sums: Linear, level: float) -> np.ndarray:
     return widths
 
 
-class Reading(NamedTuple):
+class StatisticReading(NamedTuple):
     """Values, what noise does to them to first order, and the two parts of quotients."""
 
     value: np.ndarray
@@ -200,7 +196,7 @@ def not_read_off(part: ColumnPart) -> QueryError:
     return QueryError(f"{rule}. Choose other columns, released[[...]].", label=part.name)
 
 
-def _taken(ends: Ends, rows: np.ndarray) -> Ends:
+def _taken(ends: EndPair, rows: np.ndarray) -> EndPair:
     low, high = ends
     return low[rows], high[rows]
 
@@ -215,7 +211,7 @@ def _weighed(features: Mapping[str, Linear], weights: Mapping[str, Value]) -> Li
 
 
 @dataclass(frozen=True, eq=False)
-class Quotient:
+class ColumnQuotient:
     """Quotients of sums, times a scale, plus a shift.
 
     Parameters
@@ -246,7 +242,7 @@ class Quotient:
     variance: "Callable[[Value, Value, Rows], np.ndarray] | None" = None
     same: np.ndarray | None = None
 
-    def estimates(self, level: float) -> Estimates:
+    def estimates(self, level: float) -> CellEstimates:
         """Return the quotients with their intervals."""
         joint = JointNoise(self.top, self.bottom, shares=self.shares)
 
@@ -268,7 +264,7 @@ class Quotient:
                 np.where(self.same, 1.0, found[2]),
             )
         value, low, high = (self.scale * part + self.shift for part in found)
-        return Estimates(value, low, high)
+        return CellEstimates(value, low, high)
 
 
 def error_of(sums: Bottom) -> np.ndarray:
@@ -277,13 +273,14 @@ def error_of(sums: Bottom) -> np.ndarray:
         case None:
             return np.zeros(1)
         case Shared(inner, groups):
-            return error_of(inner)[groups]
+            errors: np.ndarray = error_of(inner)[groups]
+            return errors
         case _:
             deviation = JointNoise(sums)(1.0, 0.0).deviation
             return np.broadcast_to(deviation, sums.rows)
 
 
-def least_of(sums: Sums, bottom: Bottom) -> Value:
+def least_of(sums: ColumnSums, bottom: Bottom) -> Value:
     """Return what is divided by where sums are smaller: 1 of rows, or the standard error."""
     if sums.part.counts_rows and not sums.scaled:
         return 1.0
@@ -292,7 +289,7 @@ def least_of(sums: Sums, bottom: Bottom) -> Value:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ColumnPair:
     """Changes of a column that is itself a quotient: now, and then.
 
     Parameters
@@ -303,11 +300,11 @@ class Pair:
         Whether changes are in percent.
     """
 
-    now: Sums
-    then: Sums
+    now: ColumnSums
+    then: ColumnSums
     percent: bool
 
-    def estimates(self, level: float) -> Estimates:
+    def estimates(self, level: float) -> CellEstimates:
         """Return the changes with their intervals; see `_Uneven`."""
         both = _Both.of(self.now, self.then, level)
         if not self.percent:
@@ -319,15 +316,15 @@ class Pair:
 class _Both:
     """A column now and then, at a level, with what is known of each of them."""
 
-    now: Reading
-    then: Reading
-    column: Sums
+    now: StatisticReading
+    then: StatisticReading
+    column: ColumnSums
     level: float
-    ends: tuple[Ends, Ends]
+    ends: tuple[EndPair, EndPair]
     variances: tuple[np.ndarray | None, np.ndarray | None]
 
     @classmethod
-    def of(cls, now: Sums, then: Sums, level: float) -> "_Both":
+    def of(cls, now: ColumnSums, then: ColumnSums, level: float) -> "_Both":
         """Read both off."""
         readings = now.read(), then.read()
         ends = now.ends(readings[0], level), then.ends(readings[1], level)
@@ -358,7 +355,7 @@ class _Both:
         joint = JointNoise(self.now.moved, self.then.moved)
         return _Uneven(self, joint, alone, distances, (1.0, 1.0), _ALL)
 
-    def difference(self) -> Estimates:
+    def difference(self) -> CellEstimates:
         """Return differences."""
         change = self.now.value - self.then.value
         error = self.error()
@@ -367,10 +364,10 @@ class _Both:
         first, last = self.column.part.span
         low = np.maximum(change - below, first - last)
         high = np.minimum(change + above, last - first)
-        kind: Kind = "number" if self.column.part.times is None else "duration"
-        return Estimates(change, low, high, kind)
+        kind: NumberKind = "number" if self.column.part.times is None else "duration"
+        return CellEstimates(change, low, high, kind)
 
-    def relative(self) -> Estimates:
+    def relative(self) -> CellEstimates:
         """Return changes in percent."""
         part = self.column.part
         span = span_of_signs(part.span, part.span)
@@ -383,7 +380,7 @@ class _Both:
         values = self.now.value, self.then.value
         quotients = Quotients(*values, least, span, unit, self.error(), by_row=False)
         value, below, above = (100 * (one - 1) for one in estimate_quotients(quotients, self.level))
-        return Estimates(value, below, above)
+        return CellEstimates(value, below, above)
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,8 +422,11 @@ class _Uneven:
     def alike(self) -> np.ndarray:
         """What the half-widths of both add up to, as squares."""
         a, b = self.weights
-        one, other = (np.asarray(width)[self.rows] if np.ndim(width) else width for width in self.alone)
-        return norm([np.abs(a * one), np.abs(b * other)])
+        one, other = (
+            np.asarray(width)[self.rows] if np.ndim(width) else width for width in self.alone
+        )
+        size = self.both.now.value[self.rows].shape
+        return np.broadcast_to(norm([np.abs(a * one), np.abs(b * other)]), size)
 
     def sides(self) -> tuple[Side, Side]:
         """Return distances to ends for true sums below and above the estimate."""
@@ -454,10 +454,10 @@ class _Uneven:
         return np.where(ends, distance - full, self.noise.excess(off, level, rows))
 
 
-Column: TypeAlias = Sums | Quotient | Pair
+ComputedColumn: TypeAlias = ColumnSums | ColumnQuotient | ColumnPair
 
 
-def sums_of(column: Column, call: str) -> Sums:
+def sums_of(column: ComputedColumn, call: str) -> ColumnSums:
     """Return a column of sums, which more can be computed from.
 
     Raises
@@ -465,13 +465,13 @@ def sums_of(column: Column, call: str) -> Sums:
     QueryError
         If it is a quotient already.
     """
-    if isinstance(column, Sums):
+    if isinstance(column, ColumnSums):
         return column
     rule = f"{call} is for counts, sums and what was released, not for quotients computed of them"
     raise QueryError(f"{rule}. Take the percentage or quotient last.")
 
 
-def of_total(column: Column, call: str) -> Sums:
+def of_total(column: ComputedColumn, call: str) -> ColumnSums:
     """Return a column of counts or sums.
 
     Raises
@@ -481,13 +481,17 @@ def of_total(column: Column, call: str) -> Sums:
     """
     sums = sums_of(column, call)
     if not sums.is_total:
-        name = quote(sums.part.name)
-        way_out = (
-            "It is a quotient already, with an interval in .dp.interval(). For another one, "
-            "release its sum and count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
-        )
-        raise QueryError(f"{call} is for counts and sums, and {name} is none. {way_out}")
+        raise no_total("column", sums.part.name)
     return sums
+
+
+def no_total(called: str, label: Hashable) -> QueryError:
+    """Make the error about a column that is no count or sum."""
+    way_out = (
+        "It is a quotient already, with an interval in .dp.interval(). For another one, release "
+        "its sum and count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
+    )
+    return QueryError.about(called, "must be a count or a sum", label, way_out)
 
 
 def poisson(rows: np.ndarray) -> Callable[[Value, Value, Rows], np.ndarray]:

@@ -53,7 +53,7 @@ def scaled_rows(matrix: Matrix, weights: Value) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class ReleasedNumbers:
     """Released numbers.
 
     Parameters
@@ -81,7 +81,7 @@ class Linear:
         Weights, by row and number, and the numbers.
     """
 
-    terms: Sequence[tuple[Matrix, Numbers]]
+    terms: Sequence[tuple[Matrix, ReleasedNumbers]]
 
     @property
     def values(self) -> np.ndarray:
@@ -107,7 +107,9 @@ class Linear:
         if not alike or source.shared_blocks or isinstance(source, LayersPart):
             return None
         weights = np.abs(matrix.data)
-        least, size = (_extreme(weights, matrix.indptr, which) for which in (np.minimum, np.maximum))
+        least, size = (
+            _extreme(weights, matrix.indptr, which) for which in (np.minimum, np.maximum)
+        )
         if (size - least > _ALIKE * size).any():
             return None
         return np.diff(matrix.indptr), size
@@ -138,7 +140,8 @@ class Shared(NamedTuple):
     @property
     def values(self) -> np.ndarray:
         """The sum of each row."""
-        return self.sums.values[self.groups]
+        of_rows: np.ndarray = self.sums.values[self.groups]
+        return of_rows
 
 
 Bottom: TypeAlias = Linear | Shared | None
@@ -218,7 +221,12 @@ class _Many(NamedTuple):
 
 
 def _pairs(
-    above: Matrix | None, below: Matrix | None, groups: np.ndarray | None, size: int, *, shared: bool
+    above: Matrix | None,
+    below: Matrix | None,
+    groups: np.ndarray | None,
+    size: int,
+    *,
+    shared: bool,
 ) -> "_Common | _Few | _Many":
     """Take what the noises of a block do to top and bottom together."""
     if shared:
@@ -275,7 +283,9 @@ def _many(top: Matrix, bottom: Matrix, groups: np.ndarray | None) -> _Many:
     largest = abs(bottom).max(axis=1).toarray().ravel() if bottom.nnz else np.zeros(len(total))
     if groups is not None:
         total, largest = total[groups], largest[groups]
-    ends = [_extreme(part, top.indptr, which) for part in (p, q) for which in (np.minimum, np.maximum)]
+    ends = [
+        _extreme(part, top.indptr, which) for part in (p, q) for which in (np.minimum, np.maximum)
+    ]
     corners = [(one, other) for one in ends[:2] for other in ends[2:]]
     if not alike:
         corners.append((np.zeros(len(lengths)), largest))
@@ -306,8 +316,11 @@ def _same_parts(top: Matrix) -> np.ndarray | None:
 
 
 def _structured(
-    source: LayersPart, above: Mapping[str, Matrix], below: Mapping[str, Matrix],
-    groups: np.ndarray | None, size: int,
+    source: LayersPart,
+    above: Mapping[str, Matrix],
+    below: Mapping[str, Matrix],
+    groups: np.ndarray | None,
+    size: int,
 ) -> dict[str, _Many]:
     """Take cells that were measured together, by what is known of their covariances."""
     found = {}
@@ -366,7 +379,7 @@ class JointNoise:
         return IndependentSum.of([part.sum(a, b, rows) for part in self._parts])
 
 
-def _terms(*sums: Linear | None) -> Iterable[tuple[Matrix, Numbers]]:
+def _terms(*sums: Linear | None) -> Iterable[tuple[Matrix, ReleasedNumbers]]:
     return [term for one in sums if one is not None for term in one.terms]
 
 
@@ -397,14 +410,14 @@ class _NoiseOfRelease:
             for block in {**above, **below}
         }
         if shares is not None:
-            self._shares = _loadings_of_cells(top, self._source.scale_by_block), shares
+            self._shares = shares, _loadings_of_cells(top, self._source.scale_by_block)
 
     def sum(self, a: Value, b: Value, rows: Rows) -> tuple[Law, NoiseSum]:
         """Return the sum of its noises, and their law."""
         source = self._source
         scales = source.scale_by_block
         groups = source.drawn_together(self._release.query.cells)
-        alike = self._alike(b)
+        alike = None if np.ndim(a) else self._alike(b)
         if alike is None and self._shares is None:
             known = self._sums_of_few(a, b, rows, groups)
             if known is not None:
@@ -415,28 +428,29 @@ class _NoiseOfRelease:
         shares = None
         if self._shares is not None and np.ndim(a):
             cells, parts = self._shares
-            shares = Shares(cast(np.ndarray, a), cast(np.ndarray, b), cells, parts, source.shared_blocks)
+            shares = Shares(
+                cast(np.ndarray, a), cast(np.ndarray, b), cells, parts, source.shared_blocks
+            )
         total = NoiseSum(loadings, scales, groups, largest, terms=alike, shares=shares)
         return source.distribution, total
 
-    def _sums_of_few(
-        self, a: Value, b: Value, rows: Rows, groups: Any
-    ) -> NoiseSum | None:
+    def _sums_of_few(self, a: Value, b: Value, rows: Rows, groups: Any) -> NoiseSum | None:
         """Return the sum where each row has few noises, each of them for itself."""
         source = self._source
-        few = all(isinstance(pairs, _Few | _Common) for pairs in self._blocks.values())
+        few = {
+            block: pairs for block, pairs in self._blocks.items() if not isinstance(pairs, _Many)
+        }
         over_rows = isinstance(source, BlockNoisePart) and source.joined
-        if not few or over_rows or isinstance(source, LayersPart):
+        if len(few) < len(self._blocks) or over_rows or isinstance(source, LayersPart):
             return None
         loadings: dict[str, Value] = {}
-        scales: dict[str, float] = {}
         slots = 0
-        for block, pairs in self._blocks.items():
+        for block, pairs in few.items():
             for slot, part in enumerate(pairs.each(a, b, rows)):
-                name = f"{slot}:{block}"
-                loadings[name] = part
-                scales[name] = source.scale_by_block.get(block, 0.0)
+                loadings[f"{slot}:{block}"] = part
                 slots = max(slots, slot + 1)
+        known = source.scale_by_block.items()
+        scales = {f"{slot}:{block}": scale for slot in range(slots) for block, scale in known}
         together = [
             tuple(f"{slot}:{block}" for block in group) for slot in range(slots) for group in groups
         ]
@@ -460,7 +474,9 @@ def _by_block(sums: Linear | None, release: Release) -> dict[str, Matrix]:
             continue
         for block, loading in numbers.loadings.items():
             part = matrix.copy()
-            part.data = part.data * (loading if np.ndim(loading) == 0 else np.take(loading, matrix.indices))
+            part.data = part.data * (
+                loading if np.ndim(loading) == 0 else np.take(loading, matrix.indices)
+            )
             found[block] = found[block] + part if block in found else part
     return found
 

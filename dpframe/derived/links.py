@@ -12,10 +12,10 @@ from dpframe.cells.keys import factored, token
 from dpframe.certificates import definitions
 from dpframe.certificates.json_records import unpack
 from dpframe.derived.columns import (
-    Column,
-    Pair,
-    Quotient,
-    Sums,
+    ColumnPair,
+    ColumnQuotient,
+    ColumnSums,
+    ComputedColumn,
     error_of,
     least_of,
     not_read_off,
@@ -23,7 +23,7 @@ from dpframe.derived.columns import (
     poisson,
     sums_of,
 )
-from dpframe.derived.linear import Linear, Shared, grouping, sparse
+from dpframe.derived.linear import Shared, grouping, sparse
 from dpframe.errors import QueryError, quote
 from dpframe.inference.quotients import span_of_signs
 
@@ -31,7 +31,7 @@ PERCENT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class KeyRows:
     """The rows of a table by their keys.
 
     Parameters
@@ -83,14 +83,14 @@ class Rows:
         """Return the levels but one."""
         return [other for other in self.names if other != name]
 
-    def without(self, name: str) -> "Rows":
+    def without(self, name: str) -> "KeyRows":
         """Return them without a level."""
         at = self.at(name)
         keys = [known for place, known in enumerate(self.keys) if place != at]
         margins = {other: key for other, key in self.margins.items() if other != name}
-        return Rows(self.others(name), keys, np.delete(self.codes, at, axis=0), margins)
+        return KeyRows(self.others(name), keys, np.delete(self.codes, at, axis=0), margins)
 
-    def take(self, rows: np.ndarray) -> "Rows":
+    def take(self, rows: np.ndarray) -> "KeyRows":
         """Return some of them."""
         return replace(self, codes=self.codes[:, rows])
 
@@ -105,17 +105,17 @@ class Rows:
         return pd.MultiIndex(levels=levels, codes=list(self.codes), names=list(self.names))
 
 
-def rows_of(index: pd.Index) -> Rows:
+def rows_of(index: pd.Index) -> KeyRows:
     """Take the keys of an index apart."""
     if list(index.names) == [None]:
-        return Rows([], [], np.zeros((0, len(index)), np.intp), {})
+        return KeyRows([], [], np.zeros((0, len(index)), np.intp), {})
     parts = [factored(index, at) for at in range(index.nlevels)]
     codes = np.array([part.codes for part in parts], np.intp).reshape(len(parts), len(index))
-    return Rows([str(name) for name in index.names], [part.keys for part in parts], codes, {})
+    return KeyRows([str(name) for name in index.names], [part.keys for part in parts], codes, {})
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ComputedTable:
     """Columns over some rows.
 
     Parameters
@@ -126,10 +126,12 @@ class Table:
         The columns, by the name of the released one.
     """
 
-    rows: Rows
-    columns: Mapping[str, Column]
+    rows: KeyRows
+    columns: Mapping[str, ComputedColumn]
 
-    def apply(self, link: definitions.Link, others: Mapping[str, "Table"]) -> "Table":
+    def apply(
+        self, link: definitions.Link, others: Mapping[str, "ComputedTable"]
+    ) -> "ComputedTable":
         """Return the table after a function.
 
         Parameters
@@ -146,7 +148,9 @@ class Table:
             case definitions.ChangeLink():
                 return _change(self, link)
             case definitions.PercentLink():
-                made = {name: _percent(one, rows, link, others) for name, one in self.columns.items()}
+                made = {
+                    name: _percent(one, rows, link, others) for name, one in self.columns.items()
+                }
             case definitions.PerLink():
                 weights = link.unit / np.asarray(unpack(link.population))
                 made = {name: _scaled(one, weights, "per") for name, one in self.columns.items()}
@@ -155,17 +159,19 @@ class Table:
             case definitions.RelativeLink():
                 made = {name: _relative(one, rows, link) for name, one in self.columns.items()}
             case definitions.RatioLink():
-                made = {name: _ratio(one, self.columns[link.to]) for name, one in self.columns.items()}
+                made = {
+                    name: _ratio(one, self.columns[link.to]) for name, one in self.columns.items()
+                }
             case _:
                 assert_never(link)
-        return Table(rows, made)
+        return ComputedTable(rows, made)
 
 
-def _each(table: Table, rows: Rows, change: Any) -> Table:
-    return Table(rows, {name: change(one) for name, one in table.columns.items()})
+def _each(table: ComputedTable, rows: KeyRows, change: Any) -> ComputedTable:
+    return ComputedTable(rows, {name: change(one) for name, one in table.columns.items()})
 
 
-def _total(table: Table, link: definitions.TotalLink) -> Table:
+def _total(table: ComputedTable, link: definitions.TotalLink) -> ComputedTable:
     """Add rows up."""
     rows = table.rows
     if rows.margins:
@@ -198,7 +204,7 @@ def _total(table: Table, link: definitions.TotalLink) -> Table:
         places[order] = np.arange(len(order))
         first, groups = first[order], places[groups]
     weights = grouping(groups, len(used)) @ _members(cells, rows.size)
-    made = Rows(names, keys, codes[:, first], margins)
+    made = KeyRows(names, keys, codes[:, first], margins)
     return _each(table, made, lambda one: _added(one, weights))
 
 
@@ -207,7 +213,7 @@ def _members(cells: np.ndarray, size: int) -> Any:
     return sparse().csr_array((ones, (np.arange(len(cells)), cells)), (len(cells), size))
 
 
-def _added(column: Column, weights: Any) -> Sums:
+def _added(column: ComputedColumn, weights: Any) -> ColumnSums:
     sums = sums_of(column, "total")
     if sums.statistic.interval in ("test by row", "none"):
         raise not_read_off(sums.part)
@@ -228,7 +234,7 @@ def _with_key(keys: pd.Index, key: Any) -> pd.Index:
     return pd.Index([*keys, key], dtype=object, tupleize_cols=False)
 
 
-def _mapped(rows: Rows, mapping: Mapping[str, Mapping[str, str]]) -> Rows:
+def _mapped(rows: KeyRows, mapping: Mapping[str, Mapping[str, str]]) -> KeyRows:
     """Put keys into groups."""
     keys, codes = list(rows.keys), rows.codes.copy()
     for name, groups in mapping.items():
@@ -243,7 +249,7 @@ def _mapped(rows: Rows, mapping: Mapping[str, Mapping[str, str]]) -> Rows:
     return replace(rows, keys=keys, codes=codes)
 
 
-def _change(table: Table, link: definitions.ChangeLink) -> Table:
+def _change(table: ComputedTable, link: definitions.ChangeLink) -> ComputedTable:
     """Compare rows with earlier ones."""
     rows = table.rows
     at = rows.at(link.along)
@@ -270,14 +276,16 @@ def _change(table: Table, link: definitions.ChangeLink) -> Table:
     return _each(table, made, lambda one: _changed(one, now, then, percent=link.percent))
 
 
-def _changed(column: Column, now: np.ndarray, then: np.ndarray, *, percent: bool) -> Column:
+def _changed(
+    column: ComputedColumn, now: np.ndarray, then: np.ndarray, *, percent: bool
+) -> ComputedColumn:
     sums = sums_of(column, "change")
     if percent and sums.part.times is not None and sums.part.times.counted != "in seconds":
         rule = "is for numbers and durations, and points in time have no zero"
         raise QueryError.about("percent", rule, True, "Leave it out.")
     one, other = sums.take(now), sums.take(then)
     if not sums.is_total:
-        return Pair(one, other, percent)
+        return ColumnPair(one, other, percent)
     if not percent:
         variance = None if one.variance is None else one.variance + other.variance
         difference = sums.map(lambda _: one.total.plus(other.total.scaled(-1.0)))
@@ -286,7 +294,7 @@ def _changed(column: Column, now: np.ndarray, then: np.ndarray, *, percent: bool
     bottom, variance = other.total, None
     if one.variance is not None:
         variance = _of_both(one.variance, other.variance)
-    return Quotient(
+    return ColumnQuotient(
         one.total, bottom, span, least_of(sums, bottom), PERCENT, -PERCENT, variance=variance
     )
 
@@ -296,15 +304,18 @@ def _of_both(one: Any, other: Any) -> Any:
 
 
 def _percent(
-    column: Column, rows: Rows, link: definitions.PercentLink, others: Mapping[str, Table]
-) -> Column:
+    column: ComputedColumn,
+    rows: KeyRows,
+    link: definitions.PercentLink,
+    others: Mapping[str, ComputedTable],
+) -> ComputedColumn:
     sums = of_total(column, "percent")
     top = sums.total
     match link.of:
         case None:
             pass
         case str():
-            return _percent_of_release(sums, rows, others[link.of])
+            return _percent_of_release(sums, rows, others[link.of], str(link.of_column))
         case number:
             return _scaled(sums, np.full(rows.size, PERCENT / number), "percent")
     if rows.margins:
@@ -320,14 +331,14 @@ def _percent(
     shares = cells if scalar and span[0] == 0 else None
     least = 1.0 if sums.part.counts_rows and not sums.scaled else least_of(sums, bottom)
     variance = None if sums.variance is None else poisson(bottom.values)
-    return Quotient(top, bottom, span, least, PERCENT, shares=shares, variance=variance)
+    return ColumnQuotient(top, bottom, span, least, PERCENT, shares=shares, variance=variance)
 
 
-def _percent_of_release(sums: Sums, rows: Rows, other: Table) -> Quotient:
+def _percent_of_release(
+    sums: ColumnSums, rows: KeyRows, other: ComputedTable, name: str
+) -> ColumnQuotient:
     """Divide by the cells of another release, with all keys that it has."""
-    if len(other.columns) != 1:
-        raise QueryError("of= must be a release with a single column.", parameter="of")
-    (column,) = other.columns.values()
+    column = other.columns[name]
     below = of_total(column, "of=")
     names = list(other.rows.names)
     lacking = [name for name in names if name not in rows.names]
@@ -344,12 +355,14 @@ def _percent_of_release(sums: Sums, rows: Rows, other: Table) -> Quotient:
     if ids & {numbers.release.release_id for _, numbers in below.total.terms}:
         rule = "of= must be another release: noise of one release may be shared"
         raise QueryError(f"{rule}. For the total of a table, leave it out.", parameter="of")
-    people = below.part.counts_rows and sums.part.counts_rows and sums.part.where == below.part.where
+    people = (
+        below.part.counts_rows and sums.part.counts_rows and sums.part.where == below.part.where
+    )
     span = (0.0, 1.0) if people else span_of_signs(sums.signs, below.signs)
-    return Quotient(top, bottom, span, least_of(below, bottom), PERCENT)
+    return ColumnQuotient(top, bottom, span, least_of(below, bottom), PERCENT)
 
 
-def _tokens(rows: Rows, names: Sequence[str]) -> list[tuple[str, ...]]:
+def _tokens(rows: KeyRows, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the keys of each row, as JSON, of some levels."""
     columns = []
     for name in names:
@@ -359,15 +372,15 @@ def _tokens(rows: Rows, names: Sequence[str]) -> list[tuple[str, ...]]:
     return list(zip(*columns, strict=True)) if columns else [()] * rows.size
 
 
-def _scaled(column: Column, weights: np.ndarray, call: str) -> Sums:
+def _scaled(column: ComputedColumn, weights: np.ndarray, call: str) -> ColumnSums:
     sums = of_total(column, call)
     if sums.part.times is not None:
         rule = f"{call} is for numbers, and {quote(sums.part.name)} counts time"
         raise QueryError(f"{rule}. Choose other columns, released[[...]].")
-    return sums.map(lambda one: one.scaled(weights), whole=False, scaled=True)
+    return sums.map(lambda one: one.scaled(weights), scaled=True)
 
 
-def _standardize(table: Table, link: definitions.StandardizeLink) -> Table:
+def _standardize(table: ComputedTable, link: definitions.StandardizeLink) -> ComputedTable:
     """Add up rates, each with the weight of its key."""
     rows = table.rows
     if rows.margins:
@@ -384,11 +397,13 @@ def _standardize(table: Table, link: definitions.StandardizeLink) -> Table:
     return _each(table, made, lambda one: _rates(one, each, weights))
 
 
-def _rates(column: Column, each: np.ndarray, weights: Any) -> Sums:
+def _rates(column: ComputedColumn, each: np.ndarray, weights: Any) -> ColumnSums:
     return _scaled(column, each, "standardize").map(lambda one: one.times(weights))
 
 
-def _relative(column: Column, rows: Rows, link: definitions.RelativeLink) -> Quotient:
+def _relative(
+    column: ComputedColumn, rows: KeyRows, link: definitions.RelativeLink
+) -> ColumnQuotient:
     """Divide rows by the one with another key of a level."""
     sums = of_total(column, "relative")
     base = rows.codes[rows.at(link.along)] == rows.place(link.along, link.to)
@@ -401,24 +416,22 @@ def _relative(column: Column, rows: Rows, link: definitions.RelativeLink) -> Quo
     top = sums.total
     bottom = Shared(top.take(places), groups)
     span = span_of_signs(sums.signs, sums.signs)
-    return Quotient(top, bottom, span, least_of(sums, bottom), same=base)
+    return ColumnQuotient(top, bottom, span, least_of(sums, bottom), same=base)
 
 
-def _ratio(column: Column, other: Column) -> Quotient:
+def _ratio(column: ComputedColumn, other: ComputedColumn) -> ColumnQuotient:
     """Divide a column by another one."""
     x, y = of_total(column, "ratio"), of_total(other, "ratio")
     top, bottom = x.total, y.total
     variance = None if y.variance is None or x.variance is None else poisson(bottom.values)
     least = 1.0 if y.part.counts_rows and not y.scaled else float(np.max(error_of(bottom))) or 1.0
-    return Quotient(top, bottom, _span(x, y), least, variance=variance)
+    return ColumnQuotient(top, bottom, _span(x, y), least, variance=variance)
 
 
-def _span(x: Sums, y: Sums) -> tuple[float, float]:
+def _span(x: ColumnSums, y: ColumnSums) -> tuple[float, float]:
     """Return where a quotient lies, from public facts: what a row adds to both columns."""
     low, high = x.part.span
     alike = y.part.form.is_whole and x.part.weights == y.part.weights
     if alike and y.part.where in (None, x.part.where) and not (x.scaled or y.scaled):
         return min(low, 0.0), max(high, 0.0)  # x is about rows that y counts
     return span_of_signs((low, high), y.part.span)
-
-

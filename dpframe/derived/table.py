@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
+from dpframe.cells.keys import factored
 from dpframe.cells.needs import check_whole
 from dpframe.cells.record import ATTRIBUTE, Opened, cells_part, codes_part, levels_of, seal
-from dpframe.cells.keys import factored
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import (
     FORMAT,
@@ -27,9 +27,9 @@ from dpframe.certificates.json_records import plain
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.certificates.table_parts import NO_ALIAS, AliasPart, TablePart, Zipped
 from dpframe.certificates.words import unit_in_lines
-from dpframe.derived.columns import Ends, Estimates, Sums
-from dpframe.derived.linear import Linear, Numbers, selection
-from dpframe.derived.links import Table, rows_of
+from dpframe.derived.columns import CellEstimates, ColumnSums, EndPair
+from dpframe.derived.linear import Linear, ReleasedNumbers, selection
+from dpframe.derived.links import ComputedTable, rows_of
 from dpframe.errors import QueryError, quote
 from dpframe.html import bounds_text
 from dpframe.inference.intervals import all_intervals, check_not_selected
@@ -42,7 +42,7 @@ Chain = tuple[Link, ...]
 _SUFFIXES = ("", "_low", "_high")
 
 
-class Source:
+class ReleaseSource:
     """A release, or several in one table, from which columns are computed.
 
     Parameters
@@ -63,6 +63,7 @@ class Source:
         plain = replace(opened.table, columns=released, alias=NO_ALIAS)
         self.opened = seal(replace(opened.certificate, table=plain))
         self._sampling = sampling
+        self._bars: dict[float, pd.DataFrame] = {}
         self.certificate = opened.certificate
         self.names = [column.name for column in self.releases[0].columns]
         for release in self.releases:
@@ -80,11 +81,13 @@ class Source:
         """The releases."""
         return self.certificate.releases
 
-    def table(self, names: Sequence[str]) -> Table:
+    def table(self, names: Sequence[str]) -> ComputedTable:
         """Return some of its columns."""
-        return Table(self.rows, {name: self._column(self.names.index(name)) for name in names})
+        return ComputedTable(
+            self.rows, {name: self._column(self.names.index(name)) for name in names}
+        )
 
-    def _column(self, place: int) -> Sums:
+    def _column(self, place: int) -> ColumnSums:
         part = self.releases[0].columns[place]
         if not part.features:
             rule = f"{quote(part.name)} are quantiles, which do not add up"
@@ -100,10 +103,10 @@ class Source:
                 check_sampled(release, [column])
                 variance[release.places] = sampling_variance(column, values[release.places])
 
-        def known(level: float) -> Ends:
+        def known(level: float) -> EndPair:
             return self._intervals(place, level)
 
-        return Sums(part, features, known, variance=variance)
+        return ColumnSums(part, features, known, variance=variance)
 
     def _feature(self, place: int, name: str, values: np.ndarray) -> Linear:
         """Return the totals of a feature, of each release."""
@@ -114,7 +117,7 @@ class Source:
             rows = np.arange(size)[release.places]
             known = part.totals
             totals = values[rows] if part.form.is_total else known.values[name]
-            numbers = Numbers(np.asarray(totals, float), known.loadings[name], release)
+            numbers = ReleasedNumbers(np.asarray(totals, float), known.loadings[name], release)
             weights = selection(rows, size).T.tocsr()
             terms.append((weights, numbers))
         return Linear(terms)
@@ -124,10 +127,12 @@ class Source:
         label = self.opened.table.released[place].label
         return self.opened.frame_of([label]).iloc[:, 0]
 
-    def _intervals(self, place: int, level: float) -> Ends:
+    def _intervals(self, place: int, level: float) -> EndPair:
         """Return the intervals of the released cells of a column; times in seconds."""
-        view = look_with(self.opened.frame, self.opened)
-        bars = all_intervals(view, level, sampling=self._sampling)
+        bars = self._bars.get(level)
+        if bars is None:
+            view = look_with(self.opened.frame, self.opened)
+            bars = self._bars[level] = all_intervals(view, level, sampling=self._sampling)
         origin = self.releases[0].columns[place].origin
         low, high = (in_seconds(bars.iloc[:, 2 * place + end], origin) for end in (0, 1))
         return low, high
@@ -173,10 +178,10 @@ class Computed:
     def __init__(
         self, source: Opened, others: Mapping[str, Opened], level: float, *, sampling: bool = False
     ) -> None:
-        self._source = Source(source, sampling=sampling)
+        self._source = ReleaseSource(source, sampling=sampling)
         self._others = others
         self._level = level
-        self._tables: dict[tuple[str, ...], Table] = {}
+        self._tables: dict[tuple[str, ...], ComputedTable] = {}
         self.index: pd.Index = self._source.opened.index
 
     def column(self, name: str, chain: Chain) -> list[pd.Series]:
@@ -184,7 +189,7 @@ class Computed:
         needed = [name, *(link.to for link in chain if link.f == "ratio")]
         table = self._source.table(list(dict.fromkeys(needed)))
         others = {
-            origin: Source(opened).table(Source(opened).names)
+            origin: ReleaseSource(opened).table(ReleaseSource(opened).names)
             for origin, opened in self._others.items()
         }
         with np.errstate(all="ignore"):  # a warning could depend on what was released
@@ -196,6 +201,11 @@ class Computed:
         part = self._source.releases[0].columns[place]
         return _as_cells(estimates, part, self._source.model(place))
 
+    def is_total(self, name: str) -> bool:
+        """Whether a column is a count or a sum."""
+        place = self._source.names.index(name)
+        return self._source.releases[0].columns[place].form.is_total
+
     def _named(self, index: pd.Index) -> pd.Index:
         """Give levels their names back, which may be no texts."""
         known = {str(level.name): level.name for level in self._source.opened.levels}
@@ -203,7 +213,7 @@ class Computed:
         return index.set_names(names)
 
 
-def _as_cells(estimates: Estimates, part: ColumnPart, model: pd.Series) -> list[pd.Series]:
+def _as_cells(estimates: CellEstimates, part: ColumnPart, model: pd.Series) -> list[pd.Series]:
     """Return numbers as cells of the dtype that they stand for."""
     value, low, high = estimates[:3]
     made: Sequence[Any]
@@ -273,8 +283,10 @@ def check_people(shown: Shown, call: str) -> None:
         caps = release.privacy_unit.caps
         once = caps.single_row or caps.max_groups == 1
         if release.query.words.startswith("units") and not once:
-            rule = f"{call} would count a unit once in each of its groups, of which it may have several"
-            way_out = "For percentages of people, give of=df.dp.units(epsilon=...), or their number."
+            rule = f"{call} would count a unit in each of its groups, and it may be in several"
+            way_out = (
+                "For percentages of people, give of=df.dp.units(epsilon=...), or their number."
+            )
             raise QueryError(f"{rule}. {way_out}")
 
 
@@ -282,18 +294,11 @@ def definitions_of(
     name: str, chain: Chain, level: float, *, sampling: bool
 ) -> list[DerivedDefinition]:
     """Say how a column and both ends of its intervals were computed."""
-    return [
-        DerivedDefinition("derive", name, chain, end, level, sampling=sampling) for end in ENDS
-    ]
+    return [DerivedDefinition("derive", name, chain, end, level, sampling=sampling) for end in ENDS]
 
 
 def new_table(
-    shown: Shown,
-    link: Link,
-    call: str,
-    *,
-    level: float,
-    sampling: bool = False,
+    shown: Shown, link: Link, call: str, *, level: float, sampling: bool = False
 ) -> pd.DataFrame:
     """Return what a function makes of all columns of a table, as a table of its own."""
     source, others = shown.opened.source, others_of(shown.opened)
@@ -308,7 +313,7 @@ def new_table(
         labels += [f"{shown_as}{suffix}" if suffix else shown_as for suffix in _SUFFIXES]
         definitions += definitions_of(name, whole, level, sampling=sampling)
     _check_labels(labels, computed.index, call)
-    opened = attach_computed(computed.index, cells, labels, definitions, source, others)
+    opened = attach_computed(computed.index, cells, labels, definitions, [source, *others.values()])
     return with_record(opened)
 
 
@@ -340,10 +345,10 @@ def attach_computed(
     cells: Sequence[pd.Series],
     labels: Sequence[Hashable],
     definitions: Sequence[DerivedDefinition],
-    source: Opened,
-    others: Mapping[str, Opened],
+    sources: Sequence[Opened],
 ) -> Opened:
-    """Return the record of a table all of which was computed from a release."""
+    """Return the record of a table that was computed from a release, and perhaps from others."""
+    source = sources[0]
     names = [] if list(index.names) == [None] else list(index.names)
     levels, codes = levels_of([factored(index, at) for at in range(len(names))], names, len(index))
     kept = {level.part().name for level in levels}
@@ -353,7 +358,9 @@ def attach_computed(
         levels=tuple(level.part() for level in levels),
         rows=len(index),
         codes=codes_part(codes, levels),
-        columns=tuple(cells_part(label, column, definition) for label, column, definition in columns),
+        columns=tuple(
+            cells_part(label, column, definition) for label, column, definition in columns
+        ),
         alias=AliasPart(
             {},
             {new: old for new, old in alias.levels.items() if old in kept},
@@ -365,10 +372,7 @@ def attach_computed(
         published=None,
         salt=source.table.salt,
         origin=source.table.origin,
-        sources={
-            origin: Zipped.of(opened.text)
-            for origin, opened in {source.table.origin: source, **others}.items()
-        },
+        sources={opened.table.origin: Zipped.of(opened.text) for opened in sources},
     )
     releases = tuple(map(without_all_rows, source.certificate.releases))
     return seal(Certificate(FORMAT, releases, table, UNSEALED))
@@ -390,7 +394,11 @@ def beside(
     columns: dict[Hashable, Any] = {}
     definitions: list[DerivedDefinition] = []
     sources: list[str] = []
-    for label, name, chain in middles(shown, column, link.f):
+    chosen = middles(shown, column, link.f)
+    if column is None:
+        totals = [one for one in chosen if computed.is_total(one[1])]
+        chosen = totals or chosen
+    for label, name, chain in chosen:
         whole = (*chain, link)
         cells = computed.column(name, whole)
         shown_as = shown.opened.shown_label(label)

@@ -223,7 +223,7 @@ def independence(
     if not is_one_of(column, labels):
         rule = f"must be the label of one of the columns released, {labels!r}"
         raise QueryError.about("column", rule, column)
-    place = labels.index(column)
+    place = [label == column for label in labels].index(True)
     noise = _noise_of(release, place)
     counts, index = _tables_of(known_numbers(released.iloc[:, place]), released.index)
     tables = [NoisyTable(table, noise) for table in counts]

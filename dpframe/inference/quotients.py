@@ -8,7 +8,7 @@ import numpy as np
 
 from dpframe.privacy.half_widths import Rows, narrow
 
-Estimates: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+QuotientEstimates: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Numbers, and both ends of their intervals."""
 
 
@@ -57,7 +57,7 @@ class Quotients:
     by_row: bool = False
 
 
-def estimate_quotients(quotient: Quotients, level: float) -> Estimates:
+def estimate_quotients(quotient: Quotients, level: float) -> QuotientEstimates:
     """Return quotients, and the ends of their intervals at a level."""
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         low, high = quotient_interval(quotient, level)

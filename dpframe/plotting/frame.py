@@ -203,13 +203,15 @@ def _gather_quotients(
     label = labels[0] if column is None and (per is not None or len(labels) == 1) else column
     if label is not None:
         _check_column(label, labels)
-    link: Link = PercentLink("percent", (), None)
+    link: Link = PercentLink("percent", (), None, None)
     if per is None:
         check_people(shown, "percent")
     else:
-        _check_column(per, labels)
+        if not is_one_of(per, labels):
+            rule = f"must be the label of one of the columns released, {labels!r}"
+            raise QueryError.about("per", rule, per)
         names = [part.name for part in shown.certificate.releases[0].columns]
-        link = RatioLink("ratio", names[labels.index(per)])
+        link = RatioLink("ratio", names[[one == per for one in labels].index(True)])
         if per == label:
             raise QueryError.about("per", "must be another column than in column=", per)
     tables = [

@@ -125,7 +125,7 @@ def _of_column(changes: pd.DataFrame, place: int, rows: int) -> pd.DataFrame:
     """Return the first changes of a column, as numbers; times in seconds."""
     made = changes.iloc[:rows, 3 * place : 3 * place + 3].set_axis(_PARTS, axis=1)
     lengths = made.dtypes.iloc[0].kind == "m"
-    return made.apply(lambda column: column.dt.total_seconds()) if lengths else made
+    return made.apply(lambda one: one.dt.total_seconds()) if lengths else made.astype(float)
 
 
 def _bars(shown: Shown, level: float) -> pd.DataFrame:

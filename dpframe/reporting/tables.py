@@ -140,7 +140,9 @@ def published_beside(shown: Shown) -> Beside:
                     level = f"{100 * one.level:g} %{at_once}{_sampled(one)}"
                     alone = bool(_sampled(one)) and not one.simultaneous
                     each = one.level if alone else None
-                case definitions.DerivedDefinition(chain=[definitions.PercentLink(of=None) as link]):
+                case definitions.DerivedDefinition(
+                    chain=[definitions.PercentLink(of=None) as link]
+                ):
                     percent.setdefault(place, {})[str(one.end)] = places[label]
                     within = f" by {_shown_levels(shown, link.by)}" * bool(link.by)
                     about = f"{100 * one.level:g} %{_sampled(one)}"
@@ -442,7 +444,7 @@ def _percentages(
         label = shown.frame.columns[place]
         try:
             check_people(shown, "percent")
-            link = definitions.PercentLink("percent", (), None)
+            link = definitions.PercentLink("percent", (), None, None)
             shares = numbers_shown(shown, link, label, level)
             found[place] = shares.set_axis(shown.table.index, axis=0)
         except QueryError as error:

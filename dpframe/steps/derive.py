@@ -1,7 +1,7 @@
 """Tables and columns computed from released ones: totals, changes, percentages, rates."""
 
 from collections.abc import Hashable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from dpframe.cells.keys import token
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import definitions
 from dpframe.certificates.json_records import Packed
+from dpframe.derived.columns import no_total
 from dpframe.derived.table import beside, check_people, middles, new_table
 from dpframe.errors import QueryError, quote
 from dpframe.inference.sampling import check_sampled
@@ -95,10 +96,7 @@ def total(
     if margins and not is_label(margins_name):
         raise QueryError.about("margins_name", "must be a key", margins_name)
     link = definitions.TotalLink(
-        f="total",
-        by=tuple(kept),
-        mapping=mapping,
-        margins=token(margins_name) if margins else None,
+        f="total", by=tuple(kept), mapping=mapping, margins=token(margins_name) if margins else None
     )
     return new_table(shown, link, "total", level=check_level(level))
 
@@ -178,7 +176,8 @@ def change(
         raise QueryError.about("lag", "must be a whole number of keys, 1 or more", lag)
     two = isinstance(along, pd.DataFrame)
     if two:
-        released = concat([along, released], keys=["before", "now"], name=_BETWEEN)
+        before = cast(pd.DataFrame, along)
+        released = concat([before, released], keys=["before", "now"], name=_BETWEEN)
         along = _BETWEEN
     shown = look(released)
     (at,) = _levels(shown, [along], "along")
@@ -256,8 +255,14 @@ def percent(
     shown = look(released)
     others = {}
     divisor: float | str | None = None
+    of_column = None
     if isinstance(of, pd.DataFrame):
-        other = look(of).opened.source
+        below = look(of)
+        columns = middles(below, None, "of=")
+        if len(columns) != 1 or columns[0][2]:
+            rule = "of= must be a release with a single column. Choose it, released[[...]]."
+            raise QueryError(rule, parameter="of")
+        other, of_column = below.opened.source, columns[0][1]
         divisor, others = other.table.origin, {other.table.origin: other}
     elif of is not None:
         divisor = _positive("of", of)
@@ -270,11 +275,11 @@ def percent(
         raise QueryError.about("by", rule, by, "Name several as a list.")
     if by is not None and of is not None:
         raise QueryError.about("by", "is for percentages of a total, without of=", by)
-    names = tuple(str(shown.opened.levels[at].name) for at in places)
+    groups = tuple(str(shown.opened.levels[at].name) for at in places)
     if sampling:
         for _, name, _ in middles(shown, column, "percent"):
             _check_sample_of_shares(shown, name)
-    link = definitions.PercentLink(f="percent", by=names, of=divisor)
+    link = definitions.PercentLink("percent", groups, divisor, of_column)
     return beside(
         shown, link, "_percent", column=column, level=level, sampling=bool(sampling), others=others
     )
@@ -343,6 +348,7 @@ def per(
 def standardize(
     released: pd.DataFrame,
     weights: Public,
+    *,
     over: Hashable,
     population: Public,
     unit: float = PER_100_000,
@@ -387,8 +393,9 @@ def standardize(
     >>> cases = pd.DataFrame({"zone": ["A", "A", "B"], "age": ["old", "young", "old"]})
     >>> query = dpf.count(["zone", "age"], keys={"zone": ["A", "B"], "age": ["young", "old"]})
     >>> released = dpf.release(cases, query, epsilon=1e6)
-    >>> standard, people = {"young": 3, "old": 1}, {"young": 1_000, "old": 500}
-    >>> rates = released.dp.standardize(standard, "age", pd.Series(people).rename_axis("age"))
+    >>> standard = {"young": 3, "old": 1}
+    >>> by_age = pd.Series({"young": 1_000, "old": 500}).rename_axis("age")
+    >>> rates = released.dp.standardize(standard, over="age", population=by_age)
     >>> rates["count"].to_dict()
     {'A': 125.0, 'B': 50.0}
     """
@@ -527,17 +534,25 @@ def ratio(
     level = check_level(level)
     check_flag("sampling", sampling)
     shown = look(released)
+    shown.certificate.require_numbers()
+    for release in shown.certificate.releases:
+        _ = release.noise  # quantiles that were selected have none
     parts = {}
     for called, label in (("numerator", numerator), ("denominator", denominator)):
         released_ones = [shown.opened.shown_label(one) for one in shown.labels]
         if not is_one_of(label, released_ones):
             rule = f"must be the label of one of the columns released, {released_ones!r}"
             raise QueryError.about(called, rule, label)
-        part = shown.certificate.releases[0].columns[released_ones.index(label)]
+        place = [one == label for one in released_ones].index(True)
+        part = shown.certificate.releases[0].columns[place]
+        if not part.form.is_total:
+            raise no_total(called, label)
         parts[called] = part
     x, y = parts["numerator"], parts["denominator"]
     if x.name == y.name:
-        raise QueryError.about("denominator", "must be another column than in numerator=", denominator)
+        raise QueryError.about(
+            "denominator", "must be another column than in numerator=", denominator
+        )
     if sampling and (not y.counts_rows or y.where not in (None, x.where)):
         rule = f"is for shares, and {quote(y.name)} does not count all rows of {quote(x.name)}"
         way_out = "Release dpf.rate(...), or leave denominator without a condition of its own."
@@ -633,5 +648,3 @@ def _levels_named(own: pd.Index, index: pd.Index, called: str) -> list[int]:
         rule = f"{called} must be by levels of the index, {quote(names)}, and name them"
         raise QueryError(f"{rule}: series.rename_axis([...]).", parameter=called)
     return [names.index(name) for name in own.names]
-
-

@@ -111,8 +111,7 @@ def _derived_again(opened: Opened, whole: Opened) -> Opened:
         [cells for cells, *_ in columns],
         [label_of(label) for label in found],
         [definition for _, definition, _ in columns],
-        whole.source,
-        {},
+        [whole.source],
     )
 
 

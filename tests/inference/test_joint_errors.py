@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from support.quotients import quotients_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -135,7 +136,7 @@ def test_intervals_of_shares_hold_as_often_as_they_say(people):
     truth = people.groupby("sex").size()["f"] / len(people) * 100
     held = 0
     for _ in range(150):
-        share = margins(people)["sex",].dp.percent().loc["f"]
+        share = quotients_of(margins(people)["sex",].dp.percent()).loc["f"]
         held += share["low"] <= truth <= share["high"]
     assert held >= 127  # 95 % of 150 are 142.5; fewer come less than once in 1,000,000 times
 
