@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Never
 from dpframe import errors
 from dpframe.accessors.frames import DPAccessor
 from dpframe.accessors.scan import Scan, scan, scan_parquet
-from dpframe.accessors.showing import no_such_function
+from dpframe.accessors.showing import no_such_function, public_names
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
@@ -118,4 +118,4 @@ if not TYPE_CHECKING:  # type checkers know all names
 
     def __getattr__(name: str) -> Never:
         """Say what to use in place of a name that is not there."""
-        raise no_such_function(name, __all__)
+        raise no_such_function(name, __all__, public_names(DPAccessor))

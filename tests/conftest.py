@@ -2,13 +2,18 @@
 
 Hypothesis runs without deadlines, and in the gate with the same examples every time.
 `--hypothesis-profile=long` draws 10,000 examples of every property that does not say how many.
+
+Each run takes every test once and a third of its other cases, by the number of commits; with
+`--all-cases`, without git, or where a file is named, it takes all of them.
 """
 
 import os
+import shlex
 from collections import Counter
 
 import pytest
 from hypothesis import settings
+from support import rotation
 from support.databases import server_of_tests
 
 settings.register_profile("explore", deadline=None)
@@ -16,9 +21,38 @@ settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=10_000)
 settings.load_profile("gate" if os.environ.get("CI") else "explore")
 
+TURN = pytest.StashKey()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all-cases", action="store_true", help="run all cases of every test")
+
+
+def pytest_configure(config):
+    config.stash[TURN] = rotation.turn_of(config)
+
+
+@pytest.hookimpl(optionalhook=True)  # of xdist
+def pytest_configure_node(node):
+    node.workerinput["turn"] = node.config.stash[TURN]
+
+
+def pytest_report_header(config):
+    turn = config.stash[TURN]
+    if turn is None:
+        return "cases: all"
+    return f"cases: turn {turn} of {rotation.TURNS}, or all of them with --all-cases"
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how to run failures again: a name in a command runs in every turn."""
+    failed = terminalreporter.getreports("failed") + terminalreporter.getreports("error")
+    for report in failed:
+        terminalreporter.write_line(f"again: python -m pytest {shlex.quote(report.nodeid)}")
+
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Leave one case in so many of a `sampled` test in the default lane, mark the others `full`.
 
     With `full=3`, one case in three is, and what is left are audits; `offset=1` counts from the
@@ -35,6 +69,9 @@ def pytest_collection_modifyitems(items):
             audit = at % mark.kwargs.get("full", 1)
             item.add_marker(pytest.mark.audit if audit else pytest.mark.full)
         cases[test] += 1
+    if (turn := config.stash[TURN]) is not None:
+        items[:], left = rotation.part_cases(items, turn)
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture(scope="session")

@@ -214,16 +214,13 @@ def test_every_call_names_what_it_needs(name):
     [
         ("read_parquet", r"Use pandas\.read_parquet; dpf\.read_csv reads"),
         ("percents", r"Did you mean dpf\.percent\?"),
-        ("median", r"dpf\.quantile\(column, 0\.5\)"),
-        ("quantiles", r"Did you mean dpf\.quantile\?"),
+        ("median", r"\.dp\.quantile\(column, 0\.5, by"),
+        ("quantiles", r"\.dp\.quantile\(column"),
         ("denoised", r"Did you mean dpf\.denoise\?"),
         ("schema_of", r"Did you mean dpf\.schema\?"),
-        ("with_intervals", r"dpf\.interval\(released, join=True\)"),
-        ("with_percent", r"dpf\.percent\(released\)"),
         ("std_error", r"\.dp\.std_error"),
         ("covariance", r"\.dp\.covariance"),
         ("best", r"\.dp\.best"),
-        ("denoising_report", r"\.dp\.certificate\.denoising"),
         ("zzzz", r"^dpframe has no 'zzzz'\.$"),
     ],
 )

@@ -187,8 +187,6 @@ CALLS = [  # which function takes what
 ]
 
 OLD_NAMES = [  # what other versions and libraries call it
-    mistake("table.dp.with_intervals()", NoSuchNameError, ".dp.interval(level, join=True)"),
-    mistake('table.dp.with_percent("n")', NoSuchNameError, ".dp.percent("),
     mistake("spread.dp.quantiles([0.5])", NoSuchNameError, ".dp.quantile("),
     mistake('df.dp.median("stay", epsilon=1)', NoSuchNameError, ".dp.quantile(", "0.5"),
     mistake('table.dp.write_excel("wards.xlsx")', NoSuchNameError, "join=True).to_excel(path)"),
@@ -213,17 +211,9 @@ OLD_NAMES = [  # what other versions and libraries call it
         parameter="keys",
     ),
     mistake("table.dp.denoised()", NoSuchNameError, ".dp.denoise"),
-    mistake("table.dp.denoising", NoSuchNameError, "certificate.denoising"),
-    mistake("table.dp.schema()", NoSuchNameError, "dpf.schema("),
-    mistake("table.dp.replay(table)", NoSuchNameError, "dpf.verify("),
-    mistake('df.dp.preview_suggest_caps("ward", epsilon=1)', NoSuchNameError, ".dp.preview("),
-    mistake('df.dp.preview_discover("ward", epsilon=1)', NoSuchNameError, "dpf.discover("),
-    mistake('dpf.preview_discover(df, "ward")', NoSuchNameError, "preview(dpf.discover("),
-    mistake("dpf.with_intervals(table)", NoSuchNameError, "interval", "join=True"),
-    mistake("dpf.quantiles(spread)", NoSuchNameError, "dpf.quantile"),
-    mistake('dpf.median("stay")', NoSuchNameError, "dpf.quantile(column, 0.5)", never=(".median",)),
+    mistake("dpf.quantiles(spread)", NoSuchNameError, ".dp.quantile"),
+    mistake('dpf.median("stay")', NoSuchNameError, ".dp.quantile(column, 0.5", never=(".median",)),
     mistake("dpf.denoised(table)", NoSuchNameError, "dpf.denoise"),
-    mistake("dpf.denoising_report(table)", NoSuchNameError, "certificate.denoising"),
     mistake("dpf.schema_of(table)", NoSuchNameError, "dpf.schema"),
     mistake("dpf.std_error(table)", NoSuchNameError, ".dp.std_error"),
     mistake("dpf.best(table)", NoSuchNameError, ".dp.best"),

@@ -1,6 +1,6 @@
 """What `.dp` shows of itself and of its frame: public facts alone, and what can be done with it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from textwrap import fill
 from types import MappingProxyType
@@ -58,7 +58,6 @@ _EXCEL = (
     "publish the file of .dp.write_csv(path) beside it."
 )
 _PANDAS = "pandas keeps the certificate: use {call}."
-_PREVIEW = "Use .dp.preview(dpf.discover(...)), and the same for dpf.suggest_caps(...)."
 
 
 def _by_name(hints: Mapping[str, str]) -> dict[str, str]:
@@ -87,7 +86,6 @@ _FOR_PRIVATE = _by_name(
         ".dp.quantile(column, [0.05, 0.95], by=..., epsilon=...).",
         "mode": "Use .dp.histogram(column, bins=[...], epsilon=...).",
         "spent remaining left epsilon": "Use .dp.budget.",
-        "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
     }
 )
 """What to use in place of names that pandas and others have."""
@@ -111,36 +109,12 @@ _FOR_RELEASED = _by_name(
         "append merge join": "Use dpf.concat(releases, keys=..., name=...).",
         "ci conf_int confidence_interval": "Use .dp.interval(0.95) of what was released.",
         "cert verify": "Use .dp.certificate; dpf.verify(frame) checks it.",
-        "with_intervals": "Use .dp.interval(level, join=True).",
-        "with_percent": "Use .dp.percent(column).",
-        "denoising denoising_report": "Use .dp.certificate.denoising.",
-        "schema schema_of": "Use dpf.schema(frame).",
-        "replay": "Use dpf.verify(published, against=released).",
-        "certify": "Use dpf.certify(table, of=released).",
         "to_csv": "Use .dp.write_csv(path).",
         "to_parquet": "Use .dp.write_parquet(path).",
         "write_excel to_excel": _EXCEL,
     }
 )
 """The same, for released frames: nothing that would cost privacy."""
-
-_FOR_PACKAGE = _by_name(
-    {
-        "median": "A median is dpf.quantile(column, 0.5).",
-        "with_intervals": "Use dpf.interval(released, join=True).",
-        "with_percent": "Use dpf.percent(released).",
-        "std_error covariance best": "Use .dp.std_error, .dp.covariance or .dp.best of a release.",
-        "denoising_report": "Use .dp.certificate.denoising.",
-        "write_excel to_excel": _EXCEL,
-        "groupby": 'Use by=, as in dpf.count(by=["zone"]).',
-        "replay": "Use dpf.verify(published, against=released).",
-        "head tail select sort_values unstack": _PANDAS.format(
-            call="released.head(10), released.sort_values(by) and released.unstack(level)"
-        ),
-        "preview_discover preview_suggest_bounds preview_suggest_caps": _PREVIEW,
-    }
-)
-"""The same, for names of the package."""
 
 
 def public_names(cls: type) -> set[str]:
@@ -192,7 +166,7 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         opened = record_on(frame)
     except CertificateError:
         return {*_BOTH, "best"}
-    certificate = opened.certificate
+    certificate = opened.promise
     release = certificate.releases[0]
     definitions = {*map(type, certificate.table.definitions)}
     mechanism = release.mechanism
@@ -325,20 +299,24 @@ def no_such_name(accessor: Any, name: str) -> NoSuchNameError:
     return NoSuchNameError(f".dp has no {name!r}. {hint}", parameter=name)
 
 
-def no_such_function(name: str, public: Iterable[str]) -> NoSuchNameError:
+def no_such_function(name: str, public: Iterable[str], methods: Collection[str]) -> NoSuchNameError:
     """Make the error about a name that the package does not have, with the one meant.
 
     Parameters
     ----------
     name
         The name.
-    public
-        The public names of the package.
+    public, methods
+        The public names of the package, and of its accessor.
     """
     if name.startswith("_"):
         return NoSuchNameError(f"module 'dpframe' has no attribute {name!r}")
-    close = nearest(name, public)
-    hint = _FOR_PACKAGE.get(name, "" if close is None else f"Did you mean dpf.{close}?")
+    elsewhere = {**_FOR_RELEASED, **_FOR_PRIVATE}
+    hint = elsewhere.get(name, "")
+    if name in methods:
+        hint = f"Use .dp.{name} of a frame."
+    elif name not in elsewhere and (close := nearest(name, public)):
+        hint = f"Did you mean dpf.{close}?"
     if name.startswith("read_") and hasattr(pd, name):
         hint = f"Use pandas.{name}; dpf.read_csv reads what .dp.write_csv wrote."
     return NoSuchNameError(f"dpframe has no {name!r}. {hint}".rstrip(), parameter=name)

@@ -202,7 +202,7 @@ class Level:
         """Write it."""
         dtype = str(self.keys.dtype)
         known = re.fullmatch(DTYPES, dtype) is not None
-        keys = Zipped.of(json.dumps(_write_keys(self.keys)))
+        keys = Zipped.listing(self.keys, _write_keys)
         return LevelPart(token(self.name), dtype if known else "object", keys)
 
     @classmethod
@@ -214,8 +214,13 @@ class Level:
         ValueError, TypeError
             If it cannot be; it may come from a file.
         """
+        kept = part.keys.content
+        if kept is not None:
+            return cls(label_of(part.name), kept)
         listed = part.keys.listed()
-        keys = pd.Index([read_key(key) for key in listed], dtype=object, tupleize_cols=False)
+        plain = list not in {*map(type, listed)}
+        read = listed if plain else [read_key(key) for key in listed]
+        keys = pd.Index(read, dtype=object, tupleize_cols=False)
         return cls(label_of(part.name), _of_dtype(keys, part.dtype), listed)
 
     @cached_property

@@ -6,12 +6,12 @@ It is one text: copies of a frame share it, Parquet keeps it, and what it says i
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 from os import PathLike
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from dpframe.forks import cached_property
 from dpframe.provenance import is_marked, is_private
 
 ATTRIBUTE = "dpframe"
+RECORD = "record"
 _MOST_DENSE = 20_000_000  # combinations of keys, of which a table of places is kept
 _MOST_FLAT = 2**62  # combinations of keys that integers count
 _LONGEST: Final = 1 << 28  # characters of a record
@@ -84,25 +85,70 @@ class CellColumn:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A record that was read.
+    """A record: promises and cells. It is written as text when somebody reads that.
 
     Parameters
     ----------
-    text
-        The record.
-    certificate
-        What it says.
+    releases
+        What was promised.
+    describe
+        Says what there is to say about the cells, but for the origin.
+    base
+        The record of the release that this one is of; `None`: itself.
+    others
+        The records of other releases that cells were computed from.
     """
 
-    text: str
-    certificate: Certificate
+    releases: tuple[Release, ...]
+    describe: Callable[[], TablePart]
+    base: "Opened | None" = None
+    others: tuple["Opened", ...] = ()
 
-    @property
+    @classmethod
+    def read(cls, certificate: Certificate, text: str) -> "Opened":
+        """Return what a text says."""
+        made = cls(certificate.releases, lambda: certificate.table)
+        vars(made).update(certificate=certificate, text=text)
+        return made
+
+    @cached_property
     def table(self) -> TablePart:
-        """What it says about the cells."""
-        return self.certificate.table
+        """What it says about the cells; the origin is in the certificate.
 
-    # each is read once, when it is asked for: a release that is not looked at reads none
+        Raises
+        ------
+        ValueError
+            If its columns are not those of its releases.
+        """
+        table = self.describe()
+        labels = {part.label for part in table.columns}
+        widths = {len(release.columns) for release in self.releases}
+        computed = bool(table.columns) and not table.released
+        if len(labels) < len(table.columns) or not (computed or widths == {len(table.released)}):
+            raise ValueError("each released column has its cells")
+        return table
+
+    @cached_property
+    def promise(self) -> Certificate:
+        """The certificate, but for digest and origin, which take long."""
+        return Certificate(FORMAT, self.releases, self.table, UNSEALED)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate."""
+        record = self.promise.to_dict()
+        origin = _origin_of(record) if self.base is None else self.base.certificate.table.origin
+        record["table"]["origin"] = origin
+        record["digest"] = digest = _digest(record)
+        vars(self).setdefault("text", json.dumps(record))
+        return replace(self.promise, table=replace(self.table, origin=origin), digest=digest)
+
+    @cached_property
+    def text(self) -> str:
+        """The record as JSON."""
+        _ = self.certificate
+        text: str = vars(self)["text"]
+        return text
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -128,9 +174,9 @@ class Opened:
     @cached_property
     def labels_by_name(self) -> dict[str, str]:
         """The released columns, as JSON, by their names in the certificate."""
-        if self.certificate.is_derived:
+        if self.promise.is_derived:
             return {}
-        names = [column.name for column in self.certificate.releases[0].columns]
+        names = [column.name for column in self.releases[0].columns]
         return dict(zip(names, (part.label for part in self.table.released), strict=True))
 
     @cached_property
@@ -156,23 +202,12 @@ class Opened:
         QueryError
             If it was left out for publication.
         """
-        if not self.certificate.is_derived:
+        if not self.promise.is_derived:
             return self
-        return self.other(self.table.origin)
-
-    def other(self, origin: str) -> "Opened":
-        """Return the record of another release that cells were computed from.
-
-        Raises
-        ------
-        QueryError
-            If it was left out for publication.
-        """
-        packed = self.table.sources.get(origin)
-        if packed is None:
-            rule = "this published table left out the release that it was computed from"
-            raise QueryError(f"{rule}. Call it on the table that was published.")
-        return opened_of(packed.unzip().decode("utf-8", "surrogatepass"))
+        if self.base is None or self.table.published is not None:
+            rule = "this table left out the release that it was computed from, as files do"
+            raise QueryError(f"{rule}. Call it on the table before.")
+        return self.base
 
     def cells_of(self, label: str) -> int:
         """Return how many cells of a column were released, published or not."""
@@ -273,10 +308,17 @@ class Opened:
         made.columns = pd.Index(names, tupleize_cols=False)
         return made
 
-    def changed(self, **fields: Any) -> "Opened":
-        """Return a record with other fields of its table, sealed."""
+    def changed(self, releases: Sequence[Release] | None = None, **fields: Any) -> "Opened":
+        """Return a record with other fields of its table, or with what is said of some of it."""
+        promised = self.releases if releases is None else tuple(releases)
         table = replace(self.table, **fields)
-        return seal(replace(self.certificate, table=table))
+        return Opened(promised, lambda: table, self.base or self, self.others)
+
+    def with_others(self, others: Iterable["Opened"]) -> "Opened":
+        """Return a record of cells that were computed from other releases, too."""
+        table = self.table
+        kept = (*self.others, *(one for one in others if one not in self.others))
+        return Opened(self.releases, lambda: table, self.base or self, kept)
 
     def with_columns(self, added: pd.DataFrame, definitions: Sequence[Definition]) -> "Opened":
         """Return a record with more columns, each with its definition; others of a label go."""
@@ -296,12 +338,12 @@ def cells_part(label: Any, column: pd.Series, definition: Definition | None = No
     if dtype.startswith(_LENGTHS):  # in the unit of the dtype, in which every sum has room
         values = column.to_numpy().view(np.int64)
     if _is_whole(dtype):
-        values = np.where(missing, 0, values).astype("<i8")
+        values = np.where(missing, 0, values)
     return CellsPart(
         label=token(label),
         dtype=dtype,
-        values=Zipped.of(values.astype("<i8" if _is_whole(dtype) else "<f8")),
-        missing=Zipped.of(missing.astype(np.uint8)) if missing.any() else None,
+        values=Zipped.of(values, "<i8" if _is_whole(dtype) else "<f8"),
+        missing=Zipped.of(missing, "u1") if missing.any() else None,
         definition=definition,
     )
 
@@ -318,8 +360,8 @@ def attach(
     *,
     joined: JoinedPart | None = None,
     salt: str,
-) -> Certificate:
-    """Put the record of a released frame on it; return its certificate.
+) -> None:
+    """Put the record of a released frame on it.
 
     Parameters
     ----------
@@ -334,35 +376,47 @@ def attach(
     salt
         What nobody can guess, in hexadecimal.
     """
-    index, bare = frame.index, pd.DataFrame(frame)
-    bare.attrs = {}  # pandas copies all attrs for each column that is looked at
-    total = list(index.names) == [None] and list(index) == [0]  # of all rows, which have no keys
-    names = [] if total else list(index.names)
+    # a copy of all of it: the frame is handed out, and may be another when somebody looks
+    kept = pd.DataFrame(frame)
+    kept.attrs = {}
+    kept = kept.copy().set_axis(frame.index[:].copy(deep=True))  # a range keeps its cache
+    known = definitions or [None] * kept.shape[1]
+    opened = Opened(tuple(releases), lambda: _described(kept, known, joined, salt))
+    carry(frame, opened)
+
+
+def carry(frame: pd.DataFrame, opened: Opened) -> None:
+    """Let a frame carry a record."""
+    frame.attrs[ATTRIBUTE] = Carried(opened)
+    mark_test(frame, opened.releases)
+
+
+def _described(
+    frame: pd.DataFrame,
+    definitions: Sequence[Definition | None],
+    joined: JoinedPart | None,
+    salt: str,
+) -> TablePart:
+    """Say what there is to say about all cells that were released."""
+    index = frame.index
+    names = list(index.names)
+    if names == [None] and len(index) == 1 and index[0] == 0:  # of all rows, which have no keys
+        names = []
     levels, codes = levels_of([factored(index, at) for at in range(len(names))], names, len(frame))
-    known = definitions or [None] * bare.shape[1]
-    table = TablePart(
+    columns = zip(frame.items(), definitions, strict=True)
+    return TablePart(
         levels=tuple(level.part() for level in levels),
         rows=len(frame),
         codes=codes_part(codes, levels),
-        columns=tuple(
-            cells_part(label, bare.iloc[:, at], known[at]) for at, label in enumerate(bare.columns)
-        ),
+        columns=tuple(cells_part(label, cells, known) for (label, cells), known in columns),
         alias=NO_ALIAS,
         units={},
         cuts=(),
         joined=joined,
         published=None,
         salt=salt,
-        origin=f"sha256:{'0' * 64}",
-        sources={},
+        origin=UNSEALED,
     )
-    certificate = Certificate(FORMAT, tuple(releases), table, UNSEALED)
-    record = certificate.to_dict()
-    origin = record["table"]["origin"] = _origin_of(record)
-    opened = _sealed(replace(certificate, table=replace(table, origin=origin)), record)
-    frame.attrs[ATTRIBUTE] = opened.text
-    mark_test(frame, opened.certificate)
-    return opened.certificate
 
 
 def levels_of(
@@ -378,7 +432,7 @@ def codes_part(codes: np.ndarray, levels: Sequence[Level]) -> Zipped | None:
     """Write the places of keys; `None`: rows are all combinations of keys, in order."""
     sizes = [len(level.keys) for level in levels]
     whole = prod(sizes) == codes.shape[1] and np.array_equal(codes, _product(sizes))
-    return None if whole else Zipped.of(codes.astype("<i8"))
+    return None if whole else Zipped.of(codes, "<i8")
 
 
 def _product(sizes: Sequence[int]) -> np.ndarray:
@@ -407,15 +461,56 @@ def _digest(record: Any) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def seal(certificate: Certificate) -> Opened:
-    """Return a record of what a certificate says, with its digest."""
-    return _sealed(certificate, replace(certificate, digest=UNSEALED).to_dict())
+class Carried(dict[str, str]):
+    """What `attrs` carries: a record, under "record" as text, which is written when it is read.
 
+    Copies of a frame share it. In pickles and files it is a plain dict of the text.
+    """
 
-def _sealed(certificate: Certificate, record: dict[str, Any]) -> Opened:
-    """Return a record, written as plain JSON, with its digest."""
-    record["digest"] = _digest(record)
-    return _keep(_open(json.dumps(record), replace(certificate, digest=record["digest"])))
+    def __init__(self, opened: Opened) -> None:
+        super().__init__({RECORD: ""})  # json asks an empty one for nothing
+        self.opened = opened
+
+    def _plain(self) -> dict[str, str]:
+        return {RECORD: self.opened.text}
+
+    def __getitem__(self, name: str) -> str:
+        return self._plain()[name] if name == RECORD else super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the text."""
+        return self[name] if name in self else default
+
+    def items(self) -> Any:
+        """Return the text with its name; `json` asks for no more."""
+        return self._plain().items()
+
+    def values(self) -> Any:
+        """Return the text."""
+        return self._plain().values()
+
+    def __setitem__(self, name: str, value: str) -> None:
+        raise TypeError("a record is not changed")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self._plain() == other
+
+    def __ne__(self, other: object) -> bool:  # that of dict compares what it holds itself
+        return not self == other
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return repr(self._plain())
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._plain(),)
 
 
 _OPENED: OrderedDict[str, Opened] = OrderedDict()
@@ -429,8 +524,8 @@ def _keep(opened: Opened) -> Opened:
     return opened
 
 
-def opened_of(text: object) -> Opened:
-    """Read a record, which anybody may have written.
+def opened_of(carried: object) -> Opened:
+    """Return a record that `attrs` carries, which anybody may have written.
 
     Raises
     ------
@@ -439,13 +534,17 @@ def opened_of(text: object) -> Opened:
     UnreadableCertificateError
         If it is none, or has another format.
     """
-    if not isinstance(text, str) or len(text) > _LONGEST:
-        raise UnreadableCertificateError(
-            "this certificate cannot be read: it is no text, or too long. Go back to what was "
-            "released."
-        )
-    opened = _OPENED.get(text) or _keep(_read(text))
-    refuse_test(opened.certificate)
+    if isinstance(carried, Carried):
+        opened = carried.opened
+    else:
+        text = carried.get(RECORD) if isinstance(carried, dict) else None
+        if not isinstance(text, str) or len(text) > _LONGEST:
+            raise UnreadableCertificateError(
+                "this certificate cannot be read: it is no text, or too long. Go back to what was "
+                "released."
+            )
+        opened = _OPENED.get(text) or _keep(_read(text))
+    refuse_test(opened.releases)
     return opened
 
 
@@ -465,25 +564,14 @@ def _read(text: str) -> Opened:
             "this frame is not what its certificate was given for: the certificate itself was "
             "changed. Go back to the released frame."
         )
+    opened = Opened.read(certificate, text)
     try:
-        opened = _open(text, certificate)
         _ = opened.levels, opened.columns, opened.codes  # all of it is read, as it may be damaged
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise UnreadableCertificateError(
             f"this certificate cannot be read: {error}. Go back to what was released."
         ) from None
     return opened
-
-
-def _open(text: str, certificate: Certificate) -> Opened:
-    """Return a record whose columns are those of its releases."""
-    table = certificate.table
-    labels = {part.label for part in table.columns}
-    widths = {len(release.columns) for release in certificate.releases}
-    alike = certificate.is_derived or widths == {len(table.released)}
-    if len(labels) < len(table.columns) or not alike:
-        raise ValueError("each released column has its cells")
-    return Opened(text, certificate)
 
 
 def _codes(table: TablePart, sizes: Sequence[int]) -> np.ndarray:
@@ -509,7 +597,7 @@ def _numbers(part: CellsPart, rows: int) -> Numbers:
     return Numbers(values, part.missing.numbers("u1", rows).astype(bool))
 
 
-def refuse_test(certificate: Certificate) -> None:
+def refuse_test(releases: Iterable[Release]) -> None:
     """Refuse what was made inside a testing block, but in such a block.
 
     Raises
@@ -517,7 +605,7 @@ def refuse_test(certificate: Certificate) -> None:
     CertificateError
         If it was.
     """
-    tested = any(release.testing for release in certificate.releases)
+    tested = any(release.testing for release in releases)
     if tested and not at_the_door(looking=True).is_test:
         why = "this table was made inside a testing block: it is neither private nor a release."
         raise CertificateError(f"{why} Look at it inside of the block, or release outside.")

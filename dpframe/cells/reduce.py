@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.cells.keys import Level, factored
-from dpframe.cells.record import Opened, cells_part, codes_part, levels_of, seal
+from dpframe.cells.record import Opened, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_all_rows, without_rows
 from dpframe.certificates.definitions import IntervalDefinition
@@ -37,22 +37,22 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     opened = shown.opened
     labels = [label for label in opened.columns if label in shown.seen]
     whole = all(shown.is_whole(label) for label in opened.columns)
-    if whole and note is None and not opened.table.sources:
+    if whole and note is None and not opened.promise.is_derived:
         return opened
     _check_intervals(shown, labels)
     rows = _rows(shown)
     released = [part.label for part in opened.table.released]
     complete = all(shown.is_whole(label) for label in released)
-    releases = opened.certificate.releases
+    releases = opened.releases
     kept = [at for at, label in enumerate(released) if label in labels]
     if kept or not labels:
-        releases = tuple(_of_rows(one, rows, complete=complete) for one in releases)
-        certificate = replace(opened.certificate, releases=releases).with_columns(kept)
+        promise = opened.promise.with_columns(kept)
+        releases = tuple(_of_rows(one, rows, complete=complete) for one in promise.releases)
     else:  # all of it was computed from released numbers, and shows none
-        certificate = replace(opened.certificate, releases=tuple(map(without_all_rows, releases)))
+        releases = tuple(map(without_all_rows, releases))
     levels, codes = _levels(opened, rows)
-    table = replace(
-        opened.table,
+    return opened.changed(
+        releases,
         levels=tuple(level.part() for level in levels),
         rows=len(rows),
         codes=codes_part(codes, levels),
@@ -68,9 +68,7 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
             note=note,
         ),
         salt=None,
-        sources={},
     )
-    return seal(replace(certificate, table=table))
 
 
 def _rows(shown: Shown) -> np.ndarray:
@@ -141,7 +139,7 @@ def _are_multiples(ends: pd.Series, unit: float) -> bool:
 
 def apart(shown: Shown) -> list[Shown]:
     """Return the tables of the releases in one table, each with its rows."""
-    releases = shown.opened.certificate.releases
+    releases = shown.opened.releases
     if len(releases) == 1:
         return [shown]
     return [_alone(shown, release) for release in releases]
@@ -156,13 +154,12 @@ def _alone(shown: Shown, release: Release) -> Shown:
         replace(cells_part(None, frame.iloc[:, at], part.definition), label=part.label)
         for at, part in enumerate(opened.table.columns)
     ]
-    table = replace(
-        opened.table,
+    alone = opened.changed(
+        [replace(release, rows=None)],
         levels=tuple(level.part() for level in levels),
         rows=len(rows),
         codes=codes_part(codes, levels),
         columns=tuple(parts),
         published=None,
     )
-    certificate = replace(opened.certificate, releases=(replace(release, rows=None),), table=table)
-    return look_with(shown.table[np.isin(shown.rows, rows)], seal(certificate))
+    return look_with(shown.table[np.isin(shown.rows, rows)], alone)

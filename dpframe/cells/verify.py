@@ -9,11 +9,10 @@ import pandas as pd
 from dpframe.cells.keys import alter, label_of
 from dpframe.cells.locate import Located, TableLayout, locate
 from dpframe.cells.numbers import Numbers, series_of
-from dpframe.cells.record import ATTRIBUTE, CellColumn, Opened, record_on
+from dpframe.cells.record import CellColumn, Opened, carry, record_on
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import check_cost
 from dpframe.certificates.definitions import Definition
-from dpframe.certificates.diagnosis import mark_test
 from dpframe.errors import STOPS, CertificateError, QueryError, quote
 from dpframe.forks import cached_property
 
@@ -154,8 +153,8 @@ class Shown:
         """What is said about the released columns that are shown."""
         parts = [part.label for part in self.opened.table.released]
         if self.labels == parts:
-            return self.opened.certificate
-        return self.opened.certificate.with_columns([parts.index(label) for label in self.labels])
+            return self.opened.promise
+        return self.opened.promise.with_columns([parts.index(label) for label in self.labels])
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -250,7 +249,7 @@ class Shown:
         """What the table is: "released", or "post-processed" by `.dp` or by pandas."""
         parts = self.opened.table.released
         whole = all(self.is_whole(part.label) for part in parts)
-        return self.opened.certificate.state if whole else "post-processed"
+        return self.opened.promise.state if whole else "post-processed"
 
     def lines(self) -> list[str]:
         """Say which cells are shown of columns that are not shown as they were released."""
@@ -270,8 +269,8 @@ class Shown:
     def sealed(self, frame: pd.DataFrame, opened: Opened) -> pd.DataFrame:
         """Return a table with a record."""
         frame = frame.copy(deep=False)
-        frame.attrs = {ATTRIBUTE: opened.text}
-        mark_test(frame, opened.certificate)
+        frame.attrs = {}
+        carry(frame, opened)
         return frame
 
     def add(
@@ -339,7 +338,7 @@ def look(frame: pd.DataFrame) -> Shown:
     """
     opened = record_on(frame)
     shown = look_with(frame, opened)
-    for release in opened.certificate.releases:
+    for release in opened.releases:
         check_cost(release)
     return shown
 

@@ -12,7 +12,7 @@ from dpframe.certificates import json_records as records
 from dpframe.certificates import mechanism_parts, parts, words
 from dpframe.certificates.column_parts import ColumnPart, no_errors, no_numbers
 from dpframe.certificates.definitions import denoised_of
-from dpframe.certificates.json_records import Packed, unpack
+from dpframe.certificates.json_records import Packed
 from dpframe.certificates.table_parts import NO_ALIAS, TablePart
 from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.errors import QueryError, quote
@@ -132,7 +132,7 @@ class Release(records.Record, repr=False):
         """Return what is said about some of its rows."""
 
         def taken(packed: Packed) -> Packed:
-            return Packed.of(np.asarray(unpack(packed))[places])
+            return Packed.of(packed.numbers[places])
 
         return replace(self, columns=tuple(_change_rows(one, taken) for one in self.columns))
 
@@ -481,7 +481,7 @@ def without_all_rows(release: Release) -> Release:
 
 def has_rows(column: ColumnPart) -> bool:
     """Whether all that is said of a column row by row is there, and was not left out."""
-    return all(part.float64 for part in _packed_in(column))
+    return all(part.numbers.size for part in _packed_in(column))
 
 
 def _packed_in(part: Any) -> Iterator[Packed]:

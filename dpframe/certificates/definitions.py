@@ -48,6 +48,29 @@ class QuantileDefinition(records.Record):
     of: records.Digest
 
 
+class CutPart(records.Record):
+    """Cells were chosen by their values, in a way that is known.
+
+    Parameters
+    ----------
+    call
+        The call that chose them.
+    column
+        The column whose values decided, as JSON; null: each cell for itself.
+    at
+        nlargest: the largest value that is not shown; nsmallest: the smallest one; null: all are.
+        suppress: smaller values are not shown; null: no such limit.
+    relative_error
+        Cells with a larger standard error, as a part of their value, are not shown; null: no such
+        limit.
+    """
+
+    call: Literal["nlargest", "nsmallest", "suppress"]
+    column: str | None
+    at: float | None
+    relative_error: records.NotNegative | None
+
+
 class IntervalDefinition(records.Record):
     """One end of the intervals of a released column.
 
@@ -66,9 +89,11 @@ class IntervalDefinition(records.Record):
     sampling
         Whether intervals are about a population, of which the rows are a sample.
     cells
-        How many cells the table showed, chosen in a way that is not known: with R of m, the level
-        of each interval is 1 - (1 - level) R / m (Benjamini and Yekutieli 2005). Null: all, or
-        chosen by their keys.
+        How many cells the table showed, if their noise had a part in the choice; null: it had none.
+    given
+        By which cuts they were chosen: intervals are then those of the law of a cell, given that it
+        is shown. None: that is not known; with R of m cells, the level of each interval is 1 - (1 -
+        level) R / m (Benjamini and Yekutieli 2005).
     """
 
     call: Literal["interval"]
@@ -78,6 +103,7 @@ class IntervalDefinition(records.Record):
     simultaneous: bool
     sampling: bool
     cells: records.AtLeastOne | None
+    given: tuple[CutPart, ...]
 
 
 class TotalLink(records.Record):

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dpframe.arguments import visible
-from dpframe.certificates.certificate import TEST, Certificate, Release
+from dpframe.certificates.certificate import TEST, Release
 from dpframe.html import scrolling
 from dpframe.provenance import DIAGNOSED
 
@@ -199,7 +199,7 @@ class TestTable(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas ma
         return None if table is None else f"<p><b>{TEST}</b></p>{table}"
 
 
-def mark_test(frame: pd.DataFrame, certificate: Certificate) -> None:
+def mark_test(frame: pd.DataFrame, releases: Iterable[Release]) -> None:
     """Let a table say that it is a test, if it is; the object that others hold already."""
-    if any(release.testing for release in certificate.releases):
+    if any(release.testing for release in releases):
         frame.__class__ = TestTable

@@ -15,7 +15,7 @@ from functools import lru_cache
 from inspect import cleandoc
 from itertools import islice
 from types import UnionType
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -282,6 +282,8 @@ def plain(value: Any) -> Any:
     """Write a record as plain JSON."""
     if value is None or type(value) in _PLAIN:  # most are
         return value
+    if isinstance(value, Held):
+        return value.written()
     if isinstance(value, Record):
         return {name: plain(field) for name, field in vars(value).items()}
     if isinstance(value, Mapping):
@@ -400,7 +402,42 @@ def _join_lines(text: str) -> str:
 _MOST_PLACES = 2**53  # beyond, floats do not tell whole numbers apart
 
 
-class Packed(Record):
+class Held(Record, repr=False):
+    """What is large, as an object and as a text: each is made of the other when it is needed."""
+
+    @classmethod
+    def holding(cls, **own: Any) -> Self:
+        """Keep an object without its text."""
+        made = cls.__new__(cls)
+        vars(made).update(own)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Write the text, the only field."""
+        if name not in type(self).__dataclass_fields__ or "_content" not in vars(self):
+            raise AttributeError(name)
+        return vars(self).setdefault(name, self._write(vars(self)["_content"]))
+
+    def _write(self, content: Any) -> str:
+        raise NotImplementedError
+
+    def written(self) -> dict[str, str]:
+        """Return it as plain JSON."""
+        return {name: getattr(self, name) for name in type(self).__dataclass_fields__}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text alone."""
+        return type(self), tuple(self.written().values())
+
+
+def owned(values: Any, dtype: str) -> np.ndarray:
+    """Copy numbers, so that nobody changes them."""
+    copied = np.array(values, dtype)
+    copied.flags.writeable = False
+    return copied
+
+
+class Packed(Held):
     """One number for each row.
 
     Parameters
@@ -412,21 +449,31 @@ class Packed(Record):
     float64: Base64
 
     @classmethod
-    def of(cls, values: np.ndarray) -> "Packed":
-        """Write an array."""
-        return cls(base64.b64encode(np.asarray(values, "<f8").tobytes()).decode("ascii"))
+    def of(cls, values: Any) -> "Packed":
+        """Keep an array."""
+        return cls.holding(_content=owned(values, "<f8"))
+
+    def _write(self, content: np.ndarray) -> str:
+        return base64.b64encode(content.tobytes()).decode("ascii")
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers."""
+        own = vars(self)
+        if "_content" not in own:
+            own["_content"] = np.frombuffer(base64.b64decode(self.float64), "<f8")
+        content: np.ndarray = own["_content"]
+        return content
 
 
 def pack(values: np.ndarray | float) -> float | Packed:
     """Write a number as it is, and an array as text that `attrs` carries at no cost."""
-    return float(values) if np.ndim(values) == 0 else Packed.of(np.asarray(values))
+    return float(values) if np.ndim(values) == 0 else Packed.of(values)
 
 
 def unpack(packed: float | Packed) -> float | np.ndarray:
     """Read a number, or an array written by `pack`."""
-    if isinstance(packed, Packed):
-        return np.frombuffer(base64.b64decode(packed.float64), "<f8")
-    return packed
+    return packed.numbers if isinstance(packed, Packed) else packed
 
 
 def places_of(packed: Packed) -> np.ndarray:

@@ -6,13 +6,13 @@ As in `record`, docstrings are the descriptions of the JSON Schema.
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpframe.certificates import json_records as records
-from dpframe.certificates.definitions import Definition
+from dpframe.certificates.definitions import CutPart, Definition
 
 _FASTEST = 1  # level of zlib: noise does not get smaller by more work
 _MOST_BYTES = 1 << 28  # of what is unpacked: a file may say anything
@@ -28,9 +28,10 @@ Dtype: TypeAlias = Annotated[str, records.Limits(pattern=f"^{DTYPES}$")]
 """The dtypes that are read: another, from a file, may ask for any amount of memory."""
 Token: TypeAlias = str
 """A label or a key with its kind, as JSON."""
+_Content = TypeVar("_Content")
 
 
-class Zipped(records.Record):
+class Zipped(records.Held):
     """Many numbers, or a long text.
 
     Parameters
@@ -42,13 +43,27 @@ class Zipped(records.Record):
     zlib: records.Base64
 
     @classmethod
-    def of(cls, content: np.ndarray | str) -> "Zipped":
-        """Compress numbers, or a text."""
-        if isinstance(content, str):
-            plain = content.encode("utf-8", "surrogatepass")
+    def of(cls, numbers: np.ndarray, dtype: str) -> "Zipped":
+        """Keep numbers."""
+        return cls.holding(_content=records.owned(np.ravel(numbers), dtype))
+
+    @classmethod
+    def listing(cls, content: _Content, listed: Callable[[_Content], list[Any]]) -> "Zipped":
+        """Keep an object, and how it is listed as JSON."""
+        return cls.holding(_content=content, _listed=listed)
+
+    @property
+    def content(self) -> Any:
+        """The object that was kept; `None` of what was read from a file."""
+        return vars(self).get("_content")
+
+    def _write(self, content: Any) -> str:
+        listed = vars(self).get("_listed")
+        if listed is None:
+            plain = content.tobytes()
         else:
-            plain = np.ascontiguousarray(content).tobytes()
-        return cls(base64.b64encode(zlib.compress(plain, _FASTEST)).decode("ascii"))
+            plain = json.dumps(listed(content)).encode("utf-8", "surrogatepass")
+        return base64.b64encode(zlib.compress(plain, _FASTEST)).decode("ascii")
 
     def unzip(self) -> bytes:
         """Return what was compressed.
@@ -68,14 +83,15 @@ class Zipped(records.Record):
         return plain
 
     def numbers(self, dtype: str, size: int) -> np.ndarray:
-        """Return so many numbers.
+        """Return so many numbers of a dtype, that of what was kept.
 
         Raises
         ------
         ValueError
             If they are not that many.
         """
-        found = np.frombuffer(self.unzip(), dtype)
+        kept = self.content
+        found: np.ndarray = np.frombuffer(self.unzip(), dtype) if kept is None else kept
         if len(found) != size:
             raise ValueError("columns have a number for each row")
         return found
@@ -152,29 +168,6 @@ class AliasPart(records.Record):
 NO_ALIAS = AliasPart({}, {}, {})
 
 
-class CutPart(records.Record):
-    """Cells were chosen by their values, in a way that is known.
-
-    Parameters
-    ----------
-    call
-        The call that chose them.
-    column
-        The released column whose values decided; null: each cell for itself.
-    at
-        nlargest: the largest value that is not shown; nsmallest: the smallest one; null: all are.
-        suppress: smaller values are not shown; null: no such limit.
-    relative_error
-        Cells with a larger standard error, as a part of their value, are not shown; null: no such
-        limit.
-    """
-
-    call: Literal["nlargest", "nsmallest", "suppress"]
-    column: str | None
-    at: float | None
-    relative_error: records.NotNegative | None
-
-
 class JoinedPart(records.Record):
     """The level that tells several releases apart.
 
@@ -237,9 +230,6 @@ class TablePart(records.Record):
         with them.
     origin
         SHA-256 of releases, keys, released cells and salt: the same in all tables made of them.
-    sources
-        By origin, the records of releases that cells were computed from, if they are not in this
-        one; those of a published table are left out.
     """
 
     levels: tuple[LevelPart, ...]
@@ -253,7 +243,6 @@ class TablePart(records.Record):
     published: PublishedPart | None
     salt: Annotated[str, records.Limits(pattern="^[0-9a-f]{32}$")] | None
     origin: records.Digest
-    sources: Mapping[records.Digest, Zipped]
 
     @property
     def released(self) -> Sequence[CellsPart]:

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from dpframe.certificates import definitions, parts
 from dpframe.certificates.column_parts import ColumnPart
+from dpframe.certificates.definitions import CutPart
 from dpframe.certificates.mechanism_parts import (
     BlockNoisePart,
     MarginsPart,
@@ -16,7 +17,7 @@ from dpframe.certificates.mechanism_parts import (
     ThresholdPart,
     TreePart,
 )
-from dpframe.certificates.table_parts import CutPart, PublishedPart, TablePart
+from dpframe.certificates.table_parts import PublishedPart, TablePart
 from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.checker.witness import cost_words
 from dpframe.html import bounds_text, grid, unit_lines
@@ -276,11 +277,13 @@ def _about_published(published: PublishedPart) -> list[str]:
 def _about_cut(cut: CutPart) -> str:
     """Say which cells were chosen by their values."""
     if cut.call != "suppress":
-        return f"the {'largest' if cut.call == 'nlargest' else 'smallest'} of {cut.column}"
+        return (
+            f"the {'largest' if cut.call == 'nlargest' else 'smallest'} of {_text(str(cut.column))}"
+        )
     below = "" if cut.at is None else f"below {cut.at:g}"
     error = cut.relative_error
     wide = "" if error is None else f"with a standard error above {error:.3g} of the value"
-    what = "cells" if cut.column is None else f"rows, judged by {cut.column},"
+    what = "cells" if cut.column is None else f"rows, judged by {_text(cut.column)},"
     return f"suppressed {what} {' or '.join(filter(None, [below, wide]))}"
 
 
@@ -307,6 +310,7 @@ _SAMPLED = ", with the error of sampled rows"
 def _about_intervals(definition: definitions.IntervalDefinition) -> str:
     at_once = " for all cells at once" if definition.simultaneous else ""
     chosen = "" if definition.cells is None else f" for {definition.cells:,} cells that were chosen"
+    chosen += ", given their cut" * bool(definition.given)
     sampled = _SAMPLED * definition.sampling
     return f"intervals at {definition.level:g}{at_once}{chosen} beside their columns{sampled}"
 

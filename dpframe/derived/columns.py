@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from dpframe.certificates.column_parts import ColumnPart
-from dpframe.derived.linear import Bottom, JointNoise, Linear, Shared
+from dpframe.derived.linear import Bottom, JointNoise, LinearSums, Shared
 from dpframe.errors import QueryError, quote
 from dpframe.inference.joint_errors import Side
 from dpframe.inference.quotients import (
@@ -58,7 +58,7 @@ class ColumnSums:
     """
 
     part: ColumnPart
-    features: Mapping[str, Linear]
+    features: Mapping[str, LinearSums]
     known: "Callable[[float], EndPair] | None" = None
     scaled: bool = False
     variance: np.ndarray | None = None
@@ -74,7 +74,7 @@ class ColumnSums:
         return self.part.form.is_total
 
     @property
-    def total(self) -> Linear:
+    def total(self) -> LinearSums:
         """The only feature of a total."""
         (total,) = self.features.values()
         return total
@@ -87,7 +87,9 @@ class ColumnSums:
             return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
         return low, high
 
-    def map(self, change: Callable[[Linear], Linear], *, scaled: bool = False) -> "ColumnSums":
+    def map(
+        self, change: Callable[[LinearSums], LinearSums], *, scaled: bool = False
+    ) -> "ColumnSums":
         """Return sums of which each feature is changed alike."""
         features = {name: change(one) for name, one in self.features.items()}
         scaled = scaled or self.scaled
@@ -164,7 +166,7 @@ class ColumnSums:
         return low, high
 
 
-def half_width(sums: Linear, level: float) -> np.ndarray:
+def half_width(sums: LinearSums, level: float) -> np.ndarray:
     """Return the half-widths of sums: of equal weights, by the law of so many noises.
 
     Rows with as many weights, all of one size, are alike but for that size.
@@ -185,9 +187,9 @@ class StatisticReading(NamedTuple):
     """Values, what noise does to them to first order, and the two parts of quotients."""
 
     value: np.ndarray
-    moved: Linear
+    moved: LinearSums
     divisor: Value
-    parts: tuple[Linear, Linear] | None
+    parts: tuple[LinearSums, LinearSums] | None
 
 
 def not_read_off(part: ColumnPart) -> QueryError:
@@ -201,7 +203,7 @@ def _taken(ends: EndPair, rows: np.ndarray) -> EndPair:
     return low[rows], high[rows]
 
 
-def _weighed(features: Mapping[str, Linear], weights: Mapping[str, Value]) -> Linear:
+def _weighed(features: Mapping[str, LinearSums], weights: Mapping[str, Value]) -> LinearSums:
     """Return the weighted sum of features."""
     first, *others = [features[name].scaled(weight) for name, weight in weights.items()]
     total = first
@@ -232,8 +234,8 @@ class ColumnQuotient:
         The rows that are divided by themselves.
     """
 
-    top: Linear
-    bottom: Linear | Shared
+    top: LinearSums
+    bottom: LinearSums | Shared
     span: tuple[float, float]
     least: Value
     scale: float = 1.0

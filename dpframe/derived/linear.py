@@ -72,7 +72,7 @@ class ReleasedNumbers:
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearSums:
     """Weighted sums of released numbers, one for each row.
 
     Parameters
@@ -114,27 +114,29 @@ class Linear:
             return None
         return np.diff(matrix.indptr), size
 
-    def times(self, weights: Matrix) -> "Linear":
+    def times(self, weights: Matrix) -> "LinearSums":
         """Return weighted sums of these."""
-        return Linear([(weights @ matrix, numbers) for matrix, numbers in self.terms])
+        return LinearSums([(weights @ matrix, numbers) for matrix, numbers in self.terms])
 
-    def scaled(self, weights: Value) -> "Linear":
+    def scaled(self, weights: Value) -> "LinearSums":
         """Return each of them times a weight."""
-        return Linear([(scaled_rows(matrix, weights), numbers) for matrix, numbers in self.terms])
+        return LinearSums(
+            [(scaled_rows(matrix, weights), numbers) for matrix, numbers in self.terms]
+        )
 
-    def take(self, rows: np.ndarray) -> "Linear":
+    def take(self, rows: np.ndarray) -> "LinearSums":
         """Return some of them."""
-        return Linear([(matrix[rows], numbers) for matrix, numbers in self.terms])
+        return LinearSums([(matrix[rows], numbers) for matrix, numbers in self.terms])
 
-    def plus(self, other: "Linear") -> "Linear":
+    def plus(self, other: "LinearSums") -> "LinearSums":
         """Return the sum of two, row by row."""
-        return Linear([*self.terms, *other.terms])
+        return LinearSums([*self.terms, *other.terms])
 
 
 class Shared(NamedTuple):
     """Sums by whose groups others are divided: the sums, and which of them each row has."""
 
-    sums: Linear
+    sums: LinearSums
     groups: np.ndarray
 
     @property
@@ -144,7 +146,7 @@ class Shared(NamedTuple):
         return of_rows
 
 
-Bottom: TypeAlias = Linear | Shared | None
+Bottom: TypeAlias = LinearSums | Shared | None
 
 
 class _Pairs(Protocol):
@@ -365,7 +367,7 @@ class JointNoise:
     """
 
     def __init__(
-        self, top: Linear, bottom: Bottom = None, *, shares: np.ndarray | None = None
+        self, top: LinearSums, bottom: Bottom = None, *, shares: np.ndarray | None = None
     ) -> None:
         groups = bottom.groups if isinstance(bottom, Shared) else None
         below = bottom.sums if isinstance(bottom, Shared) else bottom
@@ -379,7 +381,7 @@ class JointNoise:
         return IndependentSum.of([part.sum(a, b, rows) for part in self._parts])
 
 
-def _terms(*sums: Linear | None) -> Iterable[tuple[Matrix, ReleasedNumbers]]:
+def _terms(*sums: LinearSums | None) -> Iterable[tuple[Matrix, ReleasedNumbers]]:
     return [term for one in sums if one is not None for term in one.terms]
 
 
@@ -389,8 +391,8 @@ class _NoiseOfRelease:
     def __init__(
         self,
         release: Release,
-        top: Linear,
-        bottom: Linear | None,
+        top: LinearSums,
+        bottom: LinearSums | None,
         groups: np.ndarray | None,
         shares: np.ndarray | None,
     ) -> None:
@@ -466,7 +468,7 @@ class _NoiseOfRelease:
         return cast(dict[str, np.ndarray], terms)
 
 
-def _by_block(sums: Linear | None, release: Release) -> dict[str, Matrix]:
+def _by_block(sums: LinearSums | None, release: Release) -> dict[str, Matrix]:
     """Return by block what its noises do to sums: a weight for each row and number."""
     found: dict[str, Matrix] = {}
     for matrix, numbers in () if sums is None else sums.terms:
@@ -481,7 +483,7 @@ def _by_block(sums: Linear | None, release: Release) -> dict[str, Matrix]:
     return found
 
 
-def _loadings_of_cells(top: Linear, scales: Mapping[str, float]) -> Any:
+def _loadings_of_cells(top: LinearSums, scales: Mapping[str, float]) -> Any:
     """Return what the noise of each block does to a cell."""
     ((_, numbers),) = top.terms
     return {

@@ -11,24 +11,17 @@ import pandas as pd
 from dpframe.arguments import is_one_of
 from dpframe.cells.keys import factored
 from dpframe.cells.needs import check_whole
-from dpframe.cells.record import ATTRIBUTE, Opened, cells_part, codes_part, levels_of, seal
+from dpframe.cells.record import Opened, carry, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, look_with
-from dpframe.certificates.certificate import (
-    FORMAT,
-    UNSEALED,
-    Certificate,
-    Release,
-    without_all_rows,
-)
+from dpframe.certificates.certificate import UNSEALED, Release, without_all_rows
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import Definition, DerivedDefinition, End, Link
-from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.json_records import plain
 from dpframe.certificates.mechanism_parts import TreePart
-from dpframe.certificates.table_parts import NO_ALIAS, AliasPart, TablePart, Zipped
+from dpframe.certificates.table_parts import NO_ALIAS, AliasPart, TablePart
 from dpframe.certificates.words import unit_in_lines
 from dpframe.derived.columns import CellEstimates, ColumnSums, EndPair
-from dpframe.derived.linear import Linear, ReleasedNumbers, selection
+from dpframe.derived.linear import LinearSums, ReleasedNumbers, selection
 from dpframe.derived.links import ComputedTable, rows_of
 from dpframe.errors import QueryError, quote
 from dpframe.html import bounds_text
@@ -60,11 +53,9 @@ class ReleaseSource:
 
     def __init__(self, opened: Opened, *, sampling: bool = False) -> None:
         released = tuple(opened.table.released)
-        plain = replace(opened.table, columns=released, alias=NO_ALIAS)
-        self.opened = seal(replace(opened.certificate, table=plain))
+        self.opened = opened.changed(columns=released, alias=NO_ALIAS)
         self._sampling = sampling
         self._bars: dict[float, pd.DataFrame] = {}
-        self.certificate = opened.certificate
         self.names = [column.name for column in self.releases[0].columns]
         for release in self.releases:
             check_not_selected(release, "this")
@@ -79,7 +70,7 @@ class ReleaseSource:
     @property
     def releases(self) -> Sequence[Release]:
         """The releases."""
-        return self.certificate.releases
+        return self.opened.releases
 
     def table(self, names: Sequence[str]) -> ComputedTable:
         """Return some of its columns."""
@@ -108,7 +99,7 @@ class ReleaseSource:
 
         return ColumnSums(part, features, known, variance=variance)
 
-    def _feature(self, place: int, name: str, values: np.ndarray) -> Linear:
+    def _feature(self, place: int, name: str, values: np.ndarray) -> LinearSums:
         """Return the totals of a feature, of each release."""
         terms = []
         size = len(values)
@@ -120,7 +111,7 @@ class ReleaseSource:
             numbers = ReleasedNumbers(np.asarray(totals, float), known.loadings[name], release)
             weights = selection(rows, size).T.tocsr()
             terms.append((weights, numbers))
-        return Linear(terms)
+        return LinearSums(terms)
 
     def model(self, place: int) -> pd.Series:
         """Return the released cells of a column."""
@@ -251,7 +242,7 @@ def middles(shown: Shown, column: Hashable | None, call: str) -> list[tuple[str,
     QueryError
         If there are none, or no such column, or cells were left out for publication.
     """
-    certificate = shown.opened.certificate
+    certificate = shown.opened.promise
     found: list[tuple[str, str, Chain]] = []
     if not certificate.is_derived:
         certificate.require_numbers()
@@ -279,7 +270,7 @@ def check_people(shown: Shown, call: str) -> None:
     QueryError
         If one may be.
     """
-    for release in shown.opened.source.certificate.releases:
+    for release in shown.opened.source.releases:
         caps = release.privacy_unit.caps
         once = caps.single_row or caps.max_groups == 1
         if release.query.words.startswith("units") and not once:
@@ -328,15 +319,13 @@ def _check_labels(labels: Sequence[Hashable], index: pd.Index, call: str) -> Non
 
 def others_of(opened: Opened) -> dict[str, Opened]:
     """Return the other releases that cells were computed from."""
-    origins = [origin for origin in opened.table.sources if origin != opened.table.origin]
-    return {origin: opened.other(origin) for origin in origins}
+    return {other.certificate.table.origin: other for other in opened.others}
 
 
 def with_record(opened: Opened) -> pd.DataFrame:
     """Return the whole table of a record."""
     frame = opened.frame
-    frame.attrs = {ATTRIBUTE: opened.text}
-    mark_test(frame, opened.certificate)
+    carry(frame, opened)
     return frame
 
 
@@ -371,11 +360,10 @@ def attach_computed(
         joined=None,
         published=None,
         salt=source.table.salt,
-        origin=source.table.origin,
-        sources={opened.table.origin: Zipped.of(opened.text) for opened in sources},
+        origin=UNSEALED,
     )
-    releases = tuple(map(without_all_rows, source.certificate.releases))
-    return seal(Certificate(FORMAT, releases, table, UNSEALED))
+    releases = tuple(map(without_all_rows, source.releases))
+    return Opened(releases, lambda: table, source, tuple(sources[1:]))
 
 
 def beside(
@@ -386,10 +374,12 @@ def beside(
     column: Hashable | None,
     level: float,
     sampling: bool = False,
-    others: Mapping[str, Opened] | None = None,
+    others: Sequence[Opened] = (),
 ) -> pd.DataFrame:
     """Return a table with what a function makes of its columns beside them."""
-    known = others_of(shown.opened) | dict(others or {})
+    if others:
+        shown = replace(shown, opened=shown.opened.with_others(others))
+    known = others_of(shown.opened)
     computed = Computed(shown.opened.source, known, level, sampling=sampling)
     columns: dict[Hashable, Any] = {}
     definitions: list[DerivedDefinition] = []
@@ -410,10 +400,6 @@ def beside(
     added = pd.DataFrame({at: part.array for at, part in enumerate(columns.values())})
     added.columns = pd.Index(list(columns), tupleize_cols=False)
     added.index = shown.opened.index
-    if others:
-        kept = {origin: Zipped.of(opened.text) for origin, opened in others.items()}
-        opened = shown.opened.changed(sources={**shown.opened.table.sources, **kept})
-        shown = replace(shown, opened=opened)
     return put_beside(shown, added, definitions, sources, link.f)
 
 

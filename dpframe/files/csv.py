@@ -22,11 +22,10 @@ from dpframe.arguments import check_place
 from dpframe.cells.keys import Factored, factored, label_of, token
 from dpframe.cells.locate import Place
 from dpframe.cells.numbers import Numbers, numbers_of, series_of
-from dpframe.cells.record import ATTRIBUTE, Opened, opened_of
+from dpframe.cells.record import RECORD, Opened, carry, opened_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
-from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.table_parts import Dtype, Token
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
@@ -206,12 +205,11 @@ def read_csv(path: _Path) -> pd.DataFrame:
     try:
         text = place.read_bytes().decode("utf-8-sig")
         frame = _Reader(sidecar, opened).table(text)
-        frame.attrs[ATTRIBUTE] = opened.text
+        carry(frame, opened)
         look(frame)
     except (*_BROKEN, CertificateError):
         what = "header, rows or values, or the certificate beside it, were changed"
         raise CertificateError(f"{place.name!r} is not what was written: {what}. {_ANEW}") from None
-    mark_test(frame, opened.certificate)
     return frame
 
 
@@ -251,7 +249,7 @@ def _read_sidecar(beside: Path) -> tuple[Sidecar, Opened]:
     certificate = found.pop("certificate", None)
     sidecar = json_records.read(Sidecar, found, f"{beside.name!r}")
     try:
-        return sidecar, opened_of(json.dumps(certificate))
+        return sidecar, opened_of({RECORD: json.dumps(certificate)})
     except UnreadableCertificateError as error:
         raise UnreadableCertificateError(f"{beside.name!r} is of no use: {error}") from None
 

@@ -11,11 +11,13 @@ from dpframe.arguments import check_flag
 from dpframe.cells.needs import check_whole
 from dpframe.cells.record import ATTRIBUTE
 from dpframe.cells.verify import look
+from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart
 from dpframe.errors import QueryError, quote
-from dpframe.inference.intervals import TableNoise, check_not_selected, quotient_ends
+from dpframe.inference.intervals import TableNoise, check_not_selected, possible_of, quotient_ends
 from dpframe.inference.joint_errors import NoiseSource, Side, Weighed, independent_sources
+from dpframe.inference.orthogonal import Linear, linear_mean
 from dpframe.inference.quotients import part_of
 from dpframe.inference.sampling import check_sampled, sampling_variance, widen
 from dpframe.inference.sums import IndependentSum
@@ -43,9 +45,15 @@ def combine(
     blocks b, with `v_b = sum_i (sum_j w_ij L_b(i, j))^2` over rows i and columns j, where
     `L_b(i, j)` is what the noise of the block does to a cell; for a block that all rows share,
     `v_b = (sum_ij w_ij L_b(i, j))^2`. For cells measured together, such as margins and ranges, it
-    is the variance by `dpframe.strategies.structure.Structure`; for means, that of the first-order
-    error. Variances of different releases add up. Intervals with correlations or slopes are put
-    together from those of the cells, as by `change` for means: they may be infinite.
+    is the variance by `dpframe.strategies.structure.Structure`; for others but counts and
+    sums, that of the first-order error. Variances of different releases add up.
+
+    Means and rates are read off their noisy parts anew: from t, the mean of all cells in the
+    combination, moved toward that of a cell as far as their differences exceed their noise, it is
+    one step `D / N*`, where D is the sum less t times the number of rows, and `N*` that number,
+    uncorrelated with D. So biases do not add up. The interval ends at what is possible; where that
+    is all of it, nothing is known, and the row has no numbers. Intervals with correlations or
+    slopes are put together from those of the cells, as by `change` for means: they may be infinite.
 
     Parameters
     ----------
@@ -99,25 +107,49 @@ def combine(
     check_flag("sampling", sampling)
     with np.errstate(all="ignore"):  # a warning could depend on what was released
         if isinstance(released, Mapping):
-            tables, estimate = _weigh_tables(released, weights)
+            tables = _weigh_tables(released, weights)
         else:
-            tables, estimate = _weigh(released, cast(Weights, weights))
-        sampled = _variance_of_sample(tables) if sampling else 0.0
-        cells = []
-        if any(_has_quotients(table) for table in tables):
-            cells = [
-                one for table in tables for one in _ends_of_cells(table, level, sampling=sampling)
-            ]
-        combined = _estimate_frame(independent_sources(tables), estimate, level, sampled, cells)
-    if not np.isfinite(combined[["estimate", "std_error"]].to_numpy()).all():
-        rule = "weights are so large that the result is beyond the range of floats"
-        raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
+            tables = _weigh(released, cast(Weights, weights))
+        combined = _combined(tables, level, sampling=sampling)
     return mark_diagnosis(combined, [table.release for table in tables], "combine")
 
 
-def _weigh_tables(
-    released: Mapping[Any, pd.DataFrame], weights: Any
-) -> tuple[list[Weighed], float]:
+def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.DataFrame:
+    """Return the combination with its error and interval, within what is possible."""
+    estimate = sum(_sum_of_cells(table) for table in tables)
+    sampled = _variance_of_sample(tables) if sampling else 0.0
+    cells = []
+    if any(_has_quotients(table) for table in tables):
+        cells = [own for table in tables for own in _ends_of_cells(table, level, sampling=sampling)]
+    combined = _estimate_frame(independent_sources(tables), estimate, level, sampled, cells)
+    if np.isnan(estimate):  # a cell of which nothing is known
+        return combined * np.nan
+    if not np.isfinite(combined[["estimate", "std_error"]].to_numpy()).all():
+        rule = "weights are so large that the result is beyond the range of floats"
+        raise QueryError(f"{rule}. Divide them by a power of ten.", parameter="weights")
+    first, last = np.sum([_possible(table) for table in tables], axis=0)
+    ends = combined[["low", "high"]].clip(first, last)
+    if first < last and np.isclose(ends, [first, last], rtol=1e-9, atol=0).all():
+        return combined * np.nan
+    return combined.assign(**ends)
+
+
+def _sum_of_cells(table: Weighed) -> float:
+    """Add up cells by their weights."""
+    return float(sum(np.where(w == 0, 0.0, w * own.values).sum() for w, own in table.parts()))
+
+
+def _possible(table: Weighed) -> np.ndarray:
+    """Return what is possible for the sum of the cells of a table."""
+    possible = np.zeros(2)
+    for weights, column in zip(table.weights.T, table.release.columns, strict=True):
+        some = weights[weights != 0]
+        first, last = (some * end for end in possible_of(column))
+        possible += np.minimum(first, last).sum(), np.maximum(first, last).sum()
+    return possible
+
+
+def _weigh_tables(released: Mapping[Any, pd.DataFrame], weights: Any) -> list[Weighed]:
     """Weigh the cells of the tables of a dict."""
     if not isinstance(weights, Mapping) or not weights:
         raise _no_tables(released, weights)
@@ -125,10 +157,9 @@ def _weigh_tables(
     if len(set(names)) < len(names):
         raise QueryError.about("weights", "must not name a table twice", list(weights))
     pairs = zip(names, weights.values(), strict=True)
-    weighed = [_weigh(released[name], own) for name, own in pairs]
-    tables = [table for own, _ in weighed for table in own]
+    tables = [table for name, own in pairs for table in _weigh(released[name], own)]
     _check_one_origin(tables)
-    return tables, sum(estimate for _, estimate in weighed)
+    return tables
 
 
 def _check_one_origin(tables: list[Weighed]) -> None:
@@ -157,8 +188,8 @@ def _no_tables(released: Mapping[Any, pd.DataFrame], given: object) -> QueryErro
     return QueryError.about("weights", rule, given, way_out)
 
 
-def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[list[Weighed], float]:
-    """Return the releases of a table with the weights of their cells, and what these add up to."""
+def _weigh(released: pd.DataFrame, weights: Weights) -> list[Weighed]:
+    """Return the releases of a table with the weights of their cells."""
     shown = look(released)
     shown.certificate.require_numbers()
     check_whole(shown, "combine")
@@ -166,12 +197,20 @@ def _weigh(released: pd.DataFrame, weights: Weights) -> tuple[list[Weighed], flo
     for release in releases:
         check_not_selected(release, "combine")
     numbers = _align_weights(released, weights)
-    columns = zip(released.items(), releases[0].columns, strict=True)
-    cells = np.stack([in_seconds(col, about.origin) for (_, col), about in columns], axis=1)
-    tables = [
-        Weighed(release, numbers[release.places], cells[release.places]) for release in releases
-    ]
-    return tables, np.where(numbers == 0, 0.0, numbers * cells).sum()
+    return [_weigh_release(released, release, numbers[release.places]) for release in releases]
+
+
+def _weigh_release(released: pd.DataFrame, release: Release, weights: np.ndarray) -> Weighed:
+    """Weigh the cells of a release; means and rates are read off their parts anew."""
+    columns = []
+    for place, column in enumerate(release.columns):
+        used = weights[:, place] != 0
+        if column.form.interval == "test" and used.any():
+            columns.append(linear_mean(column, used))
+            continue
+        cells = in_seconds(released.iloc[:, place], column.origin)[release.places]
+        columns.append(Linear(cells, column.deviations))
+    return Weighed(release, weights, columns)
 
 
 def _variance_of_sample(tables: list[Weighed]) -> float:
@@ -184,10 +223,10 @@ def _variance_of_sample(tables: list[Weighed]) -> float:
             rule = "is for cells of one column, and the same rows are in several that are combined"
             way_out = "Leave sampling out, or combine cells of one column of each release."
             raise QueryError.about("sampling", rule, True, way_out)
-        for place in used:
+        for place in used.tolist():
             column, several = table.release.columns[place], np.sum(table.weights != 0) > 1
             check_sampled(table.release, [column], across=bool(several))
-            weights, cells = table.weights[:, place], table.cells[:, place]
+            weights, cells = table.weights[:, place], table.columns[place].values
             own = np.where(weights == 0, 0.0, weights**2 * sampling_variance(column, cells))
             variance += max(float(own.sum()), 0.0)
     return variance
@@ -208,10 +247,10 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
     found, release = [], table.release
     source = release.noise
     groups = source.drawn_together(release.query.cells)
-    for place in np.flatnonzero((table.weights != 0).any(axis=0)):
+    for place in np.flatnonzero((table.weights != 0).any(axis=0)).tolist():
         column, rows = release.columns[place], np.flatnonzero(table.weights[:, place])
-        weights, values = table.weights[rows, place], table.cells[rows, place]
-        loadings = column.deviations
+        weights, linear = table.weights[rows, place], table.columns[place]
+        values, loadings = linear.values[rows], linear.deviations
         own = [
             {block: np.ravel(part_of(loadings, block, row)) for block in loadings}
             for row in np.split(rows, len(rows))
@@ -219,7 +258,7 @@ def _ends_of_cells(table: Weighed, level: float, *, sampling: bool) -> list[np.n
         sums = [_sum_of((source, 1, parts)) for parts in own]
         alone = np.array([float(law.sum_half_width(noise, level)) for law, noise in sums])
         if sampling:
-            variance = sampling_variance(column, table.cells[:, place])[rows]
+            variance = sampling_variance(column, linear.values)[rows]
             errors = np.array([float(noise.deviation) for _, noise in sums])
             alone = widen(alone, errors, variance, level)
         below = above = alone

@@ -13,13 +13,21 @@ from dpframe.cells.needs import check_parts
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release, has_rows
-from dpframe.certificates.definitions import IntervalDefinition, QuantileDefinition
+from dpframe.certificates.definitions import CutPart, IntervalDefinition, QuantileDefinition
 from dpframe.certificates.diagnosis import NOTE, Noted, mark_diagnosis
 from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, TreePart
 from dpframe.errors import QueryError
 from dpframe.inference import sampling as samples
 from dpframe.inference.outward import Ends, known_numbers, outward
 from dpframe.inference.quotients import ErrorOfSum, Quotients, border, part_of, quotient_interval
+from dpframe.inference.selection import (
+    ChosenCells,
+    OwnNoise,
+    Sides,
+    choices_of,
+    chosen_ends,
+    level_of_chosen,
+)
 from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.half_widths import Rows
 from dpframe.privacy.law import Law
@@ -29,8 +37,6 @@ from dpframe.queries.timescale import seconds, times_around, times_between
 from dpframe.statistics.form import SamplingSpread, Statistic, Totals
 
 ENDS = ("_low", "_high")
-
-Sides: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 def check_not_selected(release: Release, what: str) -> None:
@@ -46,63 +52,6 @@ def check_not_selected(release: Release, what: str) -> None:
         why = f"a group was published because its count reached {found.threshold}"
         way_out = "Use released counts of the groups found, .dp.count(by=..., keys=found.index)."
         raise QueryError(f"{what} takes counts that are right on average: {why}. {way_out}")
-
-
-def selected_ends(
-    noisy: np.ndarray, law: Law, scale: float, least: int, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of intervals for the numbers of units n that noisy ones stand for.
-
-    All n >= 1 are in it for which neither ``P(n + Y >= y | n + Y >= T)`` nor
-    ``P(n + Y <= y | n + Y >= T)`` is at most ``(1 - level) / 2``, and all from there to y: next to
-    T, y may be rare for each n.
-
-    Parameters
-    ----------
-    noisy
-        Noisy numbers y, each T or more.
-    law, scale
-        The noise Y.
-    least
-        The threshold T.
-    level
-        Confidence level.
-
-    Returns
-    -------
-    low, high : numpy.ndarray
-        int64.
-
-    Examples
-    --------
-    >>> from dpframe.privacy.laws import LAPLACE
-    >>> selected_ends(np.array([15, 17, 40]), LAPLACE, 1.0, 15, 0.95)
-    (array([ 1,  1, 37]), array([17, 20, 43]))
-    """
-    y, places = np.unique(noisy, return_inverse=True)
-    most = y + law.half_width(scale, level)  # without selection; fewer with it
-    tail = (1 - level) / 2
-
-    def too_small(n: np.ndarray) -> np.ndarray:
-        return law.at_least(scale, y - n) <= tail * law.at_least(scale, least - n)
-
-    def too_large(n: np.ndarray) -> np.ndarray:
-        return law.at_least(scale, y + 1 - n) >= (1 - tail) * law.at_least(scale, least - n)
-
-    low = _first(lambda n: ~too_small(n), np.ones_like(y), y)
-    above = _first(too_large, np.ones_like(y), most + 1)
-    return low[places], np.maximum(above - 1, y)[places]
-
-
-def _first(
-    holds: Callable[[np.ndarray], np.ndarray], start: np.ndarray, end: np.ndarray
-) -> np.ndarray:
-    """Find the first integers at which something holds, as it does for all from there to an end."""
-    while (start < end).any():
-        middle = (start + end) // 2
-        held = holds(middle)
-        start, end = np.where(held, start, np.minimum(middle + 1, end)), np.where(held, middle, end)
-    return end
 
 
 _NODES = 1025  # between them, the half-width is as good as linear
@@ -319,17 +268,16 @@ def intervals_of(
 ) -> pd.DataFrame:
     """Return the intervals of the cells that a table shows; see `interval`."""
     flags = {"simultaneous": simultaneous, "sampling": sampling}
-    ends = all_intervals(shown, level, **flags, chosen=cells_chosen(shown, chosen))
+    choices = None if simultaneous else choices_of(shown, chosen, sampling=sampling)
+    ends = all_intervals(shown, level, **flags, choices=choices)
     labels = [label for label in shown.labels for _ in ENDS]
     for at, label in enumerate(labels):
         unit = shown.unit(label)
         if unit:
             ends.isetitem(at, _rounded_outward(shown, ends.iloc[:, at], label, unit, at % 2))
     made = mark_diagnosis(shown.pick(ends, labels), shown.certificate.releases, "interval")
-    few = [] if simultaneous or chosen == "keys" else _few(shown)
-    if few:
-        made.attrs[NOTE] = _note(level, *few[0])
-        made.__class__ = Noted
+    made.attrs[NOTE] = _note(shown, choices, level)
+    made.__class__ = Noted
     return made
 
 
@@ -342,42 +290,37 @@ def _rounded_outward(shown: Shown, ends: pd.Series, label: str, unit: float, up:
     return made
 
 
-def cells_chosen(shown: Shown, chosen: str | None) -> dict[str, int | None]:
-    """Return by column how many cells are shown, if they were chosen in a way that is not known."""
-    known = {}
+def _note(shown: Shown, choices: Mapping[str, ChosenCells] | None, level: float) -> str:
+    """Say in a line under which choice of cells intervals hold; of several columns, in several."""
+    sentences: dict[str, list[str]] = {}
     for label in shown.labels:
-        cells, released = shown.counts(label)
-        whole = chosen == "keys" or cells == released or not cells
-        known[label] = None if whole else cells
-    return known
+        said = _about_choice(shown, label, None if choices is None else choices[label], level)
+        sentences.setdefault(said, []).append(str(shown.opened.shown_label(label)))
+    if len(sentences) == 1:
+        return next(iter(sentences))
+    return "\n".join(f"{', '.join(labels)}: {said}" for said, labels in sentences.items())
 
 
-def _few(shown: Shown) -> list[tuple[int, int]]:
-    counts = [shown.counts(label) for label in shown.labels]
-    return [(cells, released) for cells, released in counts if 0 < cells < released]
-
-
-def _note(level: float, cells: int, released: int) -> str:
-    """Say at which level the intervals of chosen cells are."""
-    own = level_of_chosen(level, cells, released)
-    return (
-        f"Level {own:.6g} for {cells:,} of {released:,} cells, so that {100 * level:g} % of those "
-        'shown hold however they were chosen; chosen by keys: interval(chosen="keys").'
-    )
-
-
-def level_of_chosen(level: float, cells: int, released: int) -> float:
-    """Return the level of each of some intervals, of which a part `level` is to hold on average.
-
-    It is `1 - (1 - level) R / m` for R of m cells, however they were chosen (Benjamini and
-    Yekutieli 2005).
-
-    Examples
-    --------
-    >>> round(level_of_chosen(0.95, 3, 12), 4)
-    0.9875
-    """
-    return 1 - (1 - level) * cells / released
+def _about_choice(shown: Shown, label: str, choice: ChosenCells | None, level: float) -> str:
+    cells, released = shown.counts(label)
+    percent = f"{100 * level:.6g} %"
+    some = f"{cells:,} of {released:,} cells"
+    if choice is None:
+        return f"All {released:,} hold at once in {percent} of releases, however cells are picked."
+    if choice.cuts:
+        calls = ", ".join(dict.fromkeys(cut.call for cut in choice.cuts))
+        return f"Holds for {percent} of the {some} shown, given their choice by {calls}."
+    if choice.cells is not None:
+        own = level_of_chosen(level, cells, released)
+        return (
+            f"Level {own:.6g} for {some}, so that {percent} of those shown hold however they were "
+            'chosen; chosen by keys: interval(chosen="keys").'
+        )
+    if cells < released:
+        return f"Holds for {percent} of the {some} shown: their noise had no part in the choice."
+    found = isinstance(shown.certificate.releases[0].mechanism, ThresholdPart)
+    which = f"the {released:,} groups found" if found else f"all {released:,} cells"
+    return f"Holds for {percent} of {which}. To pick some by size later: simultaneous=True."
 
 
 def all_intervals(
@@ -386,9 +329,9 @@ def all_intervals(
     *,
     simultaneous: bool = False,
     sampling: bool = False,
-    chosen: Mapping[str, int | None] | None = None,
+    choices: Mapping[str, ChosenCells] | None = None,
 ) -> pd.DataFrame:
-    """Return the intervals of all released rows; `chosen` is as `cells_chosen` returns it."""
+    """Return the intervals of all released rows, by how the cells of each column were chosen."""
     certificate, opened = shown.certificate, shown.opened
     certificate.require_numbers()
     for release in certificate.releases if sampling else ():
@@ -396,18 +339,21 @@ def all_intervals(
     # rows and columns may have been left out since
     cells = sum(one.query.cells * one.query.outputs for one in certificate.releases)
 
-    def each(label: str, law: Law) -> float:
-        if simultaneous:
-            return law.level_of_each(level, cells)
-        few = None if chosen is None else chosen[label]
-        return level if few is None else level_of_chosen(level, few, opened.cells_of(label))
+    def asked(label: str, law: Law) -> Asked:
+        if simultaneous or choices is None:
+            return Asked(law.level_of_each(level, cells) if simultaneous else level)
+        few, cuts = choices[label]
+        released = opened.cells_of(label)
+        if cuts and few is not None:
+            return Asked(level, cuts, few / released)
+        return Asked(level if few is None else level_of_chosen(level, few, released))
 
     def bars(part: Shown, cells: pd.DataFrame) -> pd.DataFrame:
         def of_release(long: pd.DataFrame, one: Release) -> pd.DataFrame:
             if not one.columns[0].features:
                 return _quantile_intervals(shown, one, level, simultaneous=simultaneous)
-            levels = [each(label, one.noise.distribution) for label in part.labels]
-            return _bars_of(long, one, levels, sampling=sampling)
+            each = [asked(label, one.noise.distribution) for label in part.labels]
+            return _bars_of(long, one, each, sampling=sampling)
 
         return part.certificate.by_release(cells, of_release)
 
@@ -502,36 +448,72 @@ def _quantile_intervals(
     return found.set_axis([f"{shown.frame.columns[0]}{end}" for end in ENDS], axis=1)
 
 
+class Asked(NamedTuple):
+    """The level of the intervals of a column; given cuts, which part of its cells is shown."""
+
+    level: float
+    cuts: tuple[CutPart, ...] = ()
+    part: float = 1.0
+
+
 def _bars_of(
-    released: pd.DataFrame, release: Release, levels: Sequence[float], *, sampling: bool
+    released: pd.DataFrame, release: Release, asked: Sequence[Asked], *, sampling: bool
 ) -> pd.DataFrame:
-    """Return the intervals of the cells of one release, by column at a level."""
+    """Return the intervals of the cells of one release, by column as asked for."""
     mechanism = release.noise
     groups = mechanism.drawn_together(release.query.cells)
     columns: list[np.ndarray | ExtensionArray] = []
     names: list[str] = []
-    for position, (column, level) in enumerate(zip(release.columns, levels, strict=True)):
-        noise = TableNoise(mechanism, groups, level)
+    for position, (column, of_column) in enumerate(zip(release.columns, asked, strict=True)):
+        noise = TableNoise(mechanism, groups, of_column.level)
         values = released.iloc[:, position]
         ends: Ends
-        if isinstance(mechanism, ThresholdPart):
-            ends = _ends_of_selected(values, mechanism, level)
+        if isinstance(mechanism, ThresholdPart) or of_column.cuts:
+            ends = _ends_of_chosen(values, column, mechanism, of_column)
         elif column.form.is_total:
             ends = _ends_of_total(values, column, noise, sampling=sampling)
         else:
             ends = quotient_ends(column, noise, sampling=sampling)
             if column.times is not None:
                 ends = times_between(values, ends, column.times.origin, column.times.bounds)
-        columns += ends
+        columns += _possible(ends, column)
         names += [f"{released.columns[position]}{end}" for end in ENDS]
     return _like(released, columns, names)
 
 
-def _ends_of_selected(column: pd.Series, found: ThresholdPart, level: float) -> Ends:
-    """Return the ends of the intervals of counts that were published for their size."""
-    (scale,), least = found.scales.values(), found.threshold
-    noisy = np.maximum(known_numbers(column), least)  # rounded ones may be below
-    return selected_ends(noisy, found.distribution, scale, least, level)
+def _ends_of_chosen(
+    values: pd.Series, column: column_parts.ColumnPart, mechanism: NoiseRecord, asked: Asked
+) -> Sides:
+    """Return the ends of the intervals of cells that were published or chosen for their size."""
+    numbers, noise = known_numbers(values), column.noise
+    if noise is None:
+        raise TypeError(f"{column.name} was not measured cell by cell")
+    found = mechanism.threshold if isinstance(mechanism, ThresholdPart) else None
+    cell = OwnNoise(mechanism.distribution, noise.scale, noise.step, found)
+    if numbers.dtype.kind == "i" and noise.step == 1:
+        return chosen_ends(numbers, cell, *asked)
+    y = np.rint(numbers / noise.step).astype(np.int64)
+    low, high = chosen_ends(y, cell, *asked)
+    return low * noise.step, high * noise.step
+
+
+def possible_of(column: column_parts.ColumnPart) -> tuple[float, float]:
+    """Return what is possible for a cell: a total may be any number of one sign, or of both."""
+    low, high = column.span
+    if not column.form.is_total:
+        return low, high
+    return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
+
+
+def _possible(ends: tuple[Any, Any], column: column_parts.ColumnPart) -> Ends:
+    """Return the ends of the intervals of totals within what is possible."""
+    if not column.form.is_total or possible_of(column)[0] < 0:
+        return ends
+    if column.times is None:
+        return np.maximum(ends[0], 0), np.maximum(ends[1], 0)
+    none: Any = pd.Timedelta(0)
+    low, high = (pd.Series(end).clip(lower=none).array for end in ends)
+    return low, high
 
 
 @public_call

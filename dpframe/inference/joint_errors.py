@@ -1,13 +1,12 @@
 """Errors of what is computed from several cells that were measured together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.mechanism_parts import (
     LayersPart,
     MarginsPart,
@@ -16,6 +15,7 @@ from dpframe.certificates.mechanism_parts import (
     TreePart,
 )
 from dpframe.errors import QueryError
+from dpframe.inference.orthogonal import Linear
 from dpframe.privacy.noise_sum import Value, norm
 from dpframe.strategies.linear import KNOWN
 
@@ -62,11 +62,25 @@ class Side(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """What is said about a table, the weights of its cells by row and column, and the cells."""
+    """A table whose cells are weighed.
+
+    Parameters
+    ----------
+    release
+        What is said about it.
+    weights
+        Weights of the cells, by row and column.
+    columns
+        Its columns, so that they may be added up.
+    """
 
     release: Release
     weights: np.ndarray
-    cells: np.ndarray
+    columns: Sequence[Linear]
+
+    def parts(self) -> Iterator[tuple[np.ndarray, Linear]]:
+        """Iterate over columns with the weights of their cells."""
+        return zip(self.weights.T, self.columns, strict=True)
 
 
 NoiseSource: TypeAlias = tuple[NoiseRecord, int, dict[str, np.ndarray]]
@@ -100,19 +114,20 @@ def independent_sources(tables: Sequence[Weighed]) -> list[NoiseSource]:
 
 def _source(tables: Sequence[Weighed]) -> NoiseSource:
     """Return what the noise of one release adds to a sum, as deviations by block."""
-    (release, weights, _), *others = tables
+    table, *others = tables
+    release = table.release
     rows = release.query.cells
     if others:
         noise, parts = _errors_over_tables(tables)
         return noise, rows, parts
     noise = release.noise
     if isinstance(noise, LayersPart):
-        layers = weights_of_blocks(release, noise, weights)
+        layers = weights_of_blocks(table, noise)
         found = {b: np.sqrt([noise.by_block[b].variance(part)]) for b, part in layers.items()}
         return noise, rows, found
     common = set(noise.shared_blocks)
     moved: dict[str, np.ndarray] = {}
-    for weight, column in zip(weights.T, release.columns, strict=True):
+    for weight, column in table.parts():
         for block, loading in column.deviations.items():
             moved[block] = moved.get(block, np.zeros(1)) + weight * loading
     return noise, rows, {b: p.sum(keepdims=True) if b in common else p for b, p in moved.items()}
@@ -133,19 +148,15 @@ def check_no_given_rows(release: Release) -> None:
         raise QueryError(f"{rule} of another release. {way_out}", parameter="released")
 
 
-def weights_of_blocks(
-    release: Release, structure: LayersPart, weights: np.ndarray
-) -> dict[str, np.ndarray]:
+def weights_of_blocks(table: Weighed, structure: LayersPart) -> dict[str, np.ndarray]:
     """Return the weights of the totals of every block in a weighted sum of cells.
 
     Parameters
     ----------
-    release
-        What is said about the table.
+    table
+        The cells.
     structure
-        How its cells were measured.
-    weights
-        Weights of the cells, by row and column.
+        How they were measured.
 
     Returns
     -------
@@ -153,12 +164,12 @@ def weights_of_blocks(
         By block, one weight per row; for a tree, by tree and bin.
     """
     found: dict[str, np.ndarray] = {}
-    for weight, column in zip(weights.T, release.columns, strict=True):
-        for block, own in loading_weights(column, structure).items():
+    for weight, column in table.parts():
+        for block, own in loading_weights(column.deviations, structure).items():
             found[block] = found.get(block, 0.0) + weight * own
     if not isinstance(structure, TreePart):
         return found
-    bins = release.query.by[-1].groups
+    bins = table.release.query.by[-1].groups
     return {block: part.reshape(-1, bins) for block, part in found.items()}
 
 
@@ -187,8 +198,8 @@ def _errors_of_sums(tables: Sequence[Weighed]) -> tuple[NoiseRecord, dict[str, n
     noises = [table.release.mechanism for table in tables]
     whole = reduce(SignsPart.beside, (one for one in noises if isinstance(one, SignsPart)))
     found: dict[str, np.ndarray] = {}
-    for release, weights, _ in tables:
-        for weight, column in zip(weights.T, release.columns, strict=True):
+    for table in tables:
+        for weight, column in table.parts():
             for block, loading in column.deviations.items():
                 part = np.sum(weight * loading, keepdims=True)
                 found[block] = found.get(block, np.zeros(1)) + part
@@ -199,10 +210,10 @@ def _errors_of_layers(tables: Sequence[Weighed]) -> dict[str, np.ndarray]:
     """Add up by layer: tables share those of the columns that they share."""
     sums: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
     variances: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
-    for release, weights, _ in tables:
-        structure = cast(MarginsPart, release.mechanism)
-        columns = [grouping.column for grouping in release.query.by]
-        for block, own in weights_of_blocks(release, structure, weights).items():
+    for table in tables:
+        structure = cast(MarginsPart, table.release.mechanism)
+        columns = [grouping.column for grouping in table.release.query.by]
+        for block, own in weights_of_blocks(table, structure).items():
             described = structure.by_block[block]
             named = [(block, tuple(columns[at] for at in layer)) for layer in structure.layers]
             for name, part in zip(named, described.coefficients(own), strict=True):
@@ -223,11 +234,13 @@ def of_one_query(one: Release, other: Release) -> bool:
     return margins and asked[0] == asked[1]
 
 
-def loading_weights(column: ColumnPart, structure: LayersPart) -> dict[str, float | np.ndarray]:
+def loading_weights(
+    deviations: Mapping[str, Value], structure: LayersPart
+) -> dict[str, float | np.ndarray]:
     """Return how often a column counts the totals of each block."""
     return {
         block: loading / structure.by_block[block].deviation
-        for block, loading in column.deviations.items()
+        for block, loading in deviations.items()
         if block in structure.by_block
     }
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from dpframe.privacy.half_widths import Rows, narrow
+from dpframe.privacy.half_widths import ROUNDING, Rows, narrow
 
 QuotientEstimates: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Numbers, and both ends of their intervals."""
@@ -102,7 +102,9 @@ def _test(quotient: Quotients, level: float) -> Callable[[np.ndarray, Rows], np.
 
     def excess(t: np.ndarray, rows: Rows) -> np.ndarray:
         a, b = np.cos(t), quotient.unit * np.sin(t)
-        off = np.abs(a * quotient.top[rows] - b * quotient.bottom[rows])
+        top, bottom = a * quotient.top[rows], b * quotient.bottom[rows]
+        off = np.abs(top - bottom)
+        off = np.where(off > ROUNDING * (np.abs(top) + np.abs(bottom)), off, 0.0)
         beyond = quotient.noise(a, b, rows).excess(off, level, len(quotient.top))
         return np.where(np.isnan(beyond), np.inf, beyond)
 

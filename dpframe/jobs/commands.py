@@ -288,8 +288,6 @@ def _ledger_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="AMOUNT", help=about)
     number = "let entry N, which cannot be read and is no charge, count for nothing"
     parser.add_argument("--void", type=int, metavar="N", help=number)
-    upgrade = "protect a ledger in PostgreSQL as those that are made now"
-    parser.add_argument("--upgrade", action="store_true", help=upgrade)
     of_part = "with --create: a column whose every value has that budget"
     parser.add_argument("--part", metavar="COLUMN", help=of_part)
     lost = "give up the release NAME, which drew noise and died before that was kept"

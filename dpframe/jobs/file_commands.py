@@ -14,9 +14,9 @@ from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning
 from dpframe.jobs.answers import UNREADABLE, Answer, answer_of
 from dpframe.jobs.released_files import LedgerPlace, opened_ledger, read_released
-from dpframe.ledger.keeping import upgrade_table, void_row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
+from dpframe.ledger.transactions import void_row
 from dpframe.operations.pipeline import user_name
 from dpframe.privacy.amounts import Budget
 from dpframe.reporting.report import report
@@ -110,8 +110,6 @@ def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
         return _give_up(given.lost, path)
     if given.void is not None:
         void_row(path.given, given.void)
-    if given.upgrade:
-        upgrade_table(str(path.given))
     if given.create:
         ledger = Ledger.create(path.given, budget=Budget(**amounts), part=given.part)
     else:
@@ -123,10 +121,10 @@ def look_at_ledger(given: argparse.Namespace, path: LedgerPlace) -> Answer:
 
 def _wrong_options(given: argparse.Namespace, path: LedgerPlace, amounts: Mapping[str, str]) -> str:
     """Say what is wrong with the options of a ledger; empty: nothing is."""
-    acts = (given.create, given.upgrade, given.void is not None, given.lost is not None)
+    acts = (given.create, given.void is not None, given.lost is not None)
     homeless = [file.parent for file in path.files if not file.parent.is_dir()]
     if sum(acts) > 1:
-        return "give one of --create, --void, --lost and --upgrade."
+        return "give one of --create, --void and --lost."
     if given.create != ("epsilon" in amounts) or (amounts and not given.create):
         return "--create goes with --epsilon, and with --delta for Gaussian noise."
     if given.create and path.exists():

@@ -16,8 +16,8 @@ from dpframe.errors import CertificateError, DPFrameError, TemporaryError
 from dpframe.files.csv import INSTEAD, sidecar_of, write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.jobs.job import Job
+from dpframe.jobs.output_paths import folded
 from dpframe.jobs.plan_toml import Section
-from dpframe.jobs.portable_names import folded
 from dpframe.jobs.released_files import read_released
 from dpframe.jobs.spool import DrawnFiles
 from dpframe.ledger import platform
@@ -200,7 +200,7 @@ def _why_lost(path: Path, release_id: str) -> str:
         if not file.is_file():
             return f"{file} is not there"
     try:
-        releases = look(read_released(path)).opened.certificate.releases
+        releases = look(read_released(path)).opened.releases
     except CertificateError:
         return f"{path} is cut or was changed"
     except Exception:  # a file from anywhere makes its reader raise anything

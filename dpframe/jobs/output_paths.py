@@ -1,6 +1,7 @@
 """Where the releases of a plan are written to: their tables by name, and the paths of each."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
-from dpframe.jobs.portable_names import folded, why_not_portable
 from dpframe.queries.query import Query
 
 _ALL = "all"
@@ -138,3 +138,47 @@ def _shape(text: str) -> tuple[str, int]:
     """Give what a path starts from, and how often it leads to the folder above."""
     path = Path(text)
     return path.anchor, path.parts.count("..")
+
+
+_DEVICES = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9\N{SUPERSCRIPT ONE}"
+    r"\N{SUPERSCRIPT TWO}\N{SUPERSCRIPT THREE}]) *(\..*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_SIGNS = frozenset('<>:"|?*\\')
+_LEADING = frozenset({".", ".."})
+
+
+def folded(path: Path) -> str:
+    """Return what two paths have in common that name one file on some system.
+
+    Examples
+    --------
+    >>> folded(Path("out/Zones.csv")) == folded(Path("OUT/zones.CSV"))
+    True
+    """
+    return unicodedata.normalize("NFC", str(path)).casefold()
+
+
+def why_not_portable(text: str) -> str:
+    """Say why a path of a plan names no file, or another one, on some system; empty if it does not.
+
+    Examples
+    --------
+    >>> why_not_portable("out/nul.csv")
+    "'nul.csv' is the name of a device on Windows"
+    >>> why_not_portable("out/zones.csv")
+    ''
+    """
+    path = Path(text)
+    for part in path.parts[1:] if path.anchor else path.parts:
+        if part in _LEADING:
+            continue
+        if _DEVICES.fullmatch(part):
+            return f"{part!r:.200} is the name of a device on Windows"
+        if part[-1] in ". ":
+            return f"{part!r:.200} ends with a dot or a space, which Windows drops"
+        if any(sign in _SIGNS or sign < " " for sign in part):
+            listed = " ".join(sorted(_SIGNS))
+            return f"{part!r:.200} has one of {listed}, which no name has on Windows"
+    return ""

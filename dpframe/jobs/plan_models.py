@@ -18,8 +18,8 @@ from pydantic_core import PydanticCustomError
 from dpframe.denoising.methods import DenoiserName
 from dpframe.errors import PlanFileError
 from dpframe.jobs import job
+from dpframe.jobs.data import FILESYSTEMS
 from dpframe.jobs.plan_toml import Section, values_within
-from dpframe.jobs.stores import FILESYSTEMS
 from dpframe.privacy.amounts import AMOUNTS
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.queries.tasks import LabelKind

@@ -21,11 +21,6 @@ _TEXTS = ("where", "condition")
 _BY_COLUMN = ("keys", "bounds", "missing")
 
 _PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
-_GIVEN = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*(.*)")
-_HEADER = re.compile(r"\s*\[\s*([\w.-]+)\s*\]")
-_FRACTION = re.compile(r"\d+\s*/\s*\d+")
-_WORD = re.compile(r"[A-Za-z_][\w.:/-]*")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d[\w:.+-]*")
 
 
 def keys_of(table: Mapping[str, Any], error: BaseException) -> _Keys:
@@ -62,47 +57,20 @@ def values_within(table: Mapping[str, Any], before: _Keys = ()) -> Iterator[tupl
 
 
 def why_no_toml(text: str, why: str) -> str:
-    """Say why a text is no TOML: with line, key and way out where these are plain.
+    """Say why a text is no TOML, with the line and the usual way out.
 
     Examples
     --------
     >>> why_no_toml("share = 1/12", "Expected newline (at line 1, column 10)")
-    'line 1, share: it is no TOML: write "1/12" in quotes.'
+    'line 1, share = 1/12: it is no TOML: Expected newline. Texts, as "1/12", stand in quotes.'
     """
     place = _PLACE.search(why)
     if place is None:
         return f"it is no TOML: {why.rstrip('.')[:300]}."
-    lines, number = text.split("\n"), int(place[1])
-    line = lines[number - 1] if number <= len(lines) else ""
-    said = _said(line, why[: place.start()])
-    return f"line {number}{_key_on(line, lines[:number])}: it is no TOML: {said}."
-
-
-def _key_on(line: str, lines: list[str]) -> str:
-    """Name the key that is given on a line, the last of some."""
-    given, header = _GIVEN.match(line), _HEADER.match(line)
-    if given is None:
-        return "" if header is None else f", {header[1]:.80}"
-    headers = filter(None, map(_HEADER.match, reversed(lines)))
-    table = next((f"{one[1]}." for one in headers), "")
-    return f", {table}{given[1]:.80}"
-
-
-def _said(line: str, why: str) -> str:
-    """Say what is wrong with a line."""
-    given = _GIVEN.match(line)
-    value = "" if given is None else given[2]
-    if fraction := _FRACTION.match(value):
-        return f'write "{fraction[0]}" in quotes'
-    if "overwrite" in why and given is not None:
-        return f"{given[1]:.80} is given twice"
-    if "twice" in why and (header := _HEADER.match(line)):
-        return f"the table [{header[1]:.80}] is there twice: put its keys together"
-    if "Invalid date" in why and (date := _DATE.search(line)):
-        return f"{date[0]:.40} is no date"
-    if "Invalid value" in why and (word := _WORD.fullmatch(value.strip())):
-        return f'write "{word[0]:.80}" in quotes'
-    return why[:300]
+    line = text.split("\n")[int(place[1]) - 1].strip()
+    reason = f"{why[: place.start()]:.300}"
+    remedy = 'Texts, as "1/12", stand in quotes.'
+    return f"line {place[1]}, {line:.80}: it is no TOML: {reason}. {remedy}"
 
 
 _MOST_KEYS = 10_000

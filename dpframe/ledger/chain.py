@@ -18,9 +18,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from dpframe.errors import CalibrationError, LedgerAlteredError, LedgerError
-from dpframe.ledger.log import RUN_ROWS, Entry, Log, RunMark, SourceFacts
+from dpframe.ledger.log import RUN_ROWS, Entry, Log, Protected, RunMark, SourceFacts
 from dpframe.ledger.parts import Filled, Fullest, Part, PartStates, may_be_part
-from dpframe.ledger.protected import Protected
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, SpendKind, exact
 from dpframe.privacy.pots import KINDS, Pot, Pots, PotsOfParts, Priced, settle_pots
 

@@ -153,10 +153,6 @@ class LedgerFile:
             way = "Restore that ledger beside it, or move it away."
             raise LedgerError(f"{why} {way}")
 
-    def upgrade(self) -> None:
-        """Refuse: what protects a file is looked at as a whole."""
-        raise LedgerError(f"{self.path} is a file: only ledgers in PostgreSQL are upgraded.")
-
     def all_rows(self) -> list[Row]:
         """Read everything, after checking that the file is a ledger of this format.
 

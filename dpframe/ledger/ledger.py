@@ -23,13 +23,11 @@ from dpframe.errors import DeclarationError, LedgerBusyError, LedgerError, a_typ
 from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.deadline import Deadline
-from dpframe.ledger.events import dp_event
 from dpframe.ledger.failures import charged_perhaps, noise_not_noted
 from dpframe.ledger.leases import Lease, RunClaim
 from dpframe.ledger.locks import OneAtATime
-from dpframe.ledger.log import Entry, RunMark, SourceFacts
+from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts, dp_event
 from dpframe.ledger.parts import Part, check_part
-from dpframe.ledger.protected import Protected
 from dpframe.ledger.runs import ChargedRun, RunPausedError, RunState
 from dpframe.ledger.status import BudgetStatus
 from dpframe.ledger.store import Store, store_at
@@ -405,7 +403,7 @@ class Ledger:
             If the file cannot be written, or was changed.
         """
         if not isinstance(protected, Protected):
-            rule = "must be a dpframe.ledger.protected.Protected"
+            rule = "must be a dpframe.ledger.log.Protected"
             raise DeclarationError.about("protected", rule, protected)
         if self.protected is None:
             self._append(lambda seen, _: transactions.protect(seen, protected))

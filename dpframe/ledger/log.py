@@ -1,16 +1,94 @@
-"""Entries of a ledger, what became of their runs, and hashes of its rows, in lists that only grow.
+"""Entries of a ledger, whom it protects, what became of their runs, and hashes of its rows.
 
-Each state of a ledger looks at the beginning of the lists that it knows, so that a charge costs the
-same whatever was charged before.
+Entries and hashes stand in lists that only grow: each state of a ledger looks at the beginning of
+the lists that it knows, so that a charge costs the same whatever was charged before.
 """
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
 
+from dpframe import errors
+from dpframe.arguments import is_unicode
+from dpframe.errors import DeclarationError
 from dpframe.ledger.parts import Part
-from dpframe.privacy.amounts import PrivacyLoss, Spend
+from dpframe.privacy.amounts import PrivacyLoss, Spend, float_above, float_below
+from dpframe.privacy.neighbors import Neighboring, check_neighboring
+
+_KEY = "protected"  # tells its row from those of entries
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """Whom all releases charged to one ledger protect, together.
+
+    Losses add up for one unit and one relation only: a count of rows is free where neighbors have
+    equally many, and is the private fact itself where they do not.
+
+    Parameters
+    ----------
+    unit
+        Name of the privacy unit; `None`: each row is a unit.
+    neighboring
+        The neighboring relation.
+    """
+
+    unit: str | None
+    neighboring: Neighboring
+
+    @classmethod
+    def of(
+        cls, unit_columns: Sequence[Hashable], neighboring: Neighboring, unit: str | None
+    ) -> "Protected":
+        """Name the unit of a frame after its columns, unless it has a name.
+
+        Several columns are "aircraft in one week": a unit is one of these.
+
+        Raises
+        ------
+        DeclarationError
+            If the name is not usable.
+        """
+        if unit is None:
+            named = " in one ".join(map(str, unit_columns)) if unit_columns else None
+            return cls(named, neighboring)
+        if not isinstance(unit, str) or not unit or not is_unicode(unit):
+            rule = "must be a text, the name of the privacy unit"
+            raise DeclarationError.about("unit", rule, unit, 'For instance, unit="patient".')
+        if not unit_columns:
+            way = "Name its column with privacy_unit=."
+            raise DeclarationError.about(
+                "unit", "names a privacy unit, and none is declared", unit, way
+            )
+        return cls(unit, neighboring)
+
+    @classmethod
+    def in_row(cls, read: Any) -> "Protected | None":
+        """Read a row's body; `None` for a row of another kind.
+
+        Raises
+        ------
+        DeclarationError, KeyError, TypeError
+            If it is of no form that was ever written.
+        """
+        if not isinstance(read, dict) or _KEY not in read:
+            return None
+        unit, neighboring = read[_KEY]["unit"], read[_KEY]["neighboring"]
+        if not isinstance(unit, str | None):
+            raise TypeError
+        return cls(unit, check_neighboring(neighboring))
+
+    def row(self) -> dict[str, Any]:
+        """Write it as the body of a row."""
+        return {_KEY: asdict(self)}
+
+    def __str__(self) -> str:
+        """Say it in the words of a declaration."""
+        who = "each row" if self.unit is None else f"the unit {self.unit!r}"
+        return f"{who} under neighboring={self.neighboring!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +328,51 @@ class Log:
 
 def _compose_accents(name: str) -> str:
     return unicodedata.normalize("NFC", name)
+
+
+def dp_event(losses: Iterable[PrivacyLoss]) -> Any:
+    """Describe losses to the accountants of dp_accounting.
+
+    A Gaussian loss of mu becomes `GaussianDpEvent(1 / mu)`, its noise multiplier rounded down. A
+    pure epsilon becomes `DiscreteLaplaceDpEvent(epsilon, 1)`, rounded up: its loss is epsilon or
+    -epsilon, as that of randomized response, which dominates every epsilon-DP mechanism (Kairouz,
+    Oh and Viswanath 2015). `LaplaceDpEvent` would be that of continuous noise, which loses less.
+    An extra delta becomes `EpsilonDeltaDpEvent(0, delta)` where the installed dp_accounting
+    knows it, and else `UnsupportedDpEvent()`, at which its accountants refuse rather than forget
+    the delta. Equal losses are grouped.
+
+    Returns
+    -------
+    dp_accounting.DpEvent
+        The composed event; `NoOpDpEvent()` where nothing was spent.
+
+    Raises
+    ------
+    DPFrameError
+        If dp_accounting is not installed.
+    """
+    try:
+        from dp_accounting import dp_event as module  # optional, and slow to import
+    except ImportError as error:
+        raise errors.DPFrameError(
+            "events need dp_accounting, which is not installed: "
+            f"{errors.pip_install('accounting')}."
+        ) from error
+    events = [
+        module.SelfComposedDpEvent(event, count) if count > 1 else event
+        for loss, count in Counter(losses).items()
+        for event in _of_one(loss, module)
+    ]
+    return module.ComposedDpEvent(events) if events else module.NoOpDpEvent()
+
+
+def _of_one(loss: PrivacyLoss, module: Any) -> Iterator[Any]:
+    """Describe one loss; floats are taken as the binary numbers that they are to others."""
+    if loss.mu_squared:
+        yield module.GaussianDpEvent(float_below(1 / Fraction(loss.mu)))
+    if loss.epsilon:
+        yield module.DiscreteLaplaceDpEvent(float_above(loss.epsilon), 1)
+    if loss.delta:
+        plain = getattr(module, "EpsilonDeltaDpEvent", None)
+        above = float_above(loss.delta)
+        yield plain(0.0, above) if plain else module.UnsupportedDpEvent()

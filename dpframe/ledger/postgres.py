@@ -35,7 +35,7 @@ from dpframe.ledger.chain import Row, broken, news_after
 from dpframe.ledger.deadline import Deadline
 from dpframe.ledger.leases import LASTS, Lease
 from dpframe.ledger.locks import KEEPERS, freed_surely
-from dpframe.ledger.table_form import MARK, source_of, statements_to_make, statements_to_upgrade
+from dpframe.ledger.table_form import MARK, source_of, statements_to_make
 
 T = TypeVar("T")
 
@@ -246,8 +246,7 @@ class LedgerTable:
             if not self._is_protected(connection):
                 raise LedgerAlteredError(
                     f"the ledger {self.place} was changed: its table or the triggers that protect "
-                    "entry 0 and all after it are not as they were made. Restore it from a copy; "
-                    "or, if an earlier version made it, as its owner: dpframe ledger URL --upgrade."
+                    "entry 0 and all after it are not as they were made. Restore it from a copy."
                 )
             return self._rows(connection, 0)
 
@@ -365,22 +364,6 @@ class LedgerTable:
                     why = f"what became of a charge to {self.place} is not known: {error}"
                     raise LedgerDiskError(why) from None
             deadline.pause(100 * _PAUSE)
-
-    def upgrade(self) -> None:
-        """Make the triggers anew, as those of a table that is made now; only its owner can.
-
-        Raises
-        ------
-        LedgerError
-            If it is not a ledger, or of another owner.
-        """
-
-        def made(connection: Connection) -> None:
-            self._is_protected(connection)
-            for statement in statements_to_upgrade(self._table, self._function, self._leases):
-                connection.exec_driver_sql(statement)
-
-        self._transact(_MAKING, made)
 
     @property
     def _function(self) -> str:

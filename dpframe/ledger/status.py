@@ -229,21 +229,6 @@ class BudgetStatus:
         index = pd.Index(released, name="release_id", dtype=object)
         return pd.DataFrame(rows, index=index, columns=columns, dtype=object).astype(numbers)
 
-    @property
-    def limits(self) -> pd.DataFrame:
-        """One row per pot, with its part of delta, what is in it, its limit, whether it is live."""
-        rows = [
-            {
-                "part_of_delta": float(getattr(pot, "part", 0)),
-                "order": float(getattr(pot, "order", "nan")),
-                "used": float("nan") if had is None else float(had),
-                "limit": float(pot.limit),
-                "live": had is not None,
-            }
-            for pot, had in zip(self.pots.pots, self.pots.sums, strict=True)
-        ]
-        return pd.DataFrame(rows, pd.Index([pot.kind for pot in self.pots.pots], name="pot"))
-
     def _repr_html_(self) -> str:
         """Show the budget in a notebook."""
         return budget_html(self, self._whose)

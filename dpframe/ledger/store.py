@@ -58,9 +58,6 @@ class Store(Protocol):
     def rows_after(self, number: int, head: str) -> list[Row]:
         """Read what follows a row that was seen, of which number and hash are given."""
 
-    def upgrade(self) -> None:
-        """Protect its rows as those of one that is made now."""
-
     def append(
         self,
         number: int,

@@ -4,7 +4,6 @@ Who may insert can add what a release adds, in a form that every reader understa
 said of a ledger, such as where it was moved, is for whoever owns the table.
 """
 
-from collections.abc import Iterable
 from dataclasses import fields
 from typing import get_args
 
@@ -125,10 +124,6 @@ _TRIGGERS = (
     "CREATE TRIGGER is_never_emptied BEFORE TRUNCATE ON {table} "
     "FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
 )
-_WITHOUT_TRIGGERS = (
-    "DROP TRIGGER IF EXISTS only_grows ON {table}",
-    "DROP TRIGGER IF EXISTS is_never_emptied ON {table}",
-)
 _SPEND_KEYS = ("amount", "delta", "kind")
 _TEXTS = ("mechanism", "release_id", "released_at", "what")
 _TEXTS_OR_NONE = ("frame", "name", "note", "part", "plan", "unit", "user")
@@ -160,18 +155,9 @@ def source_of(table: str) -> str:
 
 def statements_to_make(table: str, function: str, leases: str) -> list[str]:
     """List the statements that make a table with its triggers, and one of leases."""
-    return _filled((*_TABLE, *_LEASES, *_TRIGGERS), table, function, leases)
-
-
-def statements_to_upgrade(table: str, function: str, leases: str) -> list[str]:
-    """List the statements that protect a table as one that is made now."""
-    return _filled((*_LEASES, *_WITHOUT_TRIGGERS, *_TRIGGERS), table, function, leases)
-
-
-def _filled(statements: Iterable[str], table: str, function: str, leases: str) -> list[str]:
     names = {"table": table, "function": function, "leases": leases}
     names |= {"mark": MARK, "source": source_of(table)}
-    return [statement.format(**names) for statement in statements]
+    return [statement.format(**names) for statement in (*_TABLE, *_LEASES, *_TRIGGERS)]
 
 
 def _texts(words: object) -> str:

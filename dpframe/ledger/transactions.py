@@ -1,17 +1,18 @@
 """What one transaction appends to a ledger, in view of all rows before it, or why it is refused."""
 
+import os
 from typing import assert_never
 
 from dpframe import errors
+from dpframe.context import at_the_door
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError, ReleaseError, quote
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.leases import Lease, Life, life_of
-from dpframe.ledger.log import Entry, RunMark, SourceFacts
+from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts
 from dpframe.ledger.parts import Part, check_part
-from dpframe.ledger.protected import Protected
 from dpframe.ledger.runs import MOST_AGAIN, RowRefusal, RunPausedError, RunState, allowed
 from dpframe.ledger.status import BudgetStatus, refusal
-from dpframe.ledger.store import Store
+from dpframe.ledger.store import Store, store_at
 from dpframe.privacy.amounts import PrivacyLoss, check_loss
 
 
@@ -199,3 +200,37 @@ def note(seen: Chain, entry: Entry, mark: RunMark) -> tuple[Chain, Row | None]:
 
 
 _NOTED = (("drawn", RowRefusal.DRAWN), ("written", RowRefusal.WRITTEN), ("lost", RowRefusal.LOST))
+
+
+def void_row(path: str | os.PathLike[str], number: int) -> None:
+    """Let a row that cannot be read count for nothing; that it was voided is kept for ever.
+
+    Parameters
+    ----------
+    path
+        The file or the URL of the ledger.
+    number
+        The number of the row.
+
+    Raises
+    ------
+    DeclarationError
+        If the row can be read, or may be a charge.
+    LedgerError
+        If the ledger cannot be used, or the table is of another owner.
+    """
+    if at_the_door().is_test:
+        raise LedgerError("a ledger that a test has is kept by nobody.")
+    store = store_at(path)
+    header, *_ = store.all_rows()
+
+    def decide(news: list[Row], _: object) -> tuple[None, Row | None]:
+        seen = Chain.of_rows([header, *news], store.place, voiding=True)
+        marks = {mark.what for mark in seen.log.marks_of(str(number))}
+        if "voided" not in marks:
+            raise DeclarationError.about("void", "must be a row that cannot be read", number)
+        if "void" in marks:
+            return None, None
+        return None, seen.with_text("void", str(number))[1]
+
+    store.append(0, header.hash, decide)

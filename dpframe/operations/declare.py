@@ -18,7 +18,7 @@ from dpframe.engines.declared import check_private
 from dpframe.errors import DeclarationError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.locks import OneAtATime
-from dpframe.ledger.protected import Protected
+from dpframe.ledger.log import Protected
 from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import Caps, EachRow, Neighboring, check_neighboring
 from dpframe.public import public_call

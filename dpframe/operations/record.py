@@ -172,7 +172,7 @@ def _were_found(keys: object) -> bool:
     if not isinstance(keys, pd.DataFrame) or ATTRIBUTE not in keys.attrs:
         return is_found(keys)
     try:
-        release = look(keys).opened.certificate.releases[0]
+        release = look(keys).opened.releases[0]
     except CertificateError:
         return False
     return bool(mechanism_parts.kinds_of_groups(release.mechanism))

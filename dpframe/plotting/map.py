@@ -29,7 +29,7 @@ def plot_map(
     A line below the map states the size of the noise, without other errors.
 
     Colors of counts and sums are linear in the value v while `|v| <= t`, and linear in
-    `sign(v) log10(|v|)` beyond, where t is half the median width of the 95% intervals: one busy
+    `sign(v) log10(|v|)` beyond, where t is half the width of the 95% intervals: one busy
     place does not hide all others, and noise below zero stays in view. Colors of means are linear.
     Raw and denoised values share one scale.
 
@@ -96,8 +96,9 @@ def plot_map(
     points, geographic = _points(coords)
     spots = _spots(points, list(shown.table.index), "keys of the release", known=True)
     lines = None if edges is None else _lines(points, edges)
-    width = float((drawn.cells["high"] - drawn.cells["low"]).median())
+    widths = drawn.cells["high"] - drawn.cells["low"]
     total = release.columns[columns.index(label)].form.is_total
+    width = float(widths.max() if total else widths.median())  # near 0, those of counts are cut
     norm = _norm(np.concatenate(list(parts.values())), width / 2 if total else None)
     middle = np.radians((spots[:, 1].min() + spots[:, 1].max()) / 2)
     # a degree of latitude in degrees of longitude; no map reaches a pole

@@ -25,7 +25,7 @@ from dpframe.context import at_the_door
 from dpframe.errors import DPFrameError, DPFrameWarning, QueryError, pip_install
 from dpframe.html import floor, unit_words
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.protected import Protected
+from dpframe.ledger.log import Protected
 from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy.gaussian import gaussian_epsilon
 from dpframe.privacy.half_widths import check_level

@@ -129,7 +129,7 @@ def published_beside(shown: Shown) -> Beside:
     said: dict[int, tuple[str, str]] = {}
     level, each = "", None
     columns = shown.certificate.releases[0].columns
-    for place, column in enumerate(() if shown.opened.certificate.is_derived else columns):
+    for place, column in enumerate(() if shown.opened.promise.is_derived else columns):
         for label, one in shown.computed.items():
             if one.column != column.name:
                 continue
@@ -363,7 +363,7 @@ def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[Tab
 def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> TableView:
     """Put the numbers of a release on its view."""
     beside = published_beside(shown)
-    asked = shares and not shown.opened.certificate.is_derived
+    asked = shares and not shown.opened.promise.is_derived
     of_total, notes = _percentages(shown, level, {*beside.percent}, asked)
     columns = _columns(shown, level, beside, of_total)
     table = shown.table
@@ -392,7 +392,7 @@ def _columns(
 
     Intervals and percentages that are in the table are shown with the column that they are of.
     """
-    computed = shown.opened.certificate.is_derived
+    computed = shown.opened.promise.is_derived
     parts = () if computed else shown.certificate.columns
     bars = _intervals(shown, level)
     asked = beside.sampled

@@ -253,7 +253,7 @@ def percent(
     level = check_level(level)
     check_flag("sampling", sampling)
     shown = look(released)
-    others = {}
+    others = []
     divisor: float | str | None = None
     of_column = None
     if isinstance(of, pd.DataFrame):
@@ -263,7 +263,7 @@ def percent(
             rule = "of= must be a release with a single column. Choose it, released[[...]]."
             raise QueryError(rule, parameter="of")
         other, of_column = below.opened.source, columns[0][1]
-        divisor, others = other.table.origin, {other.table.origin: other}
+        divisor, others = other.certificate.table.origin, [other]
     elif of is not None:
         divisor = _positive("of", of)
     else:
@@ -287,7 +287,7 @@ def percent(
 
 def _check_sample_of_shares(shown: Shown, name: str) -> None:
     """Check that rows can be a sample, of which each unit has one row in all."""
-    for release in shown.opened.source.certificate.releases:
+    for release in shown.opened.source.releases:
         parts = [part for part in release.columns if part.name == name]
         check_sampled(release, parts, across=True)
 

@@ -10,6 +10,7 @@ from dpframe.certificates.definitions import End, IntervalDefinition
 from dpframe.derived.table import put_beside
 from dpframe.errors import QueryError
 from dpframe.inference import intervals
+from dpframe.inference.selection import ChosenCells, choices_of
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
 
@@ -28,9 +29,10 @@ def interval(
 
     Intervals cover the noise only, not what bounds and caps changed. Denoised columns have none.
     Intervals of rates hold in groups of any size: they are all rates that a test does not reject.
-    For groups that were found, intervals assume that the count was published: they are 1 or more,
-    and wider near the threshold. Intervals of quantiles are part of the release, and are returned
-    unchanged.
+    Of groups that were found, and of cells chosen by `.dp.nlargest`, `.dp.nsmallest` or
+    `.dp.suppress`, they are those of the law of a cell, given that it is shown: wider near the cut.
+    Counts, and sums of values that are never negative, have ends of 0 or more. Intervals of
+    quantiles are part of the release, and are returned unchanged.
 
     Parameters
     ----------
@@ -45,10 +47,10 @@ def interval(
         Whether the rows are a random sample, and the intervals are for its population. Each row is
         an independent draw: by its caps, a unit may have at most one row in a group.
     chosen
-        How the rows were chosen, where the table shows some of those released: "keys", in no way
-        that depends on their values. Otherwise R of m cells have intervals at the level `1 - (1 -
-        level) R / m`, so that a part `level` of those shown hold on average (Benjamini and
-        Yekutieli 2005), and the result says so.
+        How rows were chosen beside `.dp.nlargest`, `.dp.nsmallest` and `.dp.suppress`, which are
+        known: "keys", in no way that depends on values. Otherwise, or where cells share noise, R of
+        m cells have the level `1 - (1 - level) R / m`, so that a part `level` of those shown hold
+        on average (Benjamini and Yekutieli 2005). A line below the result says which.
     join
         Whether to add them to the table as columns; it keeps its certificate. `.dp.round`,
         `.dp.suppress` and `.dp.rename` treat them with their numbers.
@@ -84,7 +86,7 @@ def interval(
     Examples
     --------
     >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"] * 50})
     >>> released = dpf.release(trips, dpf.count(by="zone", keys=["A", "B", "C"]), epsilon=0.5)
     >>> def width(bars):
     ...     return int(bars["count_high"].iloc[0] - bars["count_low"].iloc[0])
@@ -105,8 +107,10 @@ def interval(
     if not join:
         return intervals.intervals_of(shown, level, **flags, chosen=chosen)
     intervals.check_no_intervals_beside(shown, "interval with join=True")
-    few = None if simultaneous else intervals.cells_chosen(shown, chosen)
-    made = intervals.all_intervals(shown, level, **flags, chosen=few)
+    choices = dict.fromkeys(shown.labels, ChosenCells())
+    if not simultaneous:
+        choices = choices_of(shown, chosen, sampling=sampling)
+    made = intervals.all_intervals(shown, level, **flags, choices=choices)
     ends = get_args(End)
     definitions = [
         IntervalDefinition(
@@ -116,7 +120,8 @@ def interval(
             level=level,
             simultaneous=bool(simultaneous),
             sampling=bool(sampling),
-            cells=None if few is None else few[label],
+            cells=choices[label].cells,
+            given=choices[label].cuts,
         )
         for label, column in zip(shown.labels, shown.certificate.releases[0].columns, strict=True)
         for end in ends

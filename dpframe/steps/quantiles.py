@@ -181,7 +181,7 @@ def quantiles_of(
     if LEVEL in others:
         rule = f"a level is called {LEVEL!r}, as the one that says which quantile a row is about"
         raise QueryError(f"{rule}. Use .dp.rename(levels={{...}}) before.", label=LEVEL)
-    at_once, origin = bool(simultaneous), shown.opened.table.origin
+    at_once, origin = bool(simultaneous), shown.opened.certificate.table.origin
     made, described = quantiles_read(released, release, Read(found, level, at_once))
     low, high = (
         QuantileDefinition("quantile", column, found, level, at_once, end, origin)

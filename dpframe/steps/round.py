@@ -54,7 +54,7 @@ def round(
     [150, 140, 150]
     """
     shown = look(released)
-    if not shown.opened.certificate.is_derived:
+    if not shown.opened.promise.is_derived:
         shown.certificate.require_numbers()
     units = _units(shown, decimals, to)
     opened = shown.opened

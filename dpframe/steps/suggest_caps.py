@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.cells.needs import whole_release
-from dpframe.cells.record import ATTRIBUTE, certificate_of
+from dpframe.cells.record import ATTRIBUTE, certificate_of, record_on
 from dpframe.cells.verify import look
 from dpframe.certificates.definitions import SuggestDefinition, Suggested
 from dpframe.certificates.diagnosis import ShownFrame, mark_test
@@ -206,7 +206,7 @@ def with_errors(
     )
     frame = Candidates(made)
     frame.attrs = dict(made.attrs)
-    mark_test(frame, certificate_of(frame))
+    mark_test(frame, record_on(frame).releases)
     return frame
 
 

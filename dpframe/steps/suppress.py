@@ -11,10 +11,11 @@ from dpframe.arguments import is_one_of
 from dpframe.cells.locate import Located
 from dpframe.cells.needs import check_parts
 from dpframe.cells.verify import Shown, look, without_cells
-from dpframe.certificates.table_parts import CutPart
+from dpframe.certificates.definitions import CutPart
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote
-from dpframe.inference.intervals import check_no_intervals_beside, error_of
+from dpframe.inference.intervals import check_no_intervals_beside
+from dpframe.inference.selection import passes
 from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.public import public_call
 from dpframe.queries.timescale import in_seconds
@@ -85,8 +86,9 @@ def suppress(
         )
     judge = None if by is None else _label_of(shown, by)
     _check_judges(shown, judge, least, most)
+    cut = CutPart("suppress", judge, least, most)
     judges = {label: label if judge is None else judge for label in shown.labels}
-    says_little = {one: _says_little(shown, one, least, most) for one in {*judges.values()}}
+    says_little = {one: ~passes(shown.opened, one, cut) for one in {*judges.values()}}
     hidden = {label: says_little[one] for label, one in judges.items()}
     sources = _sources(shown)
 
@@ -97,7 +99,6 @@ def suppress(
         gone = (cells.rows >= 0) & away[np.maximum(cells.rows, 0)]
         return without_cells(column, gone)
 
-    cut = CutPart("suppress", None if by is None else str(by), least, most)
     return shown.change(shown.opened.changed(cuts=(*shown.opened.table.cuts, cut)), edit)
 
 
@@ -147,20 +148,6 @@ def _limit(name: str, given: object) -> float:
     return limit
 
 
-def _says_little(shown: Shown, label: str, least: float | None, most: float | None) -> np.ndarray:
-    """Tell which cells of a column are too small, or too far off."""
-    values = in_seconds(shown.opened.frame_of([label]).iloc[:, 0], None)
-    hidden: np.ndarray = np.isnan(values)
-    if least is not None:
-        hidden |= values < least
-    if most is not None:
-        error = np.full(len(values), np.nan)
-        for release in shown.certificate.releases:
-            error[release.places] = error_of(release.columns[shown.labels.index(label)])
-        hidden |= ~(error <= most * np.abs(values))
-    return hidden
-
-
 def nlargest(released: pd.DataFrame, n: int, column: Hashable | None = None) -> pd.DataFrame:
     """Keep the rows with the largest values of a released column, and write down that choice."""
     return _keep_extreme(released, "nlargest", n, column)
@@ -195,7 +182,7 @@ def _keep_extreme(
     order = known[np.argsort(sign * values[known], kind="stable")]
     cut = CutPart(
         call=call,
-        column=shown.certificate.releases[0].columns[place].name,
+        column=shown.labels[place],
         at=float(values[order[n]]) if n < len(order) else None,
         relative_error=None,
     )

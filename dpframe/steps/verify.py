@@ -8,18 +8,18 @@ import pandas as pd
 
 from dpframe.arguments import check_text
 from dpframe.cells.keys import label_of
-from dpframe.cells.record import ATTRIBUTE, Opened, attach, cells_part, record_on, salt_of, seal
+from dpframe.cells.record import Opened, attach, carry, cells_part, record_on, salt_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look, look_with
 from dpframe.certificates import definitions
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import check_recorded
-from dpframe.certificates.diagnosis import mark_test
 from dpframe.certificates.table_parts import NO_ALIAS
 from dpframe.derived.table import attach_computed, computed_again
 from dpframe.errors import CertificateError, QueryError, a_type
 from dpframe.inference import intervals
 from dpframe.inference.ranges import Read, quantiles_read
+from dpframe.inference.selection import ChosenCells
 from dpframe.ledger.ledger import Ledger
 from dpframe.public import public_call
 from dpframe.steps.concat import concat
@@ -77,7 +77,7 @@ def verify(
     """
     shown = look(frame)
     if ledger is not None:
-        for release in shown.opened.certificate.releases:
+        for release in shown.opened.releases:
             check_recorded(release, ledger)
     if against is not None:
         _compare(frame, shown.opened, look(against).opened)
@@ -86,17 +86,16 @@ def verify(
 
 def _compare(frame: pd.DataFrame, opened: Opened, whole: Opened) -> None:
     """Compare a table with the release it was made from, and compute again what was computed."""
-    table, full = opened.table, whole.table
+    table, full = opened.certificate.table, whole.certificate.table
     read = [one for one in table.definitions if isinstance(one, definitions.QuantileDefinition)]
     if read and read[0].of == full.origin:
         anew = _quantiles_again(whole, read[0])
     elif full.published is None and full.origin == table.origin:
         again = _derived_again(opened, whole)
-        anew = again if opened.certificate.is_derived else _computed_again(opened, whole, again)
+        anew = again if opened.promise.is_derived else _computed_again(opened, whole, again)
     else:
         raise CertificateError(_ANOTHER, parameter="against")
-    made = replace(anew.table, alias=table.alias, units=table.units)
-    look_with(frame, seal(replace(anew.certificate, table=made)))
+    look_with(frame, anew.changed(alias=table.alias, units=table.units))
 
 
 def _derived_again(opened: Opened, whole: Opened) -> Opened:
@@ -117,7 +116,7 @@ def _derived_again(opened: Opened, whole: Opened) -> Opened:
 
 def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Opened:
     """Read quantiles off the distribution again."""
-    release = whole.certificate.release
+    release = whole.promise.release
     asked = Read(read.quantiles, read.level, read.simultaneous)
     made, described = quantiles_read(whole.frame.iloc[:, :1], release, asked)
     ends = [replace(read, end=end) for end in ("low", "high")]
@@ -129,8 +128,7 @@ def _computed_again(opened: Opened, full: Opened, derived: Opened) -> Opened:
     """Return the record of a release with all that a table says was computed from it."""
     whole = full.source
     released = tuple(whole.table.released)
-    made = replace(whole.table, columns=released, alias=NO_ALIAS)
-    plain = seal(replace(whole.certificate, table=made))
+    plain = whole.changed(columns=released, alias=NO_ALIAS)
     view = look_with(plain.frame, plain)
     computed = []
     for part in opened.table.columns:
@@ -139,7 +137,7 @@ def _computed_again(opened: Opened, full: Opened, derived: Opened) -> Opened:
         elif part.definition is not None:
             cells = _again(view, whole, part.label, part.definition)
             computed.append(replace(cells_part(None, cells, part.definition), label=part.label))
-    return seal(replace(plain.certificate, table=replace(made, columns=(*released, *computed))))
+    return plain.changed(columns=(*released, *computed))
 
 
 def _again(view: Shown, whole: Opened, label: str, definition: definitions.Definition) -> pd.Series:
@@ -150,12 +148,14 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
     place = names.index(definition.column)
     match definition:
         case definitions.IntervalDefinition():
+            choices = dict.fromkeys(view.labels, ChosenCells())
+            choices[view.labels[place]] = ChosenCells(definition.cells, definition.given)
             made = intervals.all_intervals(
                 view,
                 definition.level,
                 simultaneous=definition.simultaneous,
                 sampling=definition.sampling,
-                chosen={label: definition.cells for label in view.labels},
+                choices=choices,
             )
             return made.iloc[:, 2 * place + (definition.end == "high")]
         case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
@@ -224,9 +224,9 @@ def certify(
         of = concat(of)
     opened = look(of).opened
     made = pd.DataFrame(table).copy(deep=False)
-    made.attrs = {ATTRIBUTE: opened.text}
+    made.attrs = {}
+    carry(made, opened)
     look(made)
-    mark_test(made, opened.certificate)
     return made
 
 

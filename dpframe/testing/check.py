@@ -8,7 +8,6 @@ import pandas as pd
 
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
 from dpframe.forks import cached_property
-from dpframe.testing.advice import GENERAL, advice_for, suspect_lines
 from dpframe.testing.comparing import RunOutcome, difference, watch
 from dpframe.testing.draws import Draw
 from dpframe.testing.neighbors import Splitter, TriedUnit, unit_columns
@@ -16,6 +15,38 @@ from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_wor
 
 _ADDITIVITY = "additivity"
 _EMPTY = "on an empty frame"
+
+ADVICE = {
+    "result": "Something exact reached what is returned: all of it must come from releases.",
+    "printed": "What is printed must not depend on the frame.",
+    "logged": "What is logged must not depend on the frame.",
+    "warned": "No warning may depend on the frame: change what warns, so that it never does.",
+    "error": (
+        "No error may depend on the frame: a pipeline runs on any cells, and on no rows. Convert "
+        "with errors='coerce'."
+    ),
+    "files": "Something exact reached a file: all of it must come from releases.",
+    "ledgers": "What is charged must not depend on the frame.",
+    "facts": (
+        "Bounds, keys, caps and queries must be written down, and not be read off the frame; or "
+        "find them with .dp.suggest_bounds, .dp.discover and .dp.suggest_caps."
+    ),
+    "additivity": (
+        "What a unit adds depends on others. Usual causes: rank, qcut, head after sorting, sample, "
+        "drop_duplicates, category codes, group means, ffill, merges, cleaned ids. Prepare rows "
+        "one by one, or grouped by the unit."
+    ),
+    "charge": (
+        "What a unit adds is the same beside others and alone. Unless the pipeline changes whom a "
+        "row belongs to, the fault is in dpframe: publish nothing, and report this "
+        "(docs/security.md)."
+    ),
+    "units": (
+        "Declare whom a row belongs to, privacy_unit=, with the column as it came, and caps; do "
+        "not number people anew, and do not multiply rows after the declaration."
+    ),
+}
+"""What to change in a pipeline, by what depends on a unit."""
 
 
 class _Tries(Replay):
@@ -89,21 +120,13 @@ class _Pipeline:
                 "without random_state=, or something kept from one run to the next. Give it fixed "
                 "ones, and keep nothing."
             )
-        elif broken == CHARGE:
-            way = self._charge_advice()
         else:
-            other = self._other_unit() if broken == _ADDITIVITY else ""
-            way = f"{other}{advice_for(self.call, broken)}"
+            other = self._other_unit() if broken in (_ADDITIVITY, CHARGE) else ""
+            # whoever declares other units is not told to report a fault of ours
+            cause = "units" if other and broken == CHARGE else broken
+            way = f"{other}{ADVICE.get(cause, 'It must not depend on the frame.')}"
         text = f"{rule}: {wrong.removesuffix('.')}.\n{way}"
         return PrivacyTestError(text, rule=rule, unit=unit, draw=draw)
-
-    def _charge_advice(self) -> str:
-        """Say whose fault it is that a unit moves more than was charged."""
-        other = self._other_unit()
-        if other:
-            return f"{other}{advice_for(self.call, 'units')}"
-        lines = suspect_lines(self.call, "units")
-        return f"{lines}\n{GENERAL[CHARGE]}" if lines else GENERAL[CHARGE]
 
     def _other_unit(self) -> str:
         """Say that the pipeline declares other units than are checked, if it does."""

@@ -44,9 +44,7 @@ TABLES = {
     "change": lambda r, _: r.dp.change("year"),
     "change in percent": lambda r, _: r[["n", "s"]].dp.change("year", percent=True),
     "per": lambda r, _: r[["n"]].dp.per(RESIDENTS),
-    "standardize": lambda r, _: (
-        r[["n"]].dp.standardize(STANDARD, over="age", population=RESIDENTS)
-    ),
+    "standardize": lambda r, _: r[["n"]].dp.standardize(STANDARD, over="age", population=RESIDENTS),
     "relative": lambda r, _: r[["n"]].dp.relative("year", to=2024),
     "ratio": lambda r, _: r.dp.ratio("s", "n"),
     "change of totals": lambda r, run: (

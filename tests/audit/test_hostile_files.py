@@ -15,11 +15,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from support.certifying import record_of
 from support.crafting import ledger_of
 from support.swelling import PAYLOADS, put, swollen, ways
 
 import dpframe as dpf
-from dpframe.cells.record import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE, RECORD
 from dpframe.files.csv import sidecar_of
 
 pytestmark = [
@@ -92,7 +93,7 @@ def check(answers: list[tuple[str, object, float, float]], number: int) -> None:
 def test_certificates_in_files(tmp_path, released, kind):
     good = tmp_path / f"good.{kind}"
     write(released, good)
-    record = json.loads(released.attrs[ATTRIBUTE])
+    record = record_of(released)
     source = random.Random(kind)
     cases = list(itertools.product(ways(record), PAYLOADS))
     paths = []
@@ -119,7 +120,7 @@ def write_with(record: object, frame: pd.DataFrame, good: Path, path: Path) -> N
         sidecar_of(path).write_text(json.dumps({**beside, "certificate": record}))
         return
     table = pa.Table.from_pandas(pd.DataFrame(frame))
-    attrs = {ATTRIBUTE: json.dumps(record)}
+    attrs = {ATTRIBUTE: {RECORD: json.dumps(record)}}
     said = {**json.loads(table.schema.metadata[b"pandas"]), "attributes": attrs}
     metadata = {"pandas": json.dumps(said), "PANDAS_ATTRS": json.dumps(attrs)}
     parquet.write_table(table.replace_schema_metadata(metadata), path)

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import carry_text, text_of
 
 import dpframe as dpf
 from dpframe.cells.record import ATTRIBUTE
@@ -158,9 +159,8 @@ def with_totals(r):
 
 
 def edited(r):
-    made = r.copy()
-    made.attrs = {ATTRIBUTE: r.attrs[ATTRIBUTE].replace('"epsilon": 1.0', '"epsilon": 0.1')}
-    return made
+    text = text_of(r).replace('"epsilon": 1.0', '"epsilon": 0.1')
+    return carry_text(r.copy(), text)
 
 
 def relabeled_index(r):

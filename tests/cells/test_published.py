@@ -9,9 +9,10 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import record_of
 
 import dpframe as dpf
-from dpframe.cells.record import ATTRIBUTE, attach
+from dpframe.cells.record import attach
 from dpframe.errors import CertificateError, QueryError
 
 ZONES = [f"z{at:02}" for at in range(12)]
@@ -89,7 +90,7 @@ def test_no_hidden_and_no_unrounded_cell_travels(released, name, tmp_path):
     cells = {float(cell) for cell in released.to_numpy(float).ravel()}
     hidden = {cell for cell in cells - shown if abs(cell) > 1e-3}
     records = [json.loads((tmp_path / "t.csv.certificate.json").read_text())]
-    records.append(json.loads(pd.read_parquet(tmp_path / "t.parquet").attrs[ATTRIBUTE]))
+    records.append(record_of(pd.read_parquet(tmp_path / "t.parquet")))
     for record in records:
         assert hidden.isdisjoint(numbers_in(record))
     texts = [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
@@ -102,7 +103,7 @@ def test_no_hidden_and_no_unrounded_cell_travels(released, name, tmp_path):
 def test_a_planted_leak_is_found(released, tmp_path):
     table = released.head(5)
     table.to_parquet(tmp_path / "t.parquet")  # pandas writes the whole record
-    record = json.loads(pd.read_parquet(tmp_path / "t.parquet").attrs[ATTRIBUTE])
+    record = record_of(pd.read_parquet(tmp_path / "t.parquet"))
     assert set(released["n"].iloc[5:].astype(float)) <= set(numbers_in(record))
 
 
@@ -114,9 +115,8 @@ def test_digests_of_hidden_cells_cannot_be_guessed(released):
     for _ in range(3):  # even the right guess of the hidden cell has another salt
         again = pd.DataFrame(released)
         again.attrs = {}
-        guessed.add(
-            attach(again, released.dp.certificate.releases, salt=secrets.token_hex(16)).table.origin
-        )
+        attach(again, released.dp.certificate.releases, salt=secrets.token_hex(16))
+        guessed.add(again.dp.certificate.table.origin)
     assert len(guessed) == 3 and public.origin not in guessed
 
 
@@ -198,9 +198,11 @@ def test_choices_by_value_are_written_down(released):
     assert list(few.index) == list(released["n"].nsmallest(2).index)
     few = top.dp.interval()
     level = 1 - 0.05 * 3 / 12
-    assert few.equals(released.dp.interval(level).loc[few.index])
-    assert "0.9875 for 3 of 12 cells" in repr(few)
-    assert top.dp.interval(chosen="keys").equals(released.dp.interval().loc[few.index])
+    shared = ["fare_low", "fare_high", "late_low", "late_high"]
+    assert few[shared].equals(released.dp.interval(level).loc[few.index, shared])
+    assert "Level 0.9875 for 3 of 12 cells" in repr(few)
+    by_pandas = released.loc[few.index].dp.interval(chosen="keys")
+    assert by_pandas.equals(released.dp.interval().loc[few.index])
     at_once = top.dp.interval(simultaneous=True)
     assert at_once.equals(released.dp.interval(simultaneous=True).loc[few.index])
     beside = top.dp.interval(join=True)

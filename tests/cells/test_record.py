@@ -1,17 +1,20 @@
 """The record in `attrs`: what it keeps, what it refuses, and how keys are told apart."""
 
+import copy
 import json
+import pickle
 import secrets
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.certifying import carry_text, record_of, text_of
 from support.keys import DAYS, KEYS
 
 import dpframe as dpf
 from dpframe.cells.keys import read_key, token, write_key
-from dpframe.cells.record import ATTRIBUTE, attach, opened_of, record_on, seal
+from dpframe.cells.record import ATTRIBUTE, RECORD, attach, opened_of, record_on
 from dpframe.errors import CertificateError, UnreadableCertificateError
 
 PAIRS = [(1, "1"), (True, 1), ("01", "1"), (1.5, "1.5"), (DAYS[0], "2020-01-01"), (None, "None")]
@@ -27,8 +30,7 @@ def release(keys, **spend):
 @pytest.mark.parametrize("kind", KEYS)
 def test_keys_of_every_kind_are_kept(kind):
     made = release(pd.Index(KEYS[kind], tupleize_cols=False))
-    text = made.attrs[ATTRIBUTE]
-    opened = seal(opened_of(text).certificate)
+    opened = opened_of({RECORD: text_of(made)})
     assert [token(key) for key in opened.index] == [token(key) for key in made.index]
     kept = opened.index.astype(object).tolist()
     assert kept == made.index.astype(object).tolist() or kind == "floats"
@@ -97,15 +99,14 @@ def altered(record, place):
 
 def test_each_field_of_the_certificate_counts():
     made = release(["A", "B"]).dp.denoise("nonnegative")
-    record = json.loads(made.attrs[ATTRIBUTE])
+    record = record_of(made)
     places = [place for place in leaves(record) if place != ("digest",)]
     assert len(places) > 100
     for place in places:
-        other = made.copy()
         changed = altered(record, place)
         if changed == record:
             continue
-        other.attrs[ATTRIBUTE] = json.dumps(changed)
+        other = carry_text(made.copy(), changed)
         with pytest.raises(CertificateError):
             dpf.verify(other)
 
@@ -113,7 +114,7 @@ def test_each_field_of_the_certificate_counts():
 @pytest.mark.parametrize("text", [None, 7, "", "{}", "[]", '{"format": 7}', "{" * 10_000])
 def test_what_is_no_record_is_refused(text):
     made = release(["A", "B"])
-    made.attrs[ATTRIBUTE] = text
+    made.attrs[ATTRIBUTE] = text if type(text) is int else {RECORD: text}
     with pytest.raises(UnreadableCertificateError):
         dpf.verify(made)
 
@@ -131,7 +132,8 @@ def test_two_seals_of_one_table_differ_and_copies_do_not():
     for _ in range(2):
         again = pd.DataFrame(made)
         again.attrs = {}
-        digests.add(attach(again, made.dp.certificate.releases, salt=secrets.token_hex(16)).digest)
+        attach(again, made.dp.certificate.releases, salt=secrets.token_hex(16))
+        digests.add(again.dp.certificate.digest)
     assert len(digests) == 2
     assert made.copy().attrs[ATTRIBUTE] is made.attrs[ATTRIBUTE]
 
@@ -146,3 +148,59 @@ def test_too_many_combinations_of_keys_to_count_are_found():
     assert dpf.verify(table.sample(40, random_state=1).reset_index("k3")).state == "released"
     with pytest.raises(CertificateError):
         dpf.verify(table.set_axis(table.index[::-1]))
+
+
+def spoil_cells(frame):
+    frame.iloc[:, :] = 77
+
+
+def spoil_memory(frame):
+    for label in frame.columns:
+        cells = frame[label].to_numpy()
+        cells.flags.writeable = True
+        cells[:] = 77
+
+
+def spoil_keys(frame):
+    keys = frame.index.values
+    keys.flags.writeable = True
+    keys[:] = keys[::-1].copy()
+
+
+def spoil_index(frame):
+    frame.index = frame.index[::-1]
+
+
+@pytest.mark.parametrize("spoil", [spoil_cells, spoil_memory, spoil_keys, spoil_index])
+def test_a_record_is_of_what_was_released_whatever_the_frame_holds_later(spoil):
+    keys = pd.Index(range(5), dtype=np.int64)
+    made = release(keys)
+    before = made.copy().astype(float)
+    before.index, before.attrs = made.index.astype(object), {}
+    shown = made[:]  # what nobody has looked at yet
+    spoil(made)
+    opened = record_on(shown)
+    assert opened.frame.astype(float).reset_index().equals(before.reset_index())
+    again = record_on(pickle.loads(pickle.dumps(made)))  # noqa: S301
+    assert again.frame.astype(float).reset_index().equals(before.reset_index())
+    with pytest.raises(CertificateError):
+        dpf.verify(made)
+
+
+def test_what_is_carried_is_text_wherever_it_goes(tmp_path):
+    made = release(["A", "B"])
+    carried = made.attrs[ATTRIBUTE]
+    text = carried[RECORD]
+    made.to_parquet(tmp_path / "t.parquet")
+    for other in (
+        copy.deepcopy(carried),
+        pickle.loads(pickle.dumps(carried)),  # noqa: S301
+        json.loads(json.dumps(carried)),
+        dict(carried.items()),
+        pd.read_parquet(tmp_path / "t.parquet").attrs[ATTRIBUTE],
+    ):
+        assert other[RECORD] == text and other == carried and not other != carried
+    assert carried.get(RECORD) == text and list(carried.values()) == [text]
+    assert repr(carried) == repr({RECORD: text})
+    with pytest.raises(TypeError, match="a record is not changed"):
+        carried[RECORD] = "{}"

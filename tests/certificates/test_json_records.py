@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import read_certificate, record_of
+from support.certifying import carry_text, read_certificate, record_of, text_of
 
 import dpframe as dpf
-from dpframe.cells.record import ATTRIBUTE
+from dpframe.cells.record import ATTRIBUTE, RECORD
 from dpframe.errors import CertificateError, UnreadableCertificateError
 
 
@@ -60,7 +60,7 @@ def test_what_is_no_certificate_is_refused(name):
     with pytest.raises(UnreadableCertificateError, match="this certificate cannot be read: "):
         read_certificate(ODD[name])
     frame = released()
-    frame.attrs[ATTRIBUTE] = ODD[name]
+    frame.attrs[ATTRIBUTE] = {RECORD: ODD[name]}
     for use in (dpf.verify, dpf.interval, lambda frame: frame.dp.certificate):
         with pytest.raises(CertificateError):
             use(frame)
@@ -115,7 +115,7 @@ def test_the_first_fault_is_named():
 
 def test_whole_floats_may_lose_their_point():
     frame = released()
-    record = json.loads(frame.attrs[ATTRIBUTE].replace(".0,", ","))
+    record = json.loads(text_of(frame).replace(".0,", ","))
     assert read_certificate(record) == frame.dp.certificate
 
 
@@ -176,8 +176,7 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_long_certificates_are_answered_shortly_and_soon(name):
-    frame = released()
-    frame.attrs = {ATTRIBUTE: json.dumps(LONG[name]())}
+    frame = carry_text(released(), json.dumps(LONG[name]()))
     begun = time.perf_counter()
     with pytest.raises(CertificateError) as found:
         dpf.verify(frame)

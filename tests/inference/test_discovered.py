@@ -10,7 +10,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.inference.intervals import selected_ends
+from dpframe.inference.selection import OwnNoise, chosen_ends
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 
 CASES = [
@@ -39,7 +39,7 @@ def test_intervals_cover_as_often_as_they_say_given_that_a_count_is_published(ca
     sizes = {1, 2, least // 2, least - 1, least, least + 1, least + far, least + 9 * far}
     for units in sorted(sizes - {0}):
         noisy, chance = law_of_published(*case, units)
-        low, high = selected_ends(noisy, law, scale, least, level)
+        low, high = chosen_ends(noisy, OwnNoise(law, scale, found=least), level)
         covered = chance[(low <= units) & (units <= high)].sum()
         assert covered >= level - 1e-9
         if units > least + far:  # whole numbers cannot be cut to any level
@@ -52,7 +52,7 @@ def test_intervals_cover_as_often_as_they_say_given_that_a_count_is_published(ca
 def test_far_from_the_threshold_they_are_those_of_the_noise(case):
     law, scale, least = case
     noisy = np.array([least + math.ceil(40 * scale) + 40])
-    low, high = selected_ends(noisy, law, scale, least, 0.95)
+    low, high = chosen_ends(noisy, OwnNoise(law, scale, found=least), 0.95)
     width = law.half_width(scale, 0.95)
     assert (noisy - low).tolist() == (high - noisy).tolist() == [width]
 

@@ -220,3 +220,16 @@ def test_percentages_of_laplace_counts_hold_as_often_as_their_law_says(truth, ep
         narrow = np.abs(right - middle) <= half
         assert (chances @ narrow < level).any()  # planted: a bit too narrow
         assert (chances @ held).mean() < level + 0.13  # the law has few values, next to 1
+
+
+@pytest.mark.parametrize("epsilon", [4, 8])
+def test_with_noise_of_less_than_half_a_row_a_certain_share_is_certain(epsilon):
+    frame = pd.DataFrame({"zone": ["A"] * 500})
+    query = dpf.count(by="zone", keys=["A", "B", "C"])
+    released = dpf.release(frame, query, epsilon=epsilon, privacy_unit=dpf.EACH_ROW)
+    shares = released.dp.percent()[["low", "high"]]
+    sure = released["count"].tolist() == [500, 0, 0]  # with a chance of .9 at epsilon 4
+    whole = np.array([[100, 100], [0, 0], [0, 0]])
+    if epsilon == 8 and sure:
+        np.testing.assert_allclose(shares, whole, atol=1e-6)
+    assert shares.loc["A", "low"] > 98 and shares.loc[["B", "C"], "high"].max() < 2

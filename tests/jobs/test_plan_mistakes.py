@@ -57,7 +57,7 @@ PLANS = [
     plan_mistake('kind = "histogram"\n', "", "line 16, queries.fares", "kind"),
     plan_mistake('column = "fare"', 'colum = "fare"', "line 18, queries.fares.colum", "'column'"),
     plan_mistake('column = "fare"', 'column = "fares"', "line 18, queries.fares.column", "'fare'"),
-    plan_mistake('column = "fare"', "column = fare", "line 18, queries.fares.column", "quotes"),
+    plan_mistake('column = "fare"', "column = fare", "line 18, column = fare", "quotes"),
     plan_mistake(
         'column = "fare"', 'column = "fare"\nwhere = "zone = 3"', "queries.fares.where", "=="
     ),
@@ -81,7 +81,7 @@ PLANS = [
     plan_mistake(
         _COUNT, 'outputs.trips = "count"', "line 13, queries.by_zone.outputs.trips", "table"
     ),
-    plan_mistake("[queries.fares]", "[queries.by_zone]", "line 16, queries.by_zone", "twice"),
+    plan_mistake("[queries.fares]", "[queries.by_zone]", "line 16, [queries.by_zone]", "twice"),
     plan_mistake(_FILES, 'files = "{query}-{month}.xlsx"', "line 24, release.files", ".parquet"),
     plan_mistake(_FILES, 'files = "{month}.csv"', "line 24, release.files", "{query}"),
     plan_mistake(_FILES, 'files = "out/{query}.csv"', "line 24, release.files", "no folder"),

@@ -7,7 +7,7 @@ from support.planning import planned
 
 from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
-from dpframe.jobs.portable_names import folded, why_not_portable
+from dpframe.jobs.output_paths import folded, why_not_portable
 
 MARCH = ("--set", "month=2024-03", "--quiet")
 REFUSED = [

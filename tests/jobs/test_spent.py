@@ -21,7 +21,7 @@ from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
 from dpframe.ledger import file as ledger_file
-from dpframe.ledger.protected import Protected
+from dpframe.ledger.log import Protected
 from dpframe.operations import pipeline
 from dpframe.operations.tables import PlannedTables
 

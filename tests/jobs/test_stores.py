@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.planning import TRIPS, planned
 
-from dpframe.jobs import stores
 from dpframe.jobs.answers import LATER, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
+from dpframe.jobs.data import stored_matches
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.ledger.ledger import Ledger
 
@@ -202,7 +202,7 @@ class Files:
 )
 def test_patterns_of_stores_match_folder_by_folder(pattern, wanted):
     files = Files("b/t/2.parquet", "b/t/1.parquet", "b/t/u/1.parquet", "b/t/1.csv")
-    assert stores.stored_matches(pattern, files) == wanted
+    assert stored_matches(pattern, files) == wanted
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import DPFrameError, pip_install
-from dpframe.ledger.events import dp_event
+from dpframe.ledger.log import dp_event
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.gaussian import gaussian_mu
 

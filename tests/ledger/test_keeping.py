@@ -9,9 +9,9 @@ from support.raising import raises
 from dpframe.errors import DeclarationError, LedgerError
 from dpframe.jobs.commands import main
 from dpframe.ledger.chain import Row, _hash
-from dpframe.ledger.keeping import void_row
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import store_at
+from dpframe.ledger.transactions import void_row
 
 
 @pytest.fixture
@@ -67,6 +67,5 @@ def test_the_command_names_void_rows(path, capsys):
     assert main(["ledger", path]) == 2
     assert main(["ledger", path, "--void", "2"]) == 0
     assert "Void       entry 2" in capsys.readouterr().out
-    assert main(["ledger", path, "--void", "2", "--upgrade"]) == 2
-    assert main(["ledger", path, "--upgrade"]) == 2
-    assert "only ledgers in PostgreSQL are upgraded" in capsys.readouterr().err
+    assert main(["ledger", path, "--void", "2", "--lost", "x"]) == 2
+    assert "give one of --create, --void and --lost" in capsys.readouterr().err

@@ -195,16 +195,6 @@ def test_twelve_certificates_of_a_quarter_stay_under_a_budget_of_one(trips):
     assert released[2].dp.certificate.ledger.used == pytest.approx(3 / 12)
 
 
-def test_pots_are_shown_on_demand():
-    limits = status(ONE, gaussian(0.01)).limits
-    assert limits.index.tolist() == ["pure", "gaussian", *["renyi"] * 6]
-    assert limits["live"].tolist() == [False, *[True] * 7]
-    assert limits["part_of_delta"].sum() == pytest.approx(1)
-    assert limits["used"].iloc[1] == pytest.approx(1e-4)
-    assert (limits["used"].dropna() < limits["limit"].iloc[1:]).all()
-    assert limits["order"].iloc[2] == 28.4
-
-
 @pytest.mark.parametrize("budget", [None, 1.0, (1, 1e-6), {"epsilon": 1}])
 def test_a_ledger_needs_a_budget(budget):
     with raises(DeclarationError, "dpf.Budget", parameter="budget"):

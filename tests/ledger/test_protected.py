@@ -18,7 +18,7 @@ from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, LedgerError
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.protected import Protected
+from dpframe.ledger.log import Protected
 
 
 def visits() -> pd.DataFrame:

@@ -11,7 +11,7 @@ from support.charging import ONE, entry, pure
 from support.databases import URL_OF_KEEPER, table_of
 from support.raising import raises
 
-from dpframe.errors import LedgerAlteredError, LedgerError
+from dpframe.errors import LedgerError
 from dpframe.jobs.commands import main
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import store_at
@@ -168,16 +168,3 @@ def test_what_may_be_a_charge_is_never_void(url):
     appended(url, '{"void": "2"}')
     with raises(LedgerError, "entry 2"):
         Ledger(url)
-
-
-def test_an_older_table_is_upgraded_by_its_owner(server, url, releaser):
-    source = "BEGIN IF TG_OP = ''INSERT'' THEN RETURN NEW; END IF; RAISE EXCEPTION ''no''; END"
-    server.run(
-        f"CREATE OR REPLACE FUNCTION {table_of(url)}_grows() RETURNS trigger LANGUAGE plpgsql "
-        f"SET search_path = pg_catalog AS '{source}'"
-    )
-    with raises(LedgerAlteredError, "--upgrade"):
-        Ledger(url)
-    assert main(["ledger", releaser, "--upgrade"]) != 0
-    assert main(["ledger", url, "--upgrade"]) == 0
-    Ledger(releaser).charge(entry(pure(0.1)))

@@ -1,7 +1,6 @@
 """Groups that are not known beforehand: found, charged, certified, and used as keys."""
 
 import datetime
-import json
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -10,13 +9,12 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from support.certifying import read_certificate
+from support.certifying import carry_text, read_certificate
 from support.dasking import split
 from support.raising import raises
 from support.searching import preview_of
 
 import dpframe as dpf
-from dpframe.cells.record import ATTRIBUTE
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
@@ -231,7 +229,7 @@ def test_a_certificate_that_was_changed_is_noticed():
     release = certificate.release
     lower = replace(release, mechanism=replace(release.mechanism, threshold=3))
     changed = replace(certificate, releases=(lower,))
-    found.attrs[ATTRIBUTE] = json.dumps(changed.to_dict())
+    carry_text(found, changed.to_dict())
     with pytest.raises(CertificateError, match="was given for"):
         dpf.verify(found)
     record = certificate.to_dict()

@@ -1,13 +1,12 @@
 """Selected quantiles: what is released, charged and certified, and what is refused."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from support.certifying import record_of
+from support.certifying import carry_text, record_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -421,8 +420,7 @@ def test_claims_that_contradict_themselves_cannot_be_read(trips):
     ):
         record = record_of(frame)
         record["releases"][0] |= wrong
-        changed = frame.copy()
-        changed.attrs["dpframe"] = json.dumps(record)
+        changed = carry_text(frame.copy(), record)
         with pytest.raises(dpf.errors.UnreadableCertificateError):
             dpf.verify(changed)
 

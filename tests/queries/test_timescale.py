@@ -1,6 +1,5 @@
 """Bounded columns of times: counted in whole ticks, released as times, the same in every dtype."""
 
-import json
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -9,6 +8,7 @@ import pandas as pd
 import pandera.pandas as pandera
 import pyarrow as pa
 import pytest
+from support.certifying import record_of
 from support.raising import raises
 
 import dpframe as dpf
@@ -203,7 +203,7 @@ def test_certificates_of_times_are_json_and_survive_files(tmp_path):
     frame = pd.DataFrame({"t": days_of_may(zone), "w": HOUR / 3, "k": "A"})
     frame.dp.declare(bounds=bounds, keys={"k": ["A", "B"]})
     released = frame.dp.mean(["t", "w"], "k", epsilon=1)
-    about = json.loads(released.attrs["dpframe"])["releases"][0]["columns"]
+    about = record_of(released)["releases"][0]["columns"]
     assert about[0]["columns"][0]["bounds"]["written"] == [
         "2021-05-01 00:00:00+02:00",
         "2021-06-01 00:00:00+02:00",

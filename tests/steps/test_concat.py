@@ -1,6 +1,5 @@
 """Several releases in one table: each keeps its intervals, and the table its certificates."""
 
-import json
 from dataclasses import replace
 from itertools import product
 
@@ -9,6 +8,7 @@ import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.figure import Figure
+from support.certifying import carry_text, record_of
 from support.publishing import KINDS, STEPS, ZONES, is_refused, made, released
 from support.raising import raises
 
@@ -168,7 +168,7 @@ def test_tables_of_several_releases_travel_in_files(kind, travel, tmp_path):
 
 def test_certificates_fit_their_schema_and_others_do_not():
     validator = Draft202012Validator(dpf.certificate_schema())
-    record = json.loads(joined(years()).attrs["dpframe"])
+    record = record_of(joined(years()))
     validator.validate(record)
     assert not validator.is_valid({**record, "releases": []})
 
@@ -178,9 +178,9 @@ def test_changes_are_found_in_table_and_parts():
     assert dpf.verify(both[::-1]) == both.dp.certificate
     with pytest.raises(CertificateError, match="neither the released one nor a rounding"):
         dpf.verify(both.assign(n=both["n"].to_numpy()[::-1]))
-    record = json.loads(both.attrs["dpframe"])
+    record = record_of(both)
     record["releases"][0]["privacy_loss"]["mu"] = 0.0
-    both.attrs["dpframe"] = json.dumps(record)
+    carry_text(both, record)
     with pytest.raises(CertificateError, match="the certificate itself was changed"):
         dpf.verify(both)
 

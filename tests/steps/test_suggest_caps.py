@@ -1,13 +1,11 @@
 """What a suggestion predicts: formulas by another route, and what all results can do."""
 
-import json
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
-from support.certifying import recertified
+from support.certifying import carry_text, recertified, record_of
 
 import dpframe as dpf
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes
@@ -109,10 +107,9 @@ def test_the_best_has_the_least_error_and_is_recorded(found):
 
 
 def test_a_record_that_was_changed_is_found(found):
-    certificate = json.loads(found.attrs["dpframe"])
+    certificate = record_of(found)
     certificate["table"]["columns"][1]["definition"]["best"] = {"max_rows": 7}
-    other = found.copy()
-    other.attrs = {"dpframe": json.dumps(certificate)}
+    other = carry_text(found.copy(), certificate)
     with pytest.raises(CertificateError):
         dpf.verify(other)
     worse = found.assign(error=0.0)
@@ -127,7 +124,7 @@ def test_all_that_results_can_do_works(found, tmp_path):
     pd.testing.assert_frame_equal(back, found, check_frame_type=False)
     assert dpf.verify(back).state == "post-processed" and back.dp.best == found.dp.best
     dpf.schema(found).validate(back)
-    Draft202012Validator(dpf.certificate_schema()).validate(json.loads(found.attrs["dpframe"]))
+    Draft202012Validator(dpf.certificate_schema()).validate(record_of(found))
     bars = found.dp.interval()
     assert list(bars.columns) == ["units_low", "units_high"]
     assert found.dp.std_error["units"].iloc[0] == pytest.approx(2.8, abs=0.1)

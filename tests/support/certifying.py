@@ -4,7 +4,7 @@ import json
 import secrets
 
 from dpframe.cells.keys import token
-from dpframe.cells.record import ATTRIBUTE, attach
+from dpframe.cells.record import ATTRIBUTE, RECORD, attach
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.json_records import read
 
@@ -20,7 +20,18 @@ def recertified(frame, released):
 
 def record_of(frame):
     """Return the record of a frame as plain JSON."""
-    return json.loads(frame.attrs[ATTRIBUTE])
+    return json.loads(text_of(frame))
+
+
+def text_of(frame):
+    """Return the text of the record of a frame."""
+    return frame.attrs[ATTRIBUTE][RECORD]
+
+
+def carry_text(frame, text):
+    """Let a frame carry a record that somebody wrote; a text, or plain JSON."""
+    frame.attrs = {ATTRIBUTE: {RECORD: text if isinstance(text, str) else json.dumps(text)}}
+    return frame
 
 
 def read_certificate(record):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.certifying import carry_text, text_of
 from support.planning import planned
 
 import dpframe as dpf
@@ -25,7 +26,7 @@ from dpframe.errors import CertificateError, DeclarationError, LedgerError
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
-from dpframe.ledger.protected import Protected
+from dpframe.ledger.log import Protected
 from dpframe.testing import block as open_blocks
 
 TRIPS = pd.DataFrame({"zone": ["A", "B", "A", "C"], "rider": [1, 1, 2, 3]})
@@ -164,9 +165,9 @@ def test_what_is_made_inside_is_refused_outside(call, block, tmp_path, monkeypat
 def test_a_mark_that_is_taken_out_shows():
     with dpt.record():
         made = ask()
-    record = made.attrs["dpframe"]
-    made.attrs["dpframe"] = record.replace('"testing": true', '"testing": false')
-    assert made.attrs["dpframe"] != record
+    text = text_of(made)
+    carry_text(made, text.replace('"testing": true', '"testing": false'))
+    assert text_of(made) != text
     with pytest.raises(CertificateError, match="is not what its certificate"):
         dpf.verify(made)
 

@@ -1,0 +1,105 @@
+"""Means and rates whose errors add up: one step of their measured parts from a pooled value.
+
+A quotient of noisy totals is biased where it is small, and cut off at its bounds, so that sums of
+many are off by far more than their noise. `t + D(t) / N*` is not: `D(t) = A.T - t B.T` has the mean
+`N (r - t)`, and `N* = N - beta D` is uncorrelated with it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from dpframe.certificates.column_parts import ColumnPart
+from dpframe.privacy.noise_sum import Value, norm
+
+_SPREAD_OF_SQUARES = 5.0
+"""Largest variance of a squared noise, in squared variances: that of Laplace; of a normal, 2."""
+
+
+class Linear(NamedTuple):
+    """Values that are linear in the noise, and what it does to them, by block.
+
+    Parameters
+    ----------
+    values
+        The values, in the units of the column; of times, in seconds from the origin.
+    deviations
+        By block, one number or one for each.
+    """
+
+    values: np.ndarray
+    deviations: Mapping[str, Value]
+
+
+def linear_mean(column: ColumnPart, used: np.ndarray) -> Linear:
+    """Return means, or rates, that may be added up.
+
+    t is the mean of all cells together, moved toward that of a cell as far as the squares of D
+    exceed their noise by a standard error. Numbers of rows shrink toward each other by their spread
+    beyond noise, and their inverses are nearly unbiased, to the second order.
+
+    Parameters
+    ----------
+    column
+        A mean or a rate.
+    used
+        Which cells are pooled.
+    """
+    statistic, totals = column.statistic, column.totals
+    quotient = statistic.quotient(totals)
+    top, rows = np.broadcast_arrays(totals.weigh(quotient.top), totals.weigh(quotient.bottom))
+    noise_of_rows = totals.noise(quotient.bottom)
+    first, last = statistic.ends
+    pooled = np.clip(top[used].sum() / max(float(rows[used].sum()), 1.0), first, last)
+
+    def apart(t: Value) -> tuple[np.ndarray, dict[str, Value], np.ndarray]:
+        moved = totals.noise(quotient.apart(t))
+        return top - t * rows, moved, np.square(norm(moved.values()))
+
+    off, _, variance = apart(pooled)
+    squares = _at_least(rows**2 - np.square(norm(noise_of_rows.values())), noise_of_rows)
+    alike = np.broadcast_to(variance, top.shape)
+    beyond = off[used] ** 2 - alike[used]
+    clear = np.sqrt(_SPREAD_OF_SQUARES * np.square(alike[used]).sum())
+    spread = max(float(beyond.sum() - clear), 0.0) / float(squares[used].sum())
+    own = _share(spread * squares, variance)
+    t = np.clip(pooled + own * off / np.sqrt(squares), first, last)
+    off, moved, variance = apart(t)
+    inverse = _inverse_of_rows(rows, noise_of_rows, off, moved, used)
+    values = statistic.place(t + inverse * off)
+    return Linear(values, {b: inverse * statistic.unit * part for b, part in moved.items()})
+
+
+def _at_least(squares: np.ndarray, noise: dict[str, Value]) -> np.ndarray:
+    """Return squared numbers of rows, at least half the variance of their noise, and 1."""
+    return np.asarray(np.maximum(squares, np.maximum(np.square(norm(noise.values())) / 2, 1.0)))
+
+
+def _share(one: Value, other: Value) -> np.ndarray:
+    """Return the part of the first in both; 1 where there is none of the other."""
+    both = np.asarray(one + other, np.float64)
+    return np.divide(one, both, out=np.ones(both.shape), where=both > 0)
+
+
+def _inverse_of_rows(
+    rows: np.ndarray,
+    noise: dict[str, Value],
+    off: np.ndarray,
+    moved: dict[str, Value],
+    used: np.ndarray,
+) -> np.ndarray:
+    """Return inverses of numbers of rows, uncorrelated with D."""
+    shared = sum((noise[block] * moved[block] for block in noise), start=np.zeros(1))
+    own = np.square(norm(moved.values()))
+    beta = np.divide(shared, own, out=np.zeros(np.broadcast(shared, own).shape), where=own > 0)
+    numbers = rows - beta * off
+    variance = np.maximum(np.square(norm(noise.values())) - beta * shared, 0.0)
+    variance = np.broadcast_to(variance, numbers.shape)
+    middle = numbers[used].mean()
+    spread = max(float((np.square(numbers - middle) - variance)[used].mean()), 0.0)
+    share = _share(np.full(numbers.shape, spread), variance)
+    variance = share * variance
+    numbers = np.maximum(middle + share * (numbers - middle), np.maximum(np.sqrt(variance), 1.0))
+    error = variance / numbers**2
+    return np.asarray((1 - error / (1 + 2 * error)) / numbers)
