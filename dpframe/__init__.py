@@ -42,7 +42,7 @@ from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent
 from dpframe.steps.denoise import denoise
-from dpframe.steps.derive import change, per, percent, ratio, relative, standardize, total  # noqa: F401
+from dpframe.steps.derive import change, per, percent, ratio, relative, standardize, total
 from dpframe.steps.join import interval
 from dpframe.steps.quantiles import between, quantile
 from dpframe.steps.rename import rename
@@ -86,6 +86,7 @@ __all__ = [
     "interval",
     "margins",
     "mean",
+    "per",
     "percent",
     "plot",
     "plot_map",
@@ -96,6 +97,7 @@ __all__ = [
     "rate",
     "ratio",
     "read_csv",
+    "relative",
     "release",
     "rename",
     "report",
@@ -103,10 +105,12 @@ __all__ = [
     "scan_parquet",
     "schema",
     "slope",
+    "standardize",
     "std",
     "suggest_bounds",
     "suggest_caps",
     "suppress",
+    "total",
     "units",
     "var",
     "verify",

@@ -92,21 +92,24 @@ def _compare(frame: pd.DataFrame, opened: Opened, whole: Opened) -> None:
         anew = _quantiles_again(whole, read[0])
     elif full.published is None and full.origin == table.origin:
         again = _derived_again(opened, whole)
-        anew = again if opened.promise.is_derived else _computed_again(opened, whole, again)
+        beside = again is None or not opened.promise.is_derived
+        anew = _computed_again(opened, whole, again) if beside else again
     else:
         raise CertificateError(_ANOTHER, parameter="against")
     look_with(frame, anew.changed(alias=table.alias, units=table.units))
 
 
-def _derived_again(opened: Opened, whole: Opened) -> Opened:
-    """Return the record of all that was computed by chains, computed again."""
+def _derived_again(opened: Opened, whole: Opened) -> Opened | None:
+    """Return the record of all that was computed by chains, computed again, if anything was."""
     try:
         found = computed_again(opened, whole)
     except QueryError:
         raise CertificateError(_ANOTHER, parameter="against") from None
     columns = list(found.values())
+    if not columns:
+        return None
     return attach_computed(
-        columns[0][2] if columns else pd.RangeIndex(0),
+        columns[0][2],
         [cells for cells, *_ in columns],
         [label_of(label) for label in found],
         [definition for _, definition, _ in columns],
@@ -124,7 +127,7 @@ def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Ope
     return record_on(made)
 
 
-def _computed_again(opened: Opened, full: Opened, derived: Opened) -> Opened:
+def _computed_again(opened: Opened, full: Opened, derived: Opened | None) -> Opened:
     """Return the record of a release with all that a table says was computed from it."""
     whole = full.source
     released = tuple(whole.table.released)
@@ -132,7 +135,7 @@ def _computed_again(opened: Opened, full: Opened, derived: Opened) -> Opened:
     view = look_with(plain.frame, plain)
     computed = []
     for part in opened.table.columns:
-        if part.label in derived.columns:
+        if derived is not None and part.label in derived.columns:
             computed.append(derived.columns[part.label].part)
         elif part.definition is not None:
             cells = _again(view, whole, part.label, part.definition)

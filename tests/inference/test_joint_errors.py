@@ -11,7 +11,6 @@ from support.raising import raises
 
 import dpframe as dpf
 from dpframe.errors import QueryError
-from dpframe.inference.joint_errors import errors_of_shares
 from dpframe.strategies.contrasts import restore_totals
 
 SEX, AGE, EDU = ["f", "m"], [1, 2, 3], ["low", "mid", "high", "top"]
@@ -117,18 +116,6 @@ def test_covariances_are_those_of_a_dense_computation(people):
     rng = np.random.default_rng(4)
     for weights in rng.normal(size=(5, 12)):
         assert described.variance(weights) == pytest.approx(weights @ covariance @ weights)
-
-
-def test_shares_have_the_errors_of_their_combinations(people):
-    table = margins(people)["sex", "age"]
-    certificate = table.dp.certificate
-    structure, column = certificate.mechanism, certificate.columns[0]
-    a, b = np.full(6, 0.7), np.full(6, -1.3)
-    (error,) = errors_of_shares(column, structure, a, b).values()
-    for at, row in enumerate(table.index):
-        weights = pd.Series(1.3, index=table.index)
-        weights[row] += 0.7
-        assert table.dp.combine(weights)["std_error"].iloc[0] == pytest.approx(error[at], rel=1e-3)
 
 
 @pytest.mark.audit
