@@ -14,6 +14,7 @@ from unittest import mock
 import bench_release
 
 import dpframe as dpf
+from dpframe import Query
 from dpframe.checker import check
 from dpframe.checker.witness import Witness
 from dpframe.context import SYSTEM
@@ -22,7 +23,6 @@ from dpframe.operations import pipeline
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import PrivacyLoss, Spend
-from dpframe.queries.query import Query
 
 ROUNDS, RELEASES = 15, 300
 

@@ -33,13 +33,12 @@ from papers.city import City, manhattan, synthetic_city  # noqa: E402  # a scrip
 SIGMAS = (1, 5, 25, 100)
 METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "nonnegative": ("nonnegative", {}),
-    "simplex": ("simplex", {}),
     "James-Stein to zero": ("james_stein", {"toward": "zero"}),
     "James-Stein to the mean": ("james_stein", {"toward": "mean"}),
-    "Gaussian prior": ("gaussian_prior", {}),
     "soft threshold, universal": ("soft_threshold", {"threshold": "universal"}),
-    "soft threshold, SURE": ("soft_threshold", {}),
-    "empirical Bayes": ("empirical_bayes", {}),
+    "soft threshold, SURE": ("soft_threshold", {"threshold": "sure"}),
+    "posterior median": ("posterior", {}),
+    "posterior mean": ("posterior", {"loss": "squared"}),
     "tree wavelets, universal": ("tree_wavelets", {"threshold": "universal"}),
     "tree wavelets, SURE": ("tree_wavelets", {}),
     "trend filtering, k=0": ("trend_filter", {"order": 0}),
@@ -69,7 +68,7 @@ def errors(truth: np.ndarray, edges: np.ndarray, sigma: float, law: Law) -> dict
     """Add noise once and return the relative error of every method."""
     scale = sigma if law is GAUSSIAN else sigma / np.sqrt(2)
     values = truth + law.draw([scale], len(truth), SYSTEM)[0]
-    facts = Facts(law, law.standard_deviation(scale), lower=0.0, integer=True, edges=edges)
+    facts = Facts(law, law.standard_deviation(scale), nonnegative=True, integer=True, edges=edges)
 
     def relative(estimate: np.ndarray) -> float:
         return float(np.mean((estimate - truth) ** 2)) / facts.sigma**2
@@ -129,7 +128,7 @@ def maps_section(table: pd.DataFrame, repeats: int) -> list[str]:
         "from dpframe.denoising.methods import Facts",
         "from dpframe.privacy.laws import GAUSSIAN",
         "",
-        "facts = Facts(GAUSSIAN, 5.0, lower=0.0, integer=True)",
+        "facts = Facts(GAUSSIAN, 5.0, nonnegative=True, integer=True)",
         "chosen = choose([3, -4, 12, 0, 7, -2, 90, 1, 5, 2], facts)",
         "chosen.methods, chosen.denoised.values",
         "```",
@@ -171,7 +170,7 @@ def speed() -> None:
     town = synthetic_city()
     truth = town.counts["rough and heavy-tailed"].to_numpy(np.float64)
     edges = edges_of(town.roads, town.nodes.index)
-    facts = Facts(GAUSSIAN, 5.0, lower=0.0, integer=True, edges=edges)
+    facts = Facts(GAUSSIAN, 5.0, nonnegative=True, integer=True, edges=edges)
     values = truth + GAUSSIAN.draw([5.0], len(truth), SYSTEM)[0]
     for name, (method, options) in METHODS.items():
         spent = milliseconds(

@@ -23,8 +23,8 @@ from pathlib import Path
 from statistics import median
 from uuid import uuid4
 
+from dpframe import Ledger
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry, Log
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 

@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 
 import dpframe as dpf
+from dpframe import Query
 from dpframe.engines import engine_for
 from dpframe.operations import release
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
-from dpframe.queries.query import Query
 
 ROWS, GROUPS, UNITS = 1_000, 8, 300
 MANY, OUTPUTS = 100_000, 10

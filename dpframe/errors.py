@@ -16,30 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = [
-    "AlreadyReleasedError",
-    "BudgetExceededError",
-    "CalibrationError",
-    "CallError",
-    "CertificateError",
-    "DPFrameError",
-    "DPFrameWarning",
-    "DeclarationError",
-    "LedgerAlteredError",
-    "LedgerBusyError",
-    "LedgerDiskError",
-    "LedgerError",
-    "NoSuchNameError",
-    "PlanCheckError",
-    "PlanFileError",
-    "PrivacyTestError",
-    "QueryError",
-    "ReleaseError",
-    "TemporaryError",
-    "UnknownColumnError",
-    "UnreadableCertificateError",
-]
-
 _EXACT = (bool, int, float, complex, type(None), Fraction, Decimal, range)
 _MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
 _PLAIN = (np.bool_, np.number, np.datetime64, np.timedelta64, *_MOMENTS)

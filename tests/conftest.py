@@ -51,6 +51,26 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"again: python -m pytest {shlex.quote(report.nodeid)}")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files of audits alone where none are wanted: to import them takes seconds."""
+    if collection_path.suffix != ".py" or "not audit" not in config.option.markexpr:
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return True if "\npytestmark = pytest.mark.audit" in text else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(parent):
+    """Look for no examples in tests, which have none: that takes a fifth of a collection."""
+    option = parent.config.option
+    modules = option.doctestmodules
+    option.doctestmodules = False
+    try:
+        return (yield)
+    finally:
+        option.doctestmodules = modules
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
     """Leave one case in so many of a `sampled` test in the default lane, mark the others `full`.

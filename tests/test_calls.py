@@ -141,9 +141,9 @@ def test_outputs_of_aggregate_may_be_called_like_a_keyword_with_a_letter_more(fr
 def test_options_of_denoising_are_told_from_its_keywords(frame):
     released = frame.dp.count("zone", epsilon=0.5)
     with raises(CallError, "'colums'; did you mean 'columns'"):
-        released.dp.denoise("simplex", colums=["count"])
-    with raises(QueryError, "is not an option of method='simplex'"):
-        released.dp.denoise("simplex", radius=1)
+        released.dp.denoise("posterior", colums=["count"])
+    with raises(QueryError, "is not an option of method='posterior'"):
+        released.dp.denoise("posterior", radius=1)
 
 
 def test_ledgers_answer_too(tmp_path):

@@ -38,6 +38,7 @@ MADE = re.compile(r"^(```\{eval-rst\}|<!-- made: )", re.MULTILINE)  # of what ru
 MARKDOWN = ["README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 NOTEBOOKS = [page for page in MARKDOWN if "{code-cell}" in (ROOT / page).read_text("utf-8")]
 PAGES = sorted({*MARKDOWN} - {*NOTEBOOKS})  # notebooks run when the site is built
+FIRST = ("README.md", "docs/start/", "docs/how-to/")  # what a newcomer reads
 
 
 def run(script, *arguments, folder):
@@ -318,9 +319,15 @@ def logs_as_they_were():
     root.handlers[:] = handlers
 
 
+def pages_by_lane():
+    for page in PAGES:
+        marks = [] if page.startswith(FIRST) else [pytest.mark.full]
+        yield pytest.param(page, marks=marks)
+
+
 @pytest.mark.filterwarnings("error::dpframe.errors.DPFrameWarning")
 @pytest.mark.usefixtures("logs_as_they_were")
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*pages_by_lane()])
 def test_pages_run_as_written(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -155,7 +155,7 @@ TAKEN_FROM = {
     "graph": lambda made, odd: made.dp.denoise(graph=odd),
     "toward": lambda made, odd: made.dp.denoise("james_stein", toward=odd),
     "order": lambda made, odd: made.dp.denoise("trend_filter", graph="ordered", order=odd),
-    "total": lambda made, odd: made.dp.denoise("simplex", total=odd),
+    "total": lambda made, odd: made.dp.denoise("posterior", total=odd),
     "column": lambda made, odd: made.dp.plot(column=odd),
     "per": lambda made, odd: made.dp.plot(column="n", per=odd),
     "plot level": lambda made, odd: made.dp.plot(level=odd),

@@ -1,6 +1,5 @@
 """The proofs have their five parts, and what they name in the code and in the tests is there."""
 
-import ast
 import importlib
 import inspect
 import re
@@ -50,8 +49,8 @@ def found(name):
 
 @cache
 def functions_of(path):
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return set(re.findall(r"^def (test_\w+)", text, flags=re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES)

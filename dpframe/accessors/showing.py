@@ -186,8 +186,12 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     single = len(certificate.releases) == 1
     derives = derived or (known and not tree)
     sums = derives and (totals > 0 or derived)
-    works = {name: sums for name in ("percent", "per", "relative", "standardize")}
-    works |= {name: derives for name in ("change", "total")}
+    keyed = bool(certificate.table.levels)
+    timed = any(column.form.is_total and column.times is not None for column in columns)
+    works = {"percent": sums, "per": sums and not timed, "relative": sums and keyed}
+    works["standardize"] = sums and keyed and not timed and (derived or totals == len(columns))
+    added_up = all(column.form.interval != "test by row" for column in columns)
+    works |= {"change": derives, "total": derives and (derived or added_up)}
     works |= {
         "best": SuggestDefinition in definitions,
         "between": tree and single,

@@ -58,12 +58,22 @@ def write_key(value: Any) -> Any:  # noqa: PLR0911, PLR0912  # a kind a line
             return ["other", type(value).__name__, str(value)]
 
 
+def are_whole(keys: pd.Index) -> bool:
+    """Whether keys are integers of NumPy."""
+    return isinstance(keys.dtype, np.dtype) and keys.dtype.kind in "iu"
+
+
+def listed(keys: pd.Index) -> list[Any]:
+    """Return keys as objects; Arrow gives one after the other slowly."""
+    objects: list[Any] = (keys if are_whole(keys) else keys.to_numpy(object)).tolist()
+    return objects
+
+
 def _write_keys(keys: pd.Index) -> list[Any]:
     """Write keys as JSON: whole numbers and texts, which are what they are, at once."""
-    if isinstance(keys.dtype, np.dtype) and keys.dtype.kind in "iu":
-        whole: list[Any] = keys.tolist()
-        return whole
-    return [*map(str if _family(keys) == "text" else write_key, keys)]
+    if are_whole(keys):
+        return listed(keys)
+    return [*map(str if _family(keys) == "text" else write_key, listed(keys))]
 
 
 def _write_float(number: float) -> Any:

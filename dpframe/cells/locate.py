@@ -151,10 +151,13 @@ class _Search:
     def _places(self, at: int, axis: int, number: int) -> np.ndarray:
         """Return the places of the keys of a level, along an axis or in a column."""
         if axis == _CELLS:
-            values = factored(self.frame.iloc[:, number].array)
-        else:
-            values = factored(self.axes[axis], number)
-        return self.opened.places(at, values)
+            return self.opened.places(at, factored(self.frame.iloc[:, number].array))
+        values, level = self.axes[axis], self.opened.levels[at]
+        aliased = token(level.name) in self.opened.table.alias.keys
+        alike = values.dtype == level.keys.dtype != object and not aliased
+        if alike and values.equals(level.keys):  # as released
+            return np.arange(len(values))
+        return self.opened.places(at, factored(values, number))
 
     def _find_levels(self) -> tuple[list[Place], list[Place]]:
         """Return where each released level is, and the levels of the table that are none.

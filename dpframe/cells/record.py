@@ -543,22 +543,33 @@ def opened_of(carried: object) -> Opened:
                 "this certificate cannot be read: it is no text, or too long. Go back to what was "
                 "released."
             )
-        opened = _OPENED.get(text) or _keep(_read(text))
+        opened = _OPENED.get(text) or _keep(_read(text, _parsed(text)))
     refuse_test(opened.releases)
     return opened
 
 
-def _read(text: str) -> Opened:
+def opened_from(record: object) -> Opened:
+    """Return a record that was read as JSON; see `opened_of`."""
+    text = json.dumps(record)
+    opened = _OPENED.get(text) or _keep(_read(text, record))
+    refuse_test(opened.releases)
+    return opened
+
+
+def _parsed(text: str) -> Any:
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        found = None
+        return None
+
+
+def _read(text: str, found: Any) -> Opened:
     version = found.get("format") if isinstance(found, dict) else None
     known = type(version) is int and 0 < version < _MOST_FORMATS  # True is no version
     if known and version != FORMAT:
         ours = f"this certificate has format {version}, and this version reads {FORMAT}"
         raise UnreadableCertificateError(f"{ours}. Read it with the version that made it.")
-    certificate = read(Certificate, found, "this certificate")
+    certificate = read(Certificate, found, "this certificate", text)
     if _digest({**found, "digest": UNSEALED}) != certificate.digest:
         raise CertificateError(
             "this frame is not what its certificate was given for: the certificate itself was "

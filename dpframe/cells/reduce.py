@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import Level, factored
+from dpframe.cells.keys import factored
 from dpframe.cells.record import Opened, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, look_with
 from dpframe.certificates.certificate import Release, without_all_rows, without_rows
@@ -50,12 +51,9 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
         releases = tuple(_of_rows(one, rows, complete=complete) for one in promise.releases)
     else:  # all of it was computed from released numbers, and shows none
         releases = tuple(map(without_all_rows, releases))
-    levels, codes = _levels(opened, rows)
     return opened.changed(
         releases,
-        levels=tuple(level.part() for level in levels),
-        rows=len(rows),
-        codes=codes_part(codes, levels),
+        **_keys(opened, rows),
         columns=tuple(_part(shown, label, rows) for label in labels),
         alias=_alias(opened.table.alias, labels),
         units={name: unit for name, unit in opened.table.units.items() if name in labels},
@@ -75,8 +73,10 @@ def _rows(shown: Shown) -> np.ndarray:
     """Return the released rows of all cells of a table, missing ones, too."""
     if not shown.layout.located:
         return np.sort(shown.rows)
-    rows = np.unique(np.concatenate([one.rows for one in shown.layout.located]))
-    return rows[rows >= 0]
+    seen = np.zeros(shown.opened.rows + 1, bool)
+    for one in shown.layout.located:
+        seen[one.rows] = True  # the last is of no row
+    return np.flatnonzero(seen[:-1])
 
 
 def _of_rows(release: Release, rows: np.ndarray, *, complete: bool) -> Release:
@@ -85,16 +85,27 @@ def _of_rows(release: Release, rows: np.ndarray, *, complete: bool) -> Release:
     return some if complete else without_rows(some)
 
 
-def _levels(opened: Opened, rows: np.ndarray) -> tuple[list[Level], np.ndarray]:
-    """Return the keys of some rows, and the place of each row's key."""
+def _keys(opened: Opened, rows: np.ndarray) -> dict[str, Any]:
+    """Write the keys of some rows."""
+    if np.array_equal(rows, np.arange(opened.rows)):
+        return {}
     pairs = zip(opened.levels, opened.codes, strict=True)
     values = [factored(level.keys.take(codes[rows])) for level, codes in pairs]
-    return levels_of(values, [level.name for level in opened.levels], len(rows))
+    levels, codes = levels_of(values, [level.name for level in opened.levels], len(rows))
+    return {
+        "levels": tuple(level.part() for level in levels),
+        "rows": len(rows),
+        "codes": codes_part(codes, levels),
+    }
 
 
 def _part(shown: Shown, label: str, rows: np.ndarray) -> CellsPart:
     """Return the cells of a column as they are shown."""
-    before = shown.opened.columns[label].part
+    column = shown.opened.columns[label]
+    before = column.part
+    whole = shown.is_whole(label) and len(rows) == shown.opened.rows
+    if whole and column.numbers.values.dtype.kind == "i":  # floats may be shown with fewer digits
+        return before
     cells = shown.cells_of(label, rows)
     made = cells_part(None, cells, before.definition)
     return replace(made, label=label)
@@ -148,18 +159,12 @@ def apart(shown: Shown) -> list[Shown]:
 def _alone(shown: Shown, release: Release) -> Shown:
     """Return the table of one of several releases."""
     opened, rows = shown.opened, np.arange(shown.opened.rows)[release.places]
-    levels, codes = _levels(opened, rows)
     frame = opened.frame.iloc[rows]
     parts = [
         replace(cells_part(None, frame.iloc[:, at], part.definition), label=part.label)
         for at, part in enumerate(opened.table.columns)
     ]
     alone = opened.changed(
-        [replace(release, rows=None)],
-        levels=tuple(level.part() for level in levels),
-        rows=len(rows),
-        codes=codes_part(codes, levels),
-        columns=tuple(parts),
-        published=None,
+        [replace(release, rows=None)], **_keys(opened, rows), columns=tuple(parts), published=None
     )
     return look_with(shown.table[np.isin(shown.rows, rows)], alone)

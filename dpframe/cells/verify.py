@@ -92,11 +92,11 @@ def _rounded_to(
     most = 2 * float(np.abs(real).max())  # beyond, all would be 0
     reach = _HALF * (1 + _NEAR) if end is None else 1 - _NEAR  # to the outside: less than one
     for unit in units:
-        if unit > most:
+        if unit > most or off > unit * reach:
             continue
         slack = np.maximum(np.abs(shown), unit) * fine
         multiples = np.rint(shown / unit) * unit
-        if off > unit * reach or (np.abs(multiples - shown) > slack).any():
+        if (np.abs(multiples - shown) > slack).any():
             continue
         inside = shown > real + slack if end == "low" else shown < real - slack
         if end is not None and inside.any():

@@ -316,16 +316,18 @@ class Certificate(records.Record):
         """What the denoised columns were made with: one row per column and method tried.
 
         `estimated_gain` is the part of the mean squared error of the noise that the method was
-        expected to remove, missing where that is not estimated; of several methods `chosen`,
-        "average" is what their average was expected to gain.
+        expected to remove, `absolute_gain` that of the mean absolute error, missing where that is
+        not estimated; of several methods `chosen`, "average" is what their average was expected to
+        gain.
         """
         rows = [
-            (one.into, name, gain, name in {*one.members, one.method})
+            (one.into, name, gain, one.tried_absolute[name], name in {*one.members, one.method})
             for one in denoised_of(self.table.definitions)
             for name, gain in one.tried.items()
         ]
-        table = pd.DataFrame(rows, columns=["column", "method", "estimated_gain", "chosen"])
-        return table.astype({"estimated_gain": float}).set_index(["column", "method"])
+        gains = ["estimated_gain", "absolute_gain"]
+        table = pd.DataFrame(rows, columns=["column", "method", *gains, "chosen"])
+        return table.astype(dict.fromkeys(gains, float)).set_index(["column", "method"])
 
     def with_rows(self, places: np.ndarray) -> "Certificate":
         """Return the certificate of some rows, in the order of their places."""

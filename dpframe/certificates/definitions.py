@@ -335,6 +335,8 @@ class DenoiseDefinition(records.Record):
     tried
         Utility: by method, the part of the squared error that was expected to go; null where that
         is not estimated. A choice made by looking at the release is post-processing, too.
+    tried_absolute
+        Utility: the same part of the absolute error.
     """
 
     call: Literal["denoise"]
@@ -349,6 +351,7 @@ class DenoiseDefinition(records.Record):
     noise_variance: records.NotNegative | None
     chosen: Mapping[str, float | None]
     tried: Mapping[str, float | None]
+    tried_absolute: Mapping[str, float | None]
 
 
 class SuggestDefinition(records.Record):

@@ -291,7 +291,7 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def read(kind: type[P], found: object, what: str) -> P:
+def read(kind: type[P], found: object, what: str, text: str | None = None) -> P:
     """Read a record that anybody may have written.
 
     Parameters
@@ -302,6 +302,8 @@ def read(kind: type[P], found: object, what: str) -> P:
         What should be its plain JSON.
     what
         What it is called in an error.
+    text
+        The JSON itself, if it is at hand.
 
     Raises
     ------
@@ -312,7 +314,7 @@ def read(kind: type[P], found: object, what: str) -> P:
         if is_large(found):
             check_excess(found)
             check_pieces(kind, found, _validate)
-        record: P = _validate(kind, found, ())
+        record: P = _validate(kind, found, (), text=text)
     except (TypeError, ValueError, RecursionError) as error:
         raise UnreadableCertificateError(
             f"{what} cannot be read: {_fault(error)}. Go back to what was released."
@@ -320,11 +322,14 @@ def read(kind: type[P], found: object, what: str) -> P:
     return record
 
 
-def _validate(hint: Any, found: Any, place: FieldPath, start: int = 0) -> Any:
+def _validate(
+    hint: Any, found: Any, place: FieldPath, start: int = 0, text: str | None = None
+) -> Any:
     """Read a value; where that is wrong, name the first field, and its rule."""
     from pydantic import ValidationError  # as slow as what is needed anyway
 
-    text = json.dumps(found, allow_nan=False)
+    if text is None:
+        text = json.dumps(found, allow_nan=False)
     try:
         return _adapter_of(hint).validate_json(text)
     except ValidationError as error:

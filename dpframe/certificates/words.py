@@ -371,13 +371,22 @@ def _about_denoising(definition: definitions.DenoiseDefinition) -> str:
     """Say how a column was denoised."""
     if definition.method == "none":
         return f"{definition.into}: no denoiser is expected to help, values as released"
-    gain = definition.tried.get(definition.method)
-    expected = "" if gain is None else f", expected to remove {gain:.0%} of the squared error"
+    removed = _expected(definition)
+    expected = f", expected to remove {removed}" if removed else ""
     members = ", ".join(definition.members)
     method = f"the average of {members}" if len(definition.members) > 1 else members
     raised = "; totals come out too high" if "nonnegative" in definition.members else ""
     said = f"{definition.column} denoised by {method}{_how(definition)}"
     return f"{definition.into}: {said}{expected}{raised}"
+
+
+def _expected(definition: definitions.DenoiseDefinition) -> str:
+    """Say which parts of the errors were expected to go; nothing where that is not estimated."""
+    gains = {"squared": definition.tried, "absolute": definition.tried_absolute}
+    parts = {name: tried.get(definition.method) for name, tried in gains.items()}
+    return " and ".join(
+        f"{part:.0%} of the {name} error" for name, part in parts.items() if part is not None
+    )
 
 
 def _how(definition: definitions.DenoiseDefinition) -> str:
@@ -398,15 +407,13 @@ def _denoised_table(taken: Iterable[definitions.DenoiseDefinition]) -> str:
     header = ["added afterwards", "from", "denoised by", "expected to remove"]
     rows: list[list[str | list[str]]] = []
     for definition in taken:
-        gain = definition.tried.get(definition.method)
         several = list(definition.members) if len(definition.members) > 1 else []
-        removed = "not estimated" if gain is None else f"{gain:.0%} of the squared error"
         rows.append(
             [
                 definition.into,
                 definition.column,
                 several or f"{definition.method}{_how(definition)}",
-                removed,
+                _expected(definition) or "not estimated",
             ]
         )
     return grid(header, rows)

@@ -20,6 +20,8 @@ class Denoised(NamedTuple):
     """Estimated mean squared error of a value, in squared units; `nan` where no estimate exists."""
     chosen: dict[str, float]
     """What was chosen by looking at the values, such as a threshold, by name."""
+    gain: float = math.nan
+    """Part of the mean absolute error that is expected to go; `nan` where no estimate exists."""
 
 
 def check_values(values: object) -> np.ndarray:
@@ -77,19 +79,18 @@ def noise_unit(values: np.ndarray, sigma: float, law: Law, *, integer: bool) -> 
     return law.continuous_deviation(sigma) if is_whole else sigma
 
 
-def passing(values: np.ndarray, t: float, sigma: float, law: Law, *, integer: bool) -> float:
-    """Return the sum of P(y_i + V > t) over values y_i, with V the companion of the noise.
+def check_amount(name: str, value: object) -> float:
+    """Return a number that is finite and not negative.
 
-    Half of the values at t count where V is 0. Where truths and values are whole, it is linear in t
-    between whole numbers; see `soft_threshold`.
+    Raises
+    ------
+    QueryError
+        If it is not.
     """
-    unit = noise_unit(values, sigma, law, integer=integer)
-    part = t % 1 if unit != sigma and math.isfinite(t) else 0.0
-    near = float(law.smoothed_step((values - (t - part)) / unit).sum())
-    if not part:
-        return near
-    far = float(law.smoothed_step((values - (t - part + 1)) / unit).sum())
-    return (1 - part) * near + part * far
+    number = as_float(value)
+    if 0 <= number < math.inf:
+        return number
+    raise QueryError.about(name, "must be a finite number, not negative", value)
 
 
 def check_edges(edges: object, n: int) -> np.ndarray:

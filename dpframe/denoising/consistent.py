@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpframe.denoising.projection import simplex, whole
+from dpframe.denoising.projection import onto_simplex, whole
 from dpframe.errors import QueryError
 
 ROUNDS = 100  # real tables need up to 10
@@ -394,7 +394,7 @@ def _from_above(
 
 
 def _with_total(table: np.ndarray, total: float) -> np.ndarray:
-    return simplex(table, 1.0, total=total).values  # the deviation matters for the risk alone
+    return onto_simplex(table, total)
 
 
 def _apportion(table: np.ndarray, total: float) -> np.ndarray:

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from dpframe.denoising.base import Denoised, check_values
-from dpframe.denoising.empirical_bayes import empirical_bayes
-from dpframe.denoising.projection import consistent, l1_ball, monotone, nonnegative, simplex, whole
-from dpframe.denoising.shrinkage import gaussian_prior, james_stein
+from dpframe.denoising.posterior import posterior
+from dpframe.denoising.projection import consistent, monotone, nonnegative, whole
+from dpframe.denoising.shrinkage import james_stein
 from dpframe.denoising.thresholding import soft_threshold
 from dpframe.denoising.trend import trend_filter
 from dpframe.denoising.wavelets import tree_wavelets
@@ -19,20 +19,17 @@ from dpframe.privacy.law import Law
 
 DenoiserName: TypeAlias = Literal[
     "auto",
-    "empirical_bayes",
+    "posterior",
     "james_stein",
-    "gaussian_prior",
     "soft_threshold",
     "tree_wavelets",
     "trend_filter",
     "nonnegative",
-    "simplex",
-    "l1_ball",
     "monotone",
     "consistent",
     "whole",
 ]
-"""What a column may be denoised with: the best of them, or one of `METHODS`."""
+"""What a column may be denoised with: what is best for it, or one of `METHODS`."""
 
 
 class Facts(NamedTuple):
@@ -46,8 +43,8 @@ class Facts(NamedTuple):
         Standard deviation of the noise that a value has for itself.
     common
         Standard deviation of the noise that all values share.
-    lower
-        The smallest value that the truth can have; `None`: there is none.
+    nonnegative
+        Whether no truth is below 0.
     integer
         Whether the truth is whole.
     edges
@@ -57,7 +54,7 @@ class Facts(NamedTuple):
     law: Law
     own: float
     common: float = 0.0
-    lower: float | None = None
+    nonnegative: bool = False
     integer: bool = False
     edges: np.ndarray | None = None
 
@@ -114,27 +111,27 @@ class Method:
         return self.denoise(values, sigma, **arguments, **options)
 
 
-def _empirical_bayes(
-    values: np.ndarray, sigma: float, *, common: float, lower: float | None, **others: Any
+def _posterior(
+    values: np.ndarray, sigma: float, *, common: float, nonnegative: bool, **others: Any
 ) -> Denoised:
     # a truth of 0 stands at the noise that all values share, wherever that is
-    return empirical_bayes(values, sigma, lower=None if common else lower, **others)
+    return posterior(values, sigma, nonnegative=nonnegative and not common, **others)
 
 
-_LAW, _GRAPH = ("law", "integer"), ("edges",)
-_RADIUS, _PARENTS, _TOTAL = frozenset({"radius"}), frozenset({"parents"}), frozenset({"total"})
+_GRAPH = ("edges",)
+_PRIOR = frozenset({"total", "prior", "loss"})
 _TREES, _TREND = frozenset({"trees", "threshold", "seed"}), frozenset({"order", "penalty"})
+_PARENTS, _TOTAL = frozenset({"parents"}), frozenset({"total"})
 
 METHODS: Mapping[str, Method] = {
-    "empirical_bayes": Method(_empirical_bayes, facts=(*_LAW, "lower", "common")),
+    "posterior": Method(
+        _posterior, _PRIOR, facts=("law", "integer", "nonnegative", "common"), drifts=True
+    ),
     "james_stein": Method(james_stein, frozenset({"toward", "positive_part"}), drifts=True),
-    "gaussian_prior": Method(gaussian_prior, frozenset({"mean", "variance"}), drifts=True),
-    "soft_threshold": Method(soft_threshold, frozenset({"threshold"}), facts=_LAW),
+    "soft_threshold": Method(soft_threshold, frozenset({"threshold"}), facts=("law",)),
     "tree_wavelets": Method(tree_wavelets, _TREES, facts=_GRAPH, drifts=True),
     "trend_filter": Method(trend_filter, _TREND, facts=_GRAPH, drifts=True),
-    "nonnegative": Method(nonnegative, facts=_LAW, projects=True),
-    "simplex": Method(simplex, _TOTAL, facts=_LAW, projects=True),
-    "l1_ball": Method(l1_ball, _RADIUS, _RADIUS, projects=True),
+    "nonnegative": Method(nonnegative, projects=True),
     "monotone": Method(monotone, frozenset({"increasing"}), drifts=True, projects=True),
     "consistent": Method(consistent, _PARENTS, _PARENTS, projects=True),
     "whole": Method(lambda values, _, **given: whole(values, **given), _TOTAL, projects=True),
@@ -159,21 +156,19 @@ def denoise_array(values: object, method: str, facts: Facts, options: Options) -
         need = "this method needs to know which values are neighbors"
         way_out = 'give graph=, for instance "ordered" where the keys follow each other'
         raise QueryError(f"{need}: {way_out}.", parameter="graph")
-    placed = options.get("toward") == "zero" or options.get("mean") is not None
-    drifts = entry.drifts and not placed
-    denoised = entry.run(array, facts.own if drifts else facts.sigma, facts, options)
-    risk = denoised.risk + facts.common * facts.common if drifts else denoised.risk
-    estimates: np.ndarray = denoised.values
-    if facts.lower is not None and not entry.projects:
-        estimates = np.maximum(estimates, facts.lower)
-    return Denoised(estimates, risk, denoised.chosen)
+    placed = options.get("toward") == "zero" or bool({"prior", "total"} & options.keys())
+    if entry.drifts and facts.common and not placed:
+        denoised = entry.run(array, facts.own, facts, options)
+        denoised = denoised._replace(risk=denoised.risk + facts.common**2, gain=math.nan)
+    else:
+        denoised = entry.run(array, facts.sigma, facts._replace(common=0.0), options)
+    if facts.nonnegative and not entry.projects:
+        return denoised._replace(values=np.maximum(denoised.values, 0.0))
+    return denoised
 
 
-_TUNED = {"soft_threshold": 2.0, "simplex": 2.0, "tree_wavelets": 2.0, "trend_filter": 0.5}
+_TUNED = {"tree_wavelets": 2.0, "trend_filter": 0.5}
 """Squares of the largest of n noises by which the risk of a method seems smaller than it is."""
-
-_FEWEST = 8
-"""With fewer values, nothing can be learned from the others."""
 
 _TEMPERATURE = 4.0
 """Of the weights, in variances of the noise (Leung and Barron 2006)."""
@@ -187,18 +182,15 @@ _LEAST_ERRORS = 2.0
 _LEAST_GAIN = 0.01
 """Part of the variance of the noise that must be expected to go."""
 
-_VARIANTS: tuple[tuple[str, Options], ...] = (
-    ("empirical_bayes", {}),
-    ("james_stein", {"toward": "mean"}),
-    ("james_stein", {"toward": "zero"}),
-    ("soft_threshold", {}),
-    ("nonnegative", {}),
-    ("simplex", {}),
+_FEWEST = 8
+"""With fewer values, neighbors are not compared."""
+
+_WITH_NEIGHBORS: tuple[tuple[str, Options], ...] = (
+    ("posterior", {"loss": "squared"}),
     ("tree_wavelets", {}),
     ("trend_filter", {"order": 0}),
     ("trend_filter", {"order": 1}),
 )
-_OF_COUNTS = ("nonnegative", "simplex")
 
 
 class Choice(NamedTuple):
@@ -228,18 +220,19 @@ class Choice(NamedTuple):
 
 
 def choose(values: object, facts: Facts) -> Choice:
-    """Try the denoisers that apply, and average them by their estimated risk.
+    """Denoise by the posterior, or by an average of what applies to neighbors.
 
-    The risk of a denoiser x(y) is estimated without bias (Stein 1981), or nearly so. Where the
-    estimate itself chose something, such as a threshold, it is raised by two times the square of
-    the largest of d noises, over d, and by half of that square for trend filtering, as measured.
-    Results are averaged with weights in proportion to `exp(-d R / (4 sigma^2))` for estimated risks
-    R of d values (Leung and Barron 2006), so that the best stands alone where it is clear; weights
-    below 1 % are left out. The loss of an average is the average loss less the variance between
-    its members. The result is taken only if its gain over doing nothing exceeds 1 % and two
-    standard errors, `2 sigma |x - y| / d` each, and there are 8 values or more. Otherwise values
-    below 0 are raised to it where the truth cannot be negative, which makes none of them worse,
-    though it makes totals too high; and all others are left alone.
+    Without neighbors, it is the posterior median. With neighbors, the risk of a denoiser x(y) is
+    estimated without bias (Stein 1981), or nearly so. Where the estimate itself chose something,
+    such as a threshold, it is raised by two times the square of the largest of d noises, over d,
+    and by half of that square for trend filtering, as measured. Results are averaged with weights
+    in proportion to `exp(-d R / (4 sigma^2))` for estimated risks R of d values (Leung and Barron
+    2006), so that the best stands alone where it is clear; weights below 1 % are left out. The loss
+    of an average is the average loss less the variance between its members. The result is taken
+    only if its gain over doing nothing exceeds 1 % and two standard errors, `2 sigma |x - y| / d`
+    each, and there are 8 values or more. Otherwise values below 0 are raised to it where the truth
+    cannot be negative, which makes none of them worse, though it makes totals too high; and all
+    others are left alone.
 
     References
     ----------
@@ -254,10 +247,13 @@ def choose(values: object, facts: Facts) -> Choice:
         What is public about them.
     """
     array = check_values(values)
+    if facts.edges is None:
+        return posterior_choice(array, facts, {})
     tried = {
-        _in_words(method, options): _with_tuning_risk(array, method, facts, options)
-        for method, options in _VARIANTS
-        if _applies(method, facts)
+        " ".join([method, *(f"{name}={value}" for name, value in options.items())]): (
+            _with_tuning_risk(array, method, facts, options)
+        )
+        for method, options in _WITH_NEIGHBORS
     }
     usable = {name: result for name, result in tried.items() if math.isfinite(result.risk)}
     if usable and len(array) >= _FEWEST:
@@ -268,9 +264,24 @@ def choose(values: object, facts: Facts) -> Choice:
         error = 2 * facts.sigma * float(np.linalg.norm(average.values - array)) / len(array)
         if gain > max(_LEAST_ERRORS * error, _LEAST_GAIN * facts.variance):
             return Choice(tuple(weights), average, tried)
-    if facts.lower == 0 and (array < 0).any():
-        return Choice(("nonnegative",), tried["nonnegative"], tried)
-    return Choice((), Denoised(array, facts.variance, {}), tried)
+    return _as_released(Denoised(array, math.nan, {}), array, facts, tried)
+
+
+def posterior_choice(values: np.ndarray, facts: Facts, options: Options) -> Choice:
+    """Return what the posterior says, or that it leaves values as they are."""
+    denoised = denoise_array(values, "posterior", facts, options)
+    if denoised.chosen:
+        return Choice(("posterior",), denoised, {})
+    return _as_released(denoised, values, facts, {"posterior": denoised})
+
+
+def _as_released(
+    denoised: Denoised, values: np.ndarray, facts: Facts, tried: dict[str, Denoised]
+) -> Choice:
+    if facts.nonnegative and (values < 0).any():
+        raised = denoised._replace(values=np.maximum(values, 0.0))
+        return Choice(("nonnegative",), raised, tried)
+    return Choice((), Denoised(values, facts.variance, {}, 0.0), tried)
 
 
 def _with_tuning_risk(values: np.ndarray, method: str, facts: Facts, options: Options) -> Denoised:
@@ -279,16 +290,6 @@ def _with_tuning_risk(values: np.ndarray, method: str, facts: Facts, options: Op
     d = max(len(denoised.values), 2)
     largest = facts.variance * facts.law.distance(math.log(d)) ** 2
     return denoised._replace(risk=denoised.risk + _TUNED.get(method, 0.0) * largest / d)
-
-
-def _in_words(method: str, options: Options) -> str:
-    return " ".join([method, *(f"{name}={value}" for name, value in options.items())])
-
-
-def _applies(method: str, facts: Facts) -> bool:
-    if method in _OF_COUNTS:
-        return facts.lower == 0
-    return facts.edges is not None or not METHODS[method].needs_graph
 
 
 def _weights(usable: dict[str, Denoised], facts: Facts) -> dict[str, float]:

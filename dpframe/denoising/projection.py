@@ -14,168 +14,42 @@ import numpy as np
 
 from dpframe.arguments import check_flag
 from dpframe.denoising import base
-from dpframe.denoising.base import Denoised, check_law, check_sigma, check_values, passing
+from dpframe.denoising.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
 from dpframe.privacy.amounts import as_float
-from dpframe.privacy.law import Law
-from dpframe.privacy.laws import GAUSSIAN
 
 
-@np.errstate(over="ignore", invalid="ignore")  # a warning could depend on what was released
-def nonnegative(
-    values: object, sigma: float, *, law: Law = GAUSSIAN, integer: bool = False
-) -> Denoised:
+def nonnegative(values: object, sigma: float) -> Denoised:
     """Clip values at zero, `x_i = max(y_i, 0)`.
 
-    No value gets worse where the truth is not negative, but their total comes out too high: of
-    Gaussian noise, the mean of x_i is `m P(Z < m / sigma) + sigma f(m / sigma)` for a truth m, Z
-    standard normal of density f. An empty cell gains `0.4 sigma`; at sigma = 100, the total of
-    cells that hold 40 each gains 58 %, and of 20 each 153 %. Use `simplex` where totals matter.
+    No value gets worse where the truth is not negative, but their total comes out too high. An
+    empty cell gains `0.4 sigma`; at sigma = 100, the total of cells that hold 40 each gains 58 %,
+    and of 20 each 153 %.
 
     Parameters
     ----------
     values
-        d noisy values y.
+        The noisy values.
     sigma
         Standard deviation of their noise.
-    law
-        The law of the noise. The divergence is the number of positive values if it is Gaussian, a
-        0, which only rounding makes, being half of one; and `sum_i P(y_i + W > 0)` if it is
-        Laplace, with W another draw of the noise. Both make the risk unbiased.
-    integer
-        Whether the truth is whole: the risk is then unbiased for discrete Laplace noise, too.
 
     Returns
     -------
     Denoised
-        The clipped values and their risk.
+        The clipped values. Their risk is `nan`.
 
     Raises
     ------
     QueryError
-        If the values are not finite, sigma is not positive, or the law is not known.
-
-    Notes
-    -----
-    For Laplace noise W of scale b, `E[W h(m + W)] = 2 b^2 E[h'(m + W + W')]` with W' another draw:
-    the integral of u times the density of W at u, from w up, is `(b + |w|) exp(-|w| / b) / 2`,
-    which is `2 b^2` times the density of `W + W'` at w. Notes of `soft_threshold` say what it is on
-    integers.
+        If the values are not finite, or sigma is not positive.
 
     Examples
     --------
     >>> nonnegative([3, -2, 1], 1.0).values.tolist()
     [3.0, 0.0, 1.0]
     """
-    noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
-    df = passing(noisy, 0.0, sigma, law, integer=integer)
-    clipped = np.maximum(noisy, 0.0)
-    return Denoised(clipped, _risk(noisy, clipped, sigma, df), {})
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def simplex(
-    values: object,
-    sigma: float,
-    *,
-    total: float | None = None,
-    law: Law = GAUSSIAN,
-    integer: bool = False,
-) -> Denoised:
-    """Return the nearest non-negative values with a given total.
-
-    It is `x_i = max(y_i - t, 0)` with the threshold t that makes `sum_i x_i = total`, found by
-    sorting (Held, Wolfe and Crowder 1974; Duchi et al. 2008). With k of the x positive the
-    divergence is `k - 1` for a given total, and k where the total follows the values. Under Laplace
-    noise, `sum_i P(y_i + W > t)` takes the place of k, as for `nonnegative`, as if t were given.
-
-    Parameters
-    ----------
-    values
-        d noisy values y.
-    sigma
-        Standard deviation of their noise.
-    total
-        The total, not negative; `None`: that of the values, or 0 if it is negative.
-    law, integer
-        As for `nonnegative`.
-
-    Returns
-    -------
-    Denoised
-        The projected values, their risk, and the total if it was chosen.
-
-    Raises
-    ------
-    QueryError
-        If the values are not finite, sigma is not positive, the total is negative or not finite,
-        or there are no values to share it.
-
-    Examples
-    --------
-    >>> simplex([5, 3, -2], 1.0).values.tolist()
-    [4.0, 2.0, 0.0]
-    >>> simplex([5, 3, -2], 1.0, total=1).values.tolist()
-    [1.0, 0.0, 0.0]
-    """
-    noisy, sigma, law = check_values(values), check_sigma(sigma), check_law(law)
-    amount = None if total is None else _amount("total", total)
-    if amount and not noisy.size:
-        raise QueryError.about("total", "must be 0 where there are no values", amount)
-    total = max(float(noisy.sum()), 0.0) if amount is None else amount
-    shared = _share(noisy, total)
-    k = int(np.count_nonzero(shared))
-    df = float(k)
-    if law.companion and k:
-        df = passing(noisy, float(noisy.max() - shared.max()), sigma, law, integer=integer)
-    if amount is not None:
-        df *= 1 - 1 / max(k, 1)
-    chosen = {"total": total} if amount is None else {}
-    return Denoised(shared, _risk(noisy, shared, sigma, df), chosen)
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def l1_ball(values: object, sigma: float, *, radius: float) -> Denoised:
-    """Return the nearest values whose absolute values add up to no more than a radius.
-
-    Values already there stay. Others become `x_i = sign(y_i) max(|y_i| - t, 0)` with the threshold
-    t that makes `sum_i |x_i| = radius` (Duchi et al. 2008); with k of the x not 0 the divergence is
-    `k - 1` (Kato 2009).
-
-    Parameters
-    ----------
-    values
-        d noisy values y.
-    sigma
-        Standard deviation of their noise.
-    radius
-        Largest sum of absolute values, not negative.
-
-    Returns
-    -------
-    Denoised
-        The projected values and their risk.
-
-    Raises
-    ------
-    QueryError
-        If the values are not finite, sigma is not positive, or the radius is negative or not
-        finite.
-
-    Examples
-    --------
-    >>> l1_ball([5, -3, 1], 1.0, radius=4).values.tolist()
-    [3.0, -1.0, 0.0]
-    """
-    noisy, sigma = check_values(values), check_sigma(sigma)
-    radius = _amount("radius", radius)
-    sizes = np.abs(noisy)
-    if sizes.sum() <= radius:
-        return Denoised(noisy.copy(), _risk(noisy, noisy, sigma, noisy.size), {})
-    shrunk = _share(sizes, radius)
-    df = max(int(np.count_nonzero(shrunk)) - 1, 0)
-    signed = np.where(noisy < 0, -shrunk, shrunk) + 0.0  # adding 0.0 turns -0.0 into 0.0
-    return Denoised(signed, _risk(noisy, signed, sigma, df), {})
+    noisy, _ = check_values(values), check_sigma(sigma)
+    return Denoised(np.maximum(noisy, 0.0), math.nan, {})
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -322,23 +196,23 @@ def whole(values: object, *, total: int | None = None) -> Denoised:
         total = round(least + Fraction(math.fsum(remainders.tolist())))
     elif not as_float(total).is_integer() or not least <= total <= most:
         rule = f"must be an integer that rounding up or down can reach, from {least} to {most}"
-        way_out = "Project the values on the simplex with this total first."
-        raise QueryError.about("total", rule, total, way_out)
+        raise QueryError.about("total", rule, total)
     raised = np.argsort(-remainders, kind="stable")[: int(total) - least]
     floors[raised] += 1
     return Denoised(floors + 0.0, math.nan, {})  # adding 0.0 turns -0.0 into 0.0
 
 
-def _risk(noisy: np.ndarray, estimates: np.ndarray, sigma: float, df: float) -> float:
-    """Stein's unbiased estimate of the mean squared error."""
-    if not noisy.size:
-        return math.nan
-    moved = float(np.square(estimates - noisy).mean())
-    return moved + sigma * sigma * (2 * df / noisy.size - 1)
+def onto_simplex(values: np.ndarray, total: float) -> np.ndarray:
+    """Return the nearest values that are not negative and have a total.
 
+    It is `x_i = max(y_i - t, 0)` with the threshold t that makes `sum_i x_i = total`, found by
+    sorting (Held, Wolfe and Crowder 1974; Duchi et al. 2008).
 
-def _share(values: np.ndarray, total: float) -> np.ndarray:
-    """Project on the simplex of a total."""
+    Examples
+    --------
+    >>> onto_simplex(np.array([5.0, 3.0, -2.0]), 6.0).tolist()
+    [4.0, 2.0, 0.0]
+    """
     if total == 0 or not values.size:
         return np.zeros(values.size)
     if values.min() >= 0 and values.sum() == total:
@@ -353,12 +227,12 @@ def _share(values: np.ndarray, total: float) -> np.ndarray:
     return np.asarray(np.maximum(below - threshold, 0.0))
 
 
-def _amount(name: str, value: object) -> float:
-    """Validate a non-negative finite number."""
-    number = as_float(value)
-    if 0 <= number < math.inf:
-        return number
-    raise QueryError.about(name, "must be a finite number, not negative", value)
+def _risk(noisy: np.ndarray, estimates: np.ndarray, sigma: float, df: float) -> float:
+    """Stein's unbiased estimate of the mean squared error."""
+    if not noisy.size:
+        return math.nan
+    moved = float(np.square(estimates - noisy).mean())
+    return moved + sigma * sigma * (2 * df / noisy.size - 1)
 
 
 def _levels(parents: np.ndarray) -> list[np.ndarray]:

@@ -1,8 +1,8 @@
-"""Shrinkage of all values by one factor: James-Stein, and the Gaussian prior.
+"""James and Stein's estimator: shrinkage of all values by one factor.
 
 An estimate of the form `h(y) = c + (1 - p) (y - c)` pulls the values y toward a center c, by a
 share p of their offsets. Where the noise in y is Gaussian, Stein's identity tells the mean squared
-error of h from y alone, and both functions here report it: see `stein_risk`.
+error of h from y alone: see `stein_risk`.
 """
 
 import math
@@ -13,7 +13,6 @@ import numpy as np
 from dpframe.arguments import check_flag
 from dpframe.denoising.base import Denoised, check_sigma, check_values
 from dpframe.errors import QueryError
-from dpframe.privacy.amounts import as_float
 
 Center = Literal["mean", "zero"]
 
@@ -99,81 +98,6 @@ def james_stein(
 
 
 @np.errstate(over="ignore", under="ignore")
-def gaussian_prior(
-    values: object, sigma: float, *, mean: float | None = None, variance: float | None = None
-) -> Denoised:
-    """Return the posterior mean of the true values under a Gaussian prior.
-
-    With y the d values, s = `sigma`, and a prior N(m, w^2) on every true value:
-
-        h(y) = m + w^2 / (w^2 + s^2) (y - m)
-
-    What is not given is estimated by maximum likelihood: m by the mean of y, and w^2 by
-    `max(0, |y - m|^2 / d - s^2)`.
-
-    Parameters
-    ----------
-    values
-        The noisy values, shape (d,).
-    sigma
-        Standard deviation of the noise in a value, in the units of the values.
-    mean
-        m, known from elsewhere than these values.
-    variance
-        w^2 >= 0, known from elsewhere than these values, in squared units.
-
-    Returns
-    -------
-    Denoised
-        `risk` is Stein's unbiased estimate per value for independent Gaussian noise and fixed true
-        values; it accounts for what was estimated, and can be negative. It is
-        `p^2 |y - m|^2 / d + s^2 (2 D / d - 1)`, where `p = s^2 / (w^2 + s^2)`, and the divergence D
-        of h is `d (1 - p)`, plus `p` if m was estimated, plus `2 p` if w^2 was estimated and is not
-        0. `chosen` holds "mean" and "variance" where they were estimated. An empty array comes back
-        as it is, with risk `s^2`.
-
-    Raises
-    ------
-    QueryError
-        If the values are not finite numbers in one dimension, sigma is not positive, the mean not
-        finite or the variance negative or not finite.
-
-    References
-    ----------
-    B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018,
-    Theorem 10 (with m = 0).
-    C. Stein, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics
-    9, 1981.
-
-    Examples
-    --------
-    >>> gaussian_prior([4.0, 1.0, -2.0], 2.0, mean=0.0, variance=12.0).values
-    array([ 3.  ,  0.75, -1.5 ])
-    >>> gaussian_prior([9.0, 1.0, 5.0], 2.0).chosen
-    {'mean': 5.0, 'variance': 6.66...}
-    """
-    y, s = check_values(values), check_sigma(sigma)
-    mean = _read_prior("mean", mean, "a finite number", -math.inf)
-    variance = _read_prior("variance", variance, "a finite number >= 0", 0)
-    if y.size == 0:
-        return Denoised(y.copy(), s * s, {})
-    offsets = _offsets(y, mean)
-    if variance is None:
-        # the maximum likelihood estimate is James-Stein's, positive part, with d for d - 2
-        pull = _james_stein_pull(offsets, s, y.size, positive_part=True)
-    else:
-        ratio = math.sqrt(variance) / s
-        pull = _Pull(1 / (1 + ratio * ratio), adaptive=False)
-    chosen = {}
-    if mean is None:
-        chosen["mean"] = offsets.center * offsets.unit
-    if variance is None:
-        deviation = offsets.deviation * offsets.unit
-        chosen["variance"] = deviation * (deviation * (1 - pull.share))
-    return _pull_offsets(offsets, s, pull, chosen)
-
-
-@np.errstate(over="ignore", under="ignore")
 def stein_risk(changes: np.ndarray, sigma: float, slope: float) -> float:
     """Return Stein's unbiased estimate of the mean squared error of denoised values.
 
@@ -249,13 +173,3 @@ def _pull_offsets(offsets: _Offsets, s: float, pull: _Pull, chosen: dict[str, fl
     values = (offsets.center + (1 - pull.share) * offsets.offsets) * offsets.unit
     changes = pull.share * offsets.offsets * offsets.unit
     return Denoised(values, stein_risk(changes, s, divergence / d), chosen)
-
-
-def _read_prior(name: str, value: object, rule: str, least: float) -> float | None:
-    """Read a parameter of the prior, if it is given."""
-    if value is None:
-        return None
-    number = as_float(value)
-    if math.isfinite(number) and number >= least:
-        return number
-    raise QueryError.about(name, f"must be {rule}, or None to estimate it from the values", value)

@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.cells.keys import Factored, factored, label_of, token
+from dpframe.cells.keys import are_whole, factored, label_of, listed, token
 from dpframe.cells.locate import Place
 from dpframe.cells.numbers import Numbers, numbers_of, series_of
-from dpframe.cells.record import RECORD, Opened, carry, opened_of
+from dpframe.cells.record import Opened, carry, opened_from
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look
 from dpframe.certificates import json_records
@@ -44,6 +44,7 @@ _ANEW = "Write both files anew from the released frame with dpf.write_csv."
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _BROKEN = (csv.Error, *_FAULTS)
 _ROWS, _COLUMNS, _CELLS = range(3)
+_ZERO = "\0"
 
 
 class Sidecar(json_records.Record):
@@ -137,7 +138,7 @@ def write_csv(released: pd.DataFrame, path: _Path, *, escape_formulas: bool = Fa
     if not isinstance(escape_formulas, bool):
         raise QueryError.about("escape_formulas", "must be True or False", escape_formulas)
     shown = look(released)
-    certificate = json.loads(reduced(shown).text)
+    certificate = reduced(shown).certificate.to_dict()
     table = _Table(shown, escape_formulas)
     try:
         text = table.text().encode()
@@ -249,7 +250,7 @@ def _read_sidecar(beside: Path) -> tuple[Sidecar, Opened]:
     certificate = found.pop("certificate", None)
     sidecar = json_records.read(Sidecar, found, f"{beside.name!r}")
     try:
-        return sidecar, opened_of({RECORD: json.dumps(certificate)})
+        return sidecar, opened_from(certificate)
     except UnreadableCertificateError as error:
         raise UnreadableCertificateError(f"{beside.name!r} is of no use: {error}") from None
 
@@ -268,8 +269,11 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _texts(values: Iterable[Any]) -> list[str]:
     """Write keys or labels; a missing one is empty."""
-    texts = ["" if value is None else str(value) for value in values]
-    if any("\0" in text or len(text) > csv.field_size_limit() for text in texts):
+    texts = listed(values) if isinstance(values, pd.Index) else [*values]
+    if {*map(type, texts)} != {str}:
+        texts = ["" if value is None else str(value) for value in texts]
+    longest = max(map(len, texts), default=0)
+    if longest > csv.field_size_limit() or _ZERO in "".join(texts):
         raise _no_form("a key or a label that is too long, or has a zero byte,")
     return texts
 
@@ -299,9 +303,10 @@ def _plain(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-def _quote(text: str) -> str:
-    """Quote a text, so that commas, quotes and the ends of lines within it are part of it."""
-    return '"' + text.replace('"', '""') + '"'
+def _quote(texts: Sequence[str]) -> list[str]:
+    """Quote texts, so that commas, quotes and the ends of lines within them are part of them."""
+    joined = _ZERO.join(texts).replace('"', '""').replace(_ZERO, f'"{_ZERO}"')
+    return f'"{joined}"'.split(_ZERO)  # all at once: no text holds a zero byte
 
 
 class _Table:
@@ -365,31 +370,27 @@ class _Table:
         lines = []
         for number in range(columns.nlevels):
             first = _texts(names) if number == columns.nlevels - 1 else [""] * len(names)
-            labels = [*map(self._written, first), *self._keys(columns, _COLUMNS, number)]
+            labels = [*self._written(first), *self._keys(columns, _COLUMNS, number)]
             lines.append(",".join(labels))
         return lines
 
-    def _written(self, text: str) -> str:
-        return _quote(_escaped(text) if self.escaped else text)
+    def _written(self, texts: Sequence[str]) -> list[str]:
+        return _quote([*map(_escaped, texts)] if self.escaped else texts)
 
     def _keys(self, values: Any, axis: int, number: int) -> list[str]:
         """Write the values of a level, or of a column of keys: each key once."""
         codes, keys = known = factored(values, number if axis != _CELLS else 0)
         level = self.levels.get((axis, number))
-        if level is not None:
-            codes, keys = self._released(level, known)
-        texts = _texts(keys)
-        plain = axis == _ROWS and getattr(keys.dtype, "kind", "O") in "iuf"
-        written = texts if plain else [self._written(text) for text in texts]
-        written.append(self._written(""))  # a missing key has the code -1
-        return [written[code] for code in codes]
-
-    def _released(self, level: int, values: Factored) -> Factored:
-        """Return keys as they were released: a table may hold floats for integers."""
         opened = self.shown.opened
-        keys = opened.shown_keys(level)
-        _apart(_texts(keys), "keys")
-        return Factored(opened.places(level, values), keys)
+        if level is not None:  # as they were released: a table may hold floats for integers
+            codes, keys = opened.places(level, known), opened.shown_keys(level)
+        texts = _texts(keys)
+        if level is not None and not are_whole(keys):
+            _apart(texts, "keys")
+        plain = axis == _ROWS and getattr(keys.dtype, "kind", "O") in "iuf"
+        # a missing key has the code -1
+        written = [*texts, *_quote([""])] if plain else self._written([*texts, ""])
+        return [*map(written.__getitem__, codes.tolist())]
 
     def _cells(self, at: int) -> list[str]:
         """Write the cells of a column: numbers so that they read back to the bit."""
@@ -400,7 +401,7 @@ class _Table:
         if dtype in ("int64", "Int64"):
             values = np.where(missing, 0, values).astype(np.int64)
         if getattr(self.frame.dtypes.iloc[at], "kind", "O") in "mM":
-            texts = [_quote(str(value)) for value in self.frame.iloc[:, at]]
+            texts = _quote([*map(str, self.frame.iloc[:, at])])
         elif values.dtype == np.float32:
             texts = list(map(str, values))
         else:
@@ -456,9 +457,9 @@ class _Reader:
         """Read the lines below the header: keys as texts, numbers as numbers."""
         depth = width - len(self.sidecar.dtypes)
         plain = dict(enumerate(self.sidecar.dtypes, depth))
+        of_keys = {number: self._dtype_of_keys((_ROWS, number)) for number in range(depth)}
         dtypes: dict[Any, Any] = {
-            at: dtype if dtype in _NUMBERS else "str"
-            for at, dtype in {**dict.fromkeys(range(depth)), **plain}.items()
+            at: dtype if dtype in _NUMBERS else object for at, dtype in {**of_keys, **plain}.items()
         }
         if not self.sidecar.rows:
             if stream.read().strip():
@@ -471,13 +472,19 @@ class _Reader:
             index_col=False,
             dtype=dtypes,
             keep_default_na=False,
-            na_values={at: [""] for at, dtype in dtypes.items() if dtype != "str"},
+            na_values={at: [""] for at, dtype in dtypes.items() if dtype is not object},
             skip_blank_lines=False,
             **_EXACT,
         )
         if len(found) != self.sidecar.rows:
             raise ValueError("another number of rows")
         return found
+
+    def _dtype_of_keys(self, place: Place) -> str | None:
+        """Return the dtype of integers among the keys in the index."""
+        level = self.levels.get(place)
+        keys = None if level is None else self.opened.shown_keys(level)
+        return str(keys.dtype) if keys is not None and are_whole(keys) else None
 
     def _column(self, cells: pd.Series, at: int) -> Any:
         dtype = self.sidecar.dtypes[at]
@@ -493,16 +500,25 @@ class _Reader:
 
     def _keys(self, texts: pd.Series, place: Place, name: Any) -> pd.Index:
         """Return the keys of a level, or labels, or numbers of rows."""
-        codes, known = pd.factorize(texts)
-        unique = [
-            _plain(text) if self.sidecar.escaped_formulas else text for text in map(str, known)
-        ]
         level = self.levels.get(place)
+        if texts.dtype.kind in "iu":
+            keys = self.opened.shown_keys(self.levels[place])
+            found = keys.get_indexer(texts.array)
+            if (found < 0).any():
+                raise ValueError("another key")
+            return keys.take(found).rename(name)
+        codes, known = pd.factorize(texts)
+        unique: list[str] = [*known]
+        if self.sidecar.escaped_formulas:
+            unique = [*map(_plain, unique)]
         if level is not None:
             keys = self.opened.shown_keys(level)
-            places = {text: at for at, text in enumerate(_texts(keys))}
-            released: pd.Index = keys.take([places[text] for text in unique])
-            return released.take(codes).rename(name)
+            written = _texts(keys)
+            if unique == written:  # in the order of the release
+                return keys.take(codes).rename(name)
+            places = dict(zip(written, range(len(written)), strict=True))
+            found = np.fromiter(map(places.__getitem__, unique), np.intp, len(unique))
+            return keys.take(found[codes]).rename(name)
         numbered = all(text.isdecimal() and text not in self.labels for text in unique)
         if unique and numbered:
             return pd.Index([int(text) for text in unique], dtype=np.int64).take(codes).rename(name)

@@ -3,12 +3,14 @@
 import io
 import json
 import os
+from typing import Any
 
 import pandas as pd
 
 from dpframe.arguments import check_place
+from dpframe.cells.record import ATTRIBUTE, RECORD, Opened
 from dpframe.cells.reduce import reduced
-from dpframe.cells.verify import look
+from dpframe.cells.verify import look, look_with
 from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DPFrameError, pip_install
 from dpframe.public import public_call
@@ -54,8 +56,8 @@ def write_parquet(released: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     place = check_place(path, "a Parquet file", (".parquet", ".pq"))
     shown = look(released)
-    table = shown.sealed(_with_text_labels(shown.source), reduced(shown))
-    at_the_door(looking=True).place(place).write_bytes(_bytes_of(table))
+    written = _bytes_of(_with_text_labels(shown.source), reduced(shown))
+    at_the_door(looking=True).place(place).write_bytes(written)
 
 
 def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:
@@ -66,20 +68,28 @@ def _with_text_labels(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis(pd.Index(map(str, labels), dtype=object, name=labels.name), axis=1)
 
 
-def _bytes_of(released: pd.DataFrame) -> bytes:
+def _bytes_of(table: pd.DataFrame, opened: Opened) -> bytes:
     """Return what the file holds, once it is known to read back."""
     data = io.BytesIO()
-    bare = pd.DataFrame(released).copy(deep=False)
+    bare = pd.DataFrame(table).copy(deep=False)
     bare.attrs = {}
+    carried = {ATTRIBUTE: {RECORD: opened.text}}
     try:
         import pyarrow as pa  # comes with an extra
-        from pyarrow.parquet import write_table
+        from pyarrow.parquet import ParquetWriter
 
-        table = pa.Table.from_pandas(bare)
-        # pandas writes it twice
-        about = {**table.schema.metadata, "PANDAS_ATTRS": json.dumps(released.attrs)}
-        write_table(table.replace_schema_metadata(about), data)
-        look(pd.read_parquet(data, engine="pyarrow"))
+        made = pa.Table.from_pandas(bare)
+        plain = all(map(_is_of_parquet, made.schema.types))
+        # a schema of Arrow is all that is read of what stands beside it, and holds it once more
+        about = {**made.schema.metadata, b"PANDAS_ATTRS": json.dumps(carried).encode()}
+        schema = made.schema.with_metadata(None if plain else about)
+        with ParquetWriter(data, schema, store_schema=not plain) as writer:
+            writer.write_table(made.replace_schema_metadata(schema.metadata))
+            if plain:
+                writer.add_key_value_metadata(about)
+        back = pd.read_parquet(data, engine="pyarrow")
+        _require_record(back, carried)
+        look_with(back, opened)
     except ImportError:
         rule = f"writing Parquet files needs pyarrow: {pip_install('parquet')}"
         raise DPFrameError(f"{rule}. .dp.write_csv needs no extra.") from None
@@ -88,3 +98,17 @@ def _bytes_of(released: pd.DataFrame) -> bytes:
         way_out = "Use .dp.write_csv or pickle, or rename it in the frame before it is released."
         raise CertificateError(f"{rule}. {way_out}") from None
     return data.getvalue()
+
+
+def _require_record(back: pd.DataFrame, carried: object) -> None:
+    if back.attrs != carried:
+        raise ValueError("another certificate")
+
+
+def _is_of_parquet(kind: Any) -> bool:
+    """Whether Parquet itself keeps a type of Arrow, so that pandas reads back what was written."""
+    from pyarrow import types  # comes with an extra
+
+    checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_timestamp)
+    texts = (types.is_string, types.is_large_string)
+    return any(check(kind) for check in (*checks, *texts))

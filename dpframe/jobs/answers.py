@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframe import errors
 from dpframe.arguments import visible
-from dpframe.ledger.failures import NO_ROOM
+from dpframe.ledger.file import NO_ROOM
 from dpframe.ledger.store import is_url
 
 SOUND, ALTERED, UNREADABLE = 0, 1, 2
@@ -45,7 +45,7 @@ def _written(text: str) -> list[str]:
     """List the ways in which messages write a text: in one line, without what moves a cursor."""
     quoted = repr(text)[1:-1], json.dumps(text)[1:-1], quote(text), quote_plus(text)
     lines = " ".join(text.split()), visible(text), os.path.normpath(text)
-    return [way for way in (text, *quoted, *lines) if way]
+    return [remedy for remedy in (text, *quoted, *lines) if remedy]
 
 
 def _parts_of_url(value: str) -> list[str]:
@@ -170,9 +170,9 @@ def answer_of(about: str, ask: Callable[[], Answer]) -> Answer:
         code = next(code for kind, code in _CODES if isinstance(error, kind))
         return Answer(about, code=code, problems=(str(error),))
     except Exception as error:  # a file from anywhere makes its reader raise anything
-        why = f"cannot be read: {_plainly(error)}"
+        reason = f"cannot be read: {_plainly(error)}"
         full = isinstance(error, OSError) and error.errno in NO_ROOM
-        return Answer(about, code=LATER if full else UNREADABLE, problems=(why,))
+        return Answer(about, code=LATER if full else UNREADABLE, problems=(reason,))
 
 
 def _plainly(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import logging
 import shlex
 import sys
 import time
@@ -24,7 +23,6 @@ from dpframe.engines.temporary import remove_leftovers
 from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, ReleaseError
 from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
-from dpframe.jobs.diagnosed import PRIVATE, diagnose_job, in_lines
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
 from dpframe.jobs.job import Job, Overrides, read_plan
 from dpframe.jobs.released_files import LedgerPlace, ledger_place, without_certificates
@@ -32,6 +30,7 @@ from dpframe.jobs.run_job import (
     PATIENCE,
     Done,
     Tried,
+    diagnose_job,
     is_used_up,
     not_made,
     preview_job,
@@ -44,7 +43,6 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.runs import MOST_AGAIN, StartStep
 from dpframe.operations.tables import PER_ROWS
 
-_LOGGER = logging.getLogger("dpframe")
 _LEAST = 10.0  # seconds that a ledger has to answer: without any, none could be read
 _LONGEST = 86_400.0  # seconds: a day, after which a schedule starts it anew
 _CODES = """\
@@ -140,19 +138,6 @@ def _is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def _log(command: str, answer: Answer) -> None:
-    """Log previews, and why a run is refused; releases are logged where they are made."""
-    if command not in ("preview", "release") or (command == "release" and answer.code == SOUND):
-        return
-    what = "spent, and not done" if answer.code == LEFT_OVER else "refused"
-    if command == "preview" and answer.facts:
-        what = f"previewed: {answer.facts['name']!r}"
-    words = [what, f"exit code {answer.code}", *map(answers.one_line, answer.problems)]
-    sentence = visible(answers.without_hidden(f"{answer.about}: {'; '.join(words)}"))
-    with suppress(Exception):  # of a filter or a handler that is not ours
-        _LOGGER.info("%s", sentence)
-
-
 def _settle_code(code: int, stops: Stops) -> int:
     """Choose an exit code that does not deny what was spent, nor that somebody ended the job."""
     if stops.stage is Stage.UNSPENT or code == LEFT_OVER:
@@ -177,9 +162,7 @@ def _ran(arguments: Sequence[str] | None) -> int:
         found = [answers.answer_of(str(given.output), partial(command.run, given, given.files))]
     else:
         files = without_certificates(given.files) if command.several else [given.file]
-        found = [answers.answer_of(str(one), partial(command.run, given, one)) for one in files]
-    for answer in found:
-        _log(given.command, answer)
+        found = [answers.answer_of(str(file), partial(command.run, given, file)) for file in files]
     options = {"as_json": given.json, "quiet": given.quiet, "as_list": command.several}
     return answers.print_answers(found, **options)
 
@@ -410,19 +393,36 @@ def _table_text(tried: Tried) -> str:
         return tried.table.to_string()
 
 
+_PRIVATE = "NOT FOR PUBLICATION: exact numbers of the private rows. Nothing was charged."
+
+
 def diagnose_plan(given: argparse.Namespace, path: Path) -> Answer:
     """Read the rows of a plan, and say in exact numbers what it leaves out."""
     if not (given.private or _is_terminal(sys.stdout)):
-        why = "diagnose prints exact private numbers, and standard output is no terminal."
-        raise QueryError(f"{why} Add --private if nobody else can read what it is.")
+        reason = "diagnose prints exact private numbers, and standard output is no terminal."
+        raise QueryError(f"{reason} Add --private if nobody else can read what it is.")
     found = diagnose_job(_job(given, path))
-    lines = [PRIVATE]
+    lines = [_PRIVATE]
     for name, diagnosis in found.items():
-        lines += ["", name, *in_lines(diagnosis)]
+        lines += ["", name, *_in_lines(diagnosis)]
     tables = {
         name: json.loads(one.reset_index().to_json(orient="records")) for name, one in found.items()
     }
-    return Answer(str(path), "\n".join(lines), {"private": PRIVATE, "diagnoses": tables})
+    return Answer(str(path), "\n".join(lines), {"private": _PRIVATE, "diagnoses": tables})
+
+
+def _in_lines(diagnosis: pd.DataFrame) -> list[str]:
+    """Show a diagnosis: rows, their share and what they are, hints below."""
+    lines = []
+    above = None
+    for line in diagnosis.reset_index().to_dict("records"):
+        if line["part"] != above:
+            above = line["part"]
+            lines.append(f"  {above}")
+        lines.append(f"  {line['rows']:>12,} {line['share']:>7.1%}  {line['step']}")
+        if line["hint"]:
+            lines.append(f"  {'':22}{line['hint']}")
+    return lines
 
 
 def release_plan(given: argparse.Namespace, path: Path) -> Answer:
@@ -501,12 +501,12 @@ def _lost(done: Done) -> list[str]:
     """Say which files could not be written, and where the releases are."""
     if done.published.written.all_there:
         return []
-    problems = [f"{path} was not written: {why}" for _, path, why in done.files.failed]
+    problems = [f"{path} was not written: {reason}" for _, path, reason in done.files.failed]
     kept = done.published.spool
     if kept is None:
         return [*problems, "the amount is spent: the releases are printed as JSON: keep that."]
-    way = "run it again as it is, for which nothing is charged"
-    return [*problems, f"the amount is spent, and the releases are kept in {kept}: {way}."]
+    remedy = "run it again as it is, for which nothing is charged"
+    return [*problems, f"the amount is spent, and the releases are kept in {kept}: {remedy}."]
 
 
 def _tables(done: Done) -> dict[str, object]:

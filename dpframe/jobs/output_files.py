@@ -19,9 +19,9 @@ from dpframe.jobs.job import Job
 from dpframe.jobs.output_paths import folded
 from dpframe.jobs.plan_toml import Section
 from dpframe.jobs.released_files import read_released
-from dpframe.jobs.spool import DrawnFiles
+from dpframe.jobs.starts import DrawnFiles
 from dpframe.ledger import platform
-from dpframe.ledger.failures import NO_ROOM
+from dpframe.ledger.file import NO_ROOM
 
 _STEM = "table"
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
@@ -52,8 +52,8 @@ def check_places(job: Job, *, overwrite: bool, here: bool = True) -> list[str]:
             if file.is_symlink() or (file.exists() and not file.is_file()):
                 raise error(f"{file} is a link, a folder or a device, not a file.", "files")
             if file.exists() and not overwrite:
-                way = "give --overwrite to replace it, or another name."
-                raise error(f"there is a file {file} already: {way}", "files")
+                remedy = "give --overwrite to replace it, or another name."
+                raise error(f"there is a file {file} already: {remedy}", "files")
     return notes
 
 
@@ -70,8 +70,8 @@ def try_to_write(job: Job, frames: Mapping[str, pd.DataFrame], *, here: bool = T
                 files = _render(frames[name], path.suffix.lower(), folder)
                 size += sum(map(len, files.values()))
         except (DPFrameError, OSError) as error:
-            why = _why_not(path, error)
-            wrong = _section(job, name).error(f"{path} cannot be written: {why}", "files")
+            reason = _why_not(path, error)
+            wrong = _section(job, name).error(f"{path} cannot be written: {reason}", "files")
             full = isinstance(error, OSError) and error.errno in NO_ROOM
             raise (TemporaryError(str(wrong)) if full else wrong) from None
     return size
@@ -84,8 +84,8 @@ def _why_not(path: Path, error: DPFrameError | OSError) -> str:
     if isinstance(error, OSError):
         return f"{error.strerror}."
     if path.suffix.lower() == ".parquet":
-        why, advice, _ = str(error).partition(" Use .dp.write_csv")
-        return f"{why} Let files end in .csv." if advice else why
+        reason, advice, _ = str(error).partition(" Use .dp.write_csv")
+        return f"{reason} Let files end in .csv." if advice else reason
     return str(error).replace(INSTEAD, "Let files end in .parquet.")
 
 
@@ -205,7 +205,7 @@ def _why_lost(path: Path, release_id: str) -> str:
         return f"{path} is cut or was changed"
     except Exception:  # a file from anywhere makes its reader raise anything
         return f"{path} is cut, or cannot be read"
-    known = any(one.release_id == release_id for one in releases)
+    known = any(release.release_id == release_id for release in releases)
     return "" if known else f"{path} is of another release"
 
 

@@ -13,6 +13,10 @@ from dpframe.jobs.plan_toml import Section, leads_elsewhere, placeholders
 from dpframe.queries.query import Query
 
 _ALL = "all"
+_APART = (
+    "put {query} in its name, or put {table} in its name for margins; or name it once, or ask for "
+    "one of the tables in a query of its own, with files of its own"
+)
 _NOT_IN_FILES = frozenset('/\\:*?"<>|.')
 
 
@@ -24,7 +28,7 @@ def read_paths(
         way = "give the query another name, or ask for one of the tables in a query of its own"
         raise plan.section("queries").error(f"two tables would be called {table!r}: {way}.", name)
     found: dict[str, tuple[Path, ...]] = {}
-    taken: dict[str, tuple[str, str]] = {}
+    taken: dict[str, str] = {}
     for name, query in queries.items():
         section = plan.section("queries").section(name)
         if "files" not in section.table:
@@ -34,25 +38,13 @@ def read_paths(
             more = {"query": name, "name": release, **({"table": columns} if columns else {})}
             paths = [place_of(section, text, more) for text in texts]
             alike = [folded(path.resolve()) for path in paths]
-            for path, text, file in zip(paths, texts, alike, strict=True):
-                before = taken.setdefault(file, (name, table))
-                if before != (name, table) or alike.count(file) > 1:
-                    words = _twice(text, before, (name, table))
-                    raise section.error(f"{path} would be written twice{words}.", "files")
+            for path, file in zip(paths, alike, strict=True):
+                first = taken.setdefault(file, table)
+                if first != table or alike.count(file) > 1:
+                    both = f", for {first!r} and {table!r}" * (first != table)
+                    raise section.error(f"{path} would be written twice{both}: {_APART}.", "files")
             found[table] = tuple(paths)
     return found
-
-
-def _twice(text: str, first: tuple[str, str], second: tuple[str, str]) -> str:
-    """Say which tables, each with its query, a text names one file for, and what to do."""
-    if first == second:
-        return ": name it once"
-    apart = "table" if first[0] == second[0] else "query"
-    way = f"put {{{apart}}} in its name"
-    if apart in placeholders(text):
-        asked = "ask for one of them in a query of its own, with" * (apart == "table")
-        way = f"{asked or 'give one of them'} files of its own"
-    return f", for {first[1]!r} and {second[1]!r}: {way}"
 
 
 def table_names(name: str, query: Query) -> dict[str, str | None]:

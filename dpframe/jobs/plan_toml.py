@@ -157,15 +157,6 @@ def _keys_within(dotted: str) -> _Keys:
     return keys
 
 
-def holds(table: object, keys: _Keys) -> bool:
-    """Whether a table has a key within its tables."""
-    for key in keys:
-        if not isinstance(table, dict) or key not in table:
-            return False
-        table = table[key]
-    return True
-
-
 _MOST_BYTES = 1 << 20
 _MOST_FILLED = 10_000  # characters of a text with the values of its placeholders
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
@@ -250,10 +241,6 @@ class Section:
         given = self.table[key]
         return [given] if isinstance(given, str) else list(given)
 
-    def given_keys(self, *keys: str) -> tuple[str, ...]:
-        """Return so many of some keys, one within the other, as there are in the plan."""
-        return next(keys[:n] for n in range(len(keys), -1, -1) if holds(self.table, keys[:n]))
-
     def fill_text(self, key: str, text: str, *, environment: bool = False, **more: str) -> str:
         """Put the values of placeholders such as {month} into a text, and those of ${NAME}."""
         values = {**self.source.values, **more}
@@ -268,8 +255,8 @@ class Section:
                 return self._variable(key, name, allowed=environment)
             if name in values:
                 return values[name]
-            way = f"give --set {name}=..., or {name} = ... under [values]."
-            raise self.error(f"{match[0]} has no value: {way}{did_you_mean(name, values)}", key)
+            remedy = f"give --set {name}=..., or {name} = ... under [values]."
+            raise self.error(f"{match[0]} has no value: {remedy}{did_you_mean(name, values)}", key)
 
         return _FILLED.sub(value, text)
 
@@ -333,8 +320,8 @@ def read_text(path: Path, given: Mapping[str, str]) -> Section:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise PlanFileError("a plan file is a text in UTF-8.") from None
-    if why := too_much(text):
-        raise PlanFileError(why)
+    if reason := too_much(text):
+        raise PlanFileError(reason)
     try:
         table = tomllib.loads(text)
     except RecursionError:

@@ -15,8 +15,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.declaration.kinds import cells_of_dtype
 from dpframe.engines.temporary import temporary_folder
 from dpframe.errors import DeclarationError, DPFrameError, DPFrameWarning, PlanFileError
-from dpframe.jobs.column_types import conditions_of, facts_of_query, kind_from_plan
-from dpframe.jobs.data import Data
+from dpframe.jobs.data import Data, conditions_of, facts_of_query, kind_from_plan
 from dpframe.jobs.job import Job
 from dpframe.jobs.released_files import LedgerPlace
 from dpframe.jobs.run_job import Tried, ledger_now, plan_facts, preview_job, release_job

@@ -106,8 +106,8 @@ def opened_ledger(place: LedgerPlace) -> Ledger:
         return Ledger(path)
     _check_is_there(path)
     if not is_ledger(path):
-        why = "it is not a ledger of dpframe in the format of this version"
-        raise OSError(f"{why}, or its beginning is lost.")
+        reason = "it is not a ledger of dpframe in the format of this version"
+        raise OSError(f"{reason}, or its beginning is lost.")
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise PermissionError("a ledger is locked while it is read: copy it to a folder of yours.")
     return Ledger(path)

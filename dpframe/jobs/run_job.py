@@ -1,6 +1,5 @@
 """A job is tried without data, and then made: checked, charged once, written."""
 
-import os
 import shlex
 import shutil
 import warnings
@@ -19,7 +18,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for
 from dpframe.engines.sources import source_of
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
-from dpframe.jobs.column_types import kinds_of_columns
+from dpframe.jobs.data import kinds_of_columns
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_files import (
     WrittenFiles,
@@ -32,15 +31,14 @@ from dpframe.jobs.output_files import (
 )
 from dpframe.jobs.output_paths import by_table
 from dpframe.jobs.plan_toml import keys_of
-from dpframe.jobs.released_files import LedgerPlace
-from dpframe.jobs.spool import DrawnFiles, digest_of
-from dpframe.jobs.starts import Published, Start, Written
+from dpframe.jobs.released_files import LedgerPlace, opened_ledger
+from dpframe.jobs.starts import DrawnFiles, Published, Start, Written, digest_of
 from dpframe.jobs.stopping import Stage, Stopped, set_stage
-from dpframe.ledger.file import is_ledger
 from dpframe.ledger.ledger import Ledger, copy_in_memory
 from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare, facts_of
+from dpframe.operations.diagnose import diagnose
 from dpframe.operations.preview import preview
 from dpframe.operations.release import in_part, release
 from dpframe.privacy.amounts import AMOUNTS, Budget
@@ -404,13 +402,12 @@ def ledger_now(job: Job, *, here: bool) -> Ledger:
     """
     if not job.ledger.exists() and job.budget is not None:
         return Ledger(budget=job.budget, part=job.part)
-    if here or not job.ledger.files:
+    files = [file for file in job.ledger.files if file.is_file()]
+    if here or not files:
         return copy_in_memory(_opened_ledger(job, job.ledger))
-    (file,) = job.ledger.files
     with temporary_folder("dpframe-ledger-") as folder:
         copy = folder / "copy.ledger"
-        if file.is_file():
-            shutil.copyfile(file, copy)
+        shutil.copyfile(files[0], copy)
         return copy_in_memory(_opened_ledger(job, LedgerPlace(copy)))
 
 
@@ -419,17 +416,13 @@ def _opened_ledger(job: Job, where: LedgerPlace) -> Ledger:
     error, path = job.plan.section("ledger").error, job.ledger
     if not path.exists():
         raise error(f"there is no ledger {path}. {_to_make(job)}", "path")
-    for place in where.files:
-        try:
-            sound = place.is_file() and is_ledger(place)
-        except PermissionError:
-            wrong = f"{path} must be readable and writable: ask for the right."
-            raise error(wrong, "path") from None
-        if not sound:
-            raise error(f"{path} is not a ledger of dpframe in the format of this version.", "path")
-        if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
-            raise error(f"{path} and its folder must be writable.", "path")
-    ledger = Ledger(where.given)
+    try:
+        ledger = opened_ledger(where)
+    except PermissionError:
+        wrong = f"{path} and its folder must be readable and writable: ask for the right."
+        raise error(wrong, "path") from None
+    except OSError as wrong:
+        raise error(f"{path}: {wrong}", "path") from None
     if job.part is not None and job.part != ledger.part:
         if ledger.part is None:
             rule = f"is for a ledger with a budget for each part, and {path} has one for all."
@@ -472,3 +465,18 @@ def _said(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return what was warned of, once each."""
     own = [one.message for one in caught if issubclass(one.category, errors.DPFrameWarning)]
     return tuple(dict.fromkeys(map(str, own)))
+
+
+def diagnose_job(job: Job) -> Mapping[str, pd.DataFrame]:
+    """Read the rows of a plan, and say where each is left out; the ledger stays as it is."""
+    job = replace(job, data=job.data.expanded())
+    ledger = copy_in_memory(ledger_now(job, here=False))
+    scan, needed = open_data(job, ledger)
+    job.data.check_typed(needed)
+    frame = job.data.rows(scan, needed)
+    declare_plan(job, frame, ledger)
+    try:
+        found = diagnose(frame, job.request, part=job.options["part"])
+    except errors.DPFrameError as error:
+        raise place_error(job, error) from None
+    return {next(iter(job.queries)): found} if job.is_alone else dict(found)

@@ -4,20 +4,202 @@ What it does is decided by `dpframe.ledger.runs.next_step` in view of rows, leas
 appends, by `dpframe.ledger.runs.allowed`. Nothing else decides.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+import io
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, NoReturn, Protocol, assert_never
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias, assert_never
 
-from dpframe.errors import AlreadyReleasedError, DPFrameError, LedgerError, ReleaseError, quote
-from dpframe.jobs import spool
-from dpframe.jobs.spool import DrawnFiles
+from dpframe.engines.temporary import remove_leftovers, temporary_folder
+from dpframe.errors import (
+    AlreadyReleasedError,
+    DPFrameError,
+    LedgerError,
+    ReleaseError,
+    TemporaryError,
+    quote,
+)
+from dpframe.ledger import platform
 from dpframe.ledger.deadline import Deadline
+from dpframe.ledger.file import NO_ROOM
 from dpframe.ledger.leases import Lease, Owner, RunClaim, life_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
-from dpframe.ledger.runs import ChargedRun, RunPausedError, StartStep, next_step
+from dpframe.ledger.runs import ChargedRun, RunPausedError, Spool, StartStep, next_step
+
+DrawnFiles: TypeAlias = Mapping[str, Mapping[str, bytes]]
+"""Files by name of the table and by what their names end in: a CSV table has a certificate, too."""
+
+_MARGIN = 1 << 12  # bytes for names and lengths in the file
+_GROWS = 2  # values take at most so many times the room of those of a trial without rows
+_DRAFT = "spool"
+_ROOM = "room"
+
+
+def place_of_spool(folder: Path, release_id: str) -> Path:
+    """Say where what a release drew is kept."""
+    return folder / f"{release_id}.zip"
+
+
+def look_for_spool(folders: list[Path], release_id: str) -> tuple[Spool, Path | None]:
+    """Say whether what a release drew is in one of some folders, and where."""
+    unseen = False
+    for folder in folders:
+        place = place_of_spool(folder, release_id)
+        try:
+            os.stat(place)
+        except FileNotFoundError:
+            continue
+        except OSError:  # others may not look into it
+            unseen = True
+        else:
+            return Spool.THERE, place
+    return (Spool.UNSEEN if unseen else Spool.ABSENT), None
+
+
+class Draft:
+    """A file that is open, with room on the disk, before anything is charged."""
+
+    def __init__(self, folder: Path, inside: Path, size: int) -> None:
+        self.folder, self.inside = folder, inside
+        self._room = _GROWS * size + _MARGIN
+        _reserve(inside / _DRAFT, self._room)
+        _reserve(inside / _ROOM, self._room)
+
+    def make_room(self) -> None:
+        """Give back what was reserved for files that are made on the way into the spool."""
+        os.unlink(self.inside / _ROOM)
+
+    def keep(self, tables: DrawnFiles, release_id: str) -> str:
+        """Keep what was drawn, and return the SHA-256 of the file, in hexadecimal.
+
+        Raises
+        ------
+        OSError
+            If it cannot be kept, though there was room.
+        """
+        packed = pack(tables)
+        draft, place = self.inside / _DRAFT, place_of_spool(self.folder, release_id)
+        handle = os.open(draft, os.O_WRONLY)
+        try:
+            _write(handle, packed)
+            os.ftruncate(handle, len(packed))
+            platform.HERE.flush(handle)
+        finally:
+            os.close(handle)
+        os.replace(draft, place)
+        platform.HERE.flush_folder(self.folder)
+        return digest_of(packed)
+
+
+@contextmanager
+def opened_draft(folder: Path, size: int) -> Iterator[Draft]:
+    """Open a draft of a spool in a folder, which is made if need be, for tables of some bytes.
+
+    Raises
+    ------
+    TemporaryError
+        If there is no room on the disk.
+    OSError
+        If the folder cannot be used.
+    """
+    folder.mkdir(exist_ok=True)
+    remove_leftovers(folder)
+    try:
+        with temporary_folder(".dpframe-trial-", folder) as inside:
+            yield _drafted(folder, inside, size)
+    finally:
+        remove_empty(folder)
+
+
+def _drafted(folder: Path, inside: Path, size: int) -> Draft:
+    try:
+        return Draft(folder, inside, size)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        why = f"{folder} has no room for what is drawn ({error.strerror}): nothing was charged."
+        raise TemporaryError(f"{why} Make room on the disk, and try again.") from None
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder of spools that has none."""
+    with suppress(OSError):
+        os.rmdir(folder)
+
+
+def read_spool(place: Path) -> tuple[DrawnFiles, str]:
+    """Read what was kept, and the SHA-256 of the file.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    ValueError
+        If it is damaged.
+    """
+    packed = place.read_bytes()
+    return unpack(packed), digest_of(packed)
+
+
+def remove_spool(place: Path) -> None:
+    """Remove what is published by now."""
+    with suppress(OSError):
+        os.unlink(place)
+    remove_empty(place.parent)
+
+
+def pack(tables: DrawnFiles) -> bytes:
+    """Put tables into one archive, which is the same for the same tables."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number, (table, files) in enumerate(tables.items(), start=1):
+            for ending, content in files.items():
+                member = zipfile.ZipInfo(f"{number}/table{ending}")
+                member.comment = table.encode()
+                archive.writestr(member, content)
+    return packed.getvalue()
+
+
+def unpack(packed: bytes) -> DrawnFiles:
+    """Take tables out of an archive."""
+    tables: dict[str, dict[str, bytes]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            for member in archive.infolist():
+                ending = member.filename.partition("table")[2]
+                tables.setdefault(member.comment.decode(), {})[ending] = archive.read(member)
+    except (zipfile.BadZipFile, UnicodeDecodeError, EOFError) as error:
+        raise ValueError("it is damaged") from error
+    return tables
+
+
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    return sha256(content).hexdigest()
+
+
+def _write(handle: int, content: bytes) -> None:
+    written = 0
+    while written < len(content):
+        written += os.write(handle, content[written:])
+
+
+def _reserve(path: Path, size: int) -> None:
+    """Make a file that takes so much room on the disk."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(handle, 0, size)
+        else:
+            _write(handle, bytes(size))
+    finally:
+        os.close(handle)
+
 
 _PAUSE = 0.2  # seconds between two looks at a run that another start has
 
@@ -165,7 +347,7 @@ class Start:
             return Seen(run, None, None, StartStep.BEGIN)  # which is refused if the name is taken
         lease = None if run.state.written else self.ledger.lease_of(run.entry.release_id)
         life = life_of(lease)
-        found, place = spool.look_for_spool(self._folders(lease), run.entry.release_id)
+        found, place = look_for_spool(self._folders(lease), run.entry.release_id)
         step = next_step(run.state, life, found)
         if run.state.drawn and step in (StartStep.WAIT, StartStep.LOST):
             # it may have ended after it wrote the files, and before it noted that
@@ -197,7 +379,7 @@ class Start:
 
     def _release(self) -> Published:
         size = self.work.prepare()
-        with spool.opened_draft(self.folder, size) as draft:
+        with opened_draft(self.folder, size) as draft:
             claim = RunClaim(str(self.folder), lambda: self.at_stake(True))
             try:
                 self.work.release(self.ledger.of_plan(self.plan, self.name, claim))
@@ -206,9 +388,9 @@ class Start:
             finally:
                 claim.end()
 
-    def _keep(self, claim: RunClaim, entry: Entry, draft: spool.Draft) -> Published:
+    def _keep(self, claim: RunClaim, entry: Entry, draft: Draft) -> Published:
         """Keep what was drawn, and publish it."""
-        place: Path | None = spool.place_of_spool(self.folder, entry.release_id)
+        place: Path | None = place_of_spool(self.folder, entry.release_id)
         try:
             draft.make_room()
             tables = self.work.render(draft.inside)
@@ -216,7 +398,7 @@ class Start:
         except (Exception, KeyboardInterrupt):  # a disk fails though it had room: go on without
             place = None
             tables = self.work.render(None)
-            digest = spool.digest_of(spool.pack(tables))
+            digest = digest_of(pack(tables))
         try:
             return self._finish(entry, tables, digest, place)
         except LedgerError as error:
@@ -230,7 +412,7 @@ class Start:
         assert seen.run is not None and seen.place is not None  # noqa: S101  # of the step
         entry, drawn = seen.run.entry, seen.run.state.drawn
         try:
-            tables, digest = spool.read_spool(seen.place)
+            tables, digest = read_spool(seen.place)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -254,7 +436,7 @@ class Start:
             self.ledger.note_drawn(entry, digest)
         except ReleaseError:  # somebody gave it up before
             if place is not None:
-                spool.remove_spool(place)
+                remove_spool(place)
             raise
         written = self.work.write(tables)
         if not written.all_there:
@@ -262,7 +444,7 @@ class Start:
         with suppress(LedgerError):  # the next start does it
             self.ledger.note_written(entry, written.digests)
             if place is not None:
-                spool.remove_spool(place)
+                remove_spool(place)
         return Published(tables, written, None)
 
     def _give_up(self, seen: Seen) -> None:
@@ -285,7 +467,7 @@ class Start:
         if missing := self.work.missing(entry):
             raise ReleaseError(f"{why} nothing was charged. But {missing}.")
         if seen.place is not None:  # a start was killed as it was about to do so
-            spool.remove_spool(seen.place)
+            remove_spool(seen.place)
         way = "If this is another release, give it another name."
         raise AlreadyReleasedError(f"{why} nothing was charged. {way}", parameter="name")
 

@@ -23,7 +23,7 @@ from dpframe.errors import DeclarationError, LedgerBusyError, LedgerError, a_typ
 from dpframe.ledger import transactions
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.deadline import Deadline
-from dpframe.ledger.failures import charged_perhaps, noise_not_noted
+from dpframe.ledger.file import charged_perhaps, noise_not_noted
 from dpframe.ledger.leases import Lease, RunClaim
 from dpframe.ledger.locks import OneAtATime
 from dpframe.ledger.log import Entry, Protected, RunMark, SourceFacts, dp_event

@@ -83,10 +83,6 @@ class Gaussian(Law):
         """Return `-z^2 / 2`."""
         return z**2 / -2
 
-    def score(self, z: np.ndarray) -> np.ndarray:
-        """Return -z."""
-        return -z
-
     def distance(self, exponent: float) -> float:
         """Return `sqrt(2 exponent)`."""
         return math.sqrt(2 * exponent)

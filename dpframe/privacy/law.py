@@ -53,11 +53,6 @@ class Law(ABC):
         Whether the cost of what moves is convex, a "norm", or crosses "stairs".
     needs_delta
         Whether an epsilon allows noise of this law only beside a delta.
-    memoryless
-        Whether likelihood ratios of truths are the same for all values below these truths.
-    companion
-        Scale of the Laplace variable V with `E[W h(W)] = Var(W) E[h'(W + V)]` for noise W, in
-        standard deviations of W; 0 where V is 0 (Stein's identity).
     """
 
     __slots__ = ()
@@ -67,8 +62,6 @@ class Law(ABC):
     inside: Inside = "sum"
     shape: Literal["norm", "stairs"] = "norm"
     needs_delta: bool = False
-    memoryless: bool = False
-    companion: float = 0.0
 
     def __repr__(self) -> str:
         """Return the name."""
@@ -303,17 +296,6 @@ class Law(ABC):
         """Return the log-density at z standard deviations, up to a constant."""
 
     @abstractmethod
-    def score(self, z: np.ndarray) -> np.ndarray:
-        """Return the derivative of the log-density."""
-
-    def smoothed_step(self, z: np.ndarray) -> np.ndarray:
-        """Return P(z + V > 0), with V the companion; a half at 0."""
-        if self.companion == 0:
-            return np.asarray(np.heaviside(z, 0.5))
-        beyond = np.exp(-np.abs(z) / self.companion) / 2
-        return np.asarray(np.where(z > 0, 1 - beyond, beyond))
-
-    @abstractmethod
     def distance(self, exponent: float) -> float:
         """Return the z > 0 where the density is `exp(-exponent)` of its peak.
 
@@ -345,16 +327,10 @@ class PureLaw(Law):
 
     __slots__ = ()
     norm = 1
-    memoryless = True
-    companion = 1 / _ROOT2
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """Return `-sqrt(2) |z|`."""
         return np.asarray(-_ROOT2 * np.abs(z))
-
-    def score(self, z: np.ndarray) -> np.ndarray:
-        """Return `-sqrt(2) sign(z)`."""
-        return np.asarray(-_ROOT2 * np.sign(z))
 
     def distance(self, exponent: float) -> float:
         """Return `exponent / sqrt(2)`."""

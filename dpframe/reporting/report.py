@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from importlib import resources
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, check_place, no_ledger, visible
@@ -31,15 +30,13 @@ from dpframe.privacy.gaussian import gaussian_epsilon
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.interpretation import Guarantee
 from dpframe.public import public_call
-from dpframe.reporting.changes import ChangeView, SideView, compare_tables, put_side_by_side
+from dpframe.reporting.cells import SideView, compare_tables, put_side_by_side
 from dpframe.reporting.tables import TableView, tables_of
 
 _USUAL_DELTA = 1e-6  # at which the epsilon of Gaussian noise is said
 _PRIORS = (0.01, 0.1, 0.5)
 _FALSE_POSITIVES = (0.01, 0.05, 0.1)
 _MOST_ENTRIES = 50  # of a ledger that are shown
-_CHART = (600.0, 120.0)
-_MOST_POINTS = 1000  # of a chart 600 wide
 
 
 @public_call
@@ -57,7 +54,7 @@ def report(
     - who is protected, and what the guarantee means in odds and error rates of the best test;
     - each table with intervals, and a mark where noise may be as large as the number;
     - what is clipped, capped or left out;
-    - the ledger over time, what only a person can confirm, and the certificates for machines.
+    - the ledger, what only a person can confirm, and the certificates for machines.
 
     It shows no number of a table that is not what its certificate says.
 
@@ -222,7 +219,7 @@ def _changes(
     named: Sequence[tuple[str | None, pd.DataFrame]],
     views: Sequence[Sequence[TableView]],
     level: float,
-) -> list[ChangeView]:
+) -> list[SideView]:
     """Compare each table with the one before it, if both are what they are said to be."""
     pairs = pairwise(zip((frame for _, frame in named), views, strict=True))
     return [
@@ -378,7 +375,7 @@ def _down(probability: float) -> str:
 
 
 def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, object]:
-    """Return what is shown of a ledger: amounts, a chart of what was used, and its entries."""
+    """Return what is shown of a ledger: amounts, the fullest parts, and the latest entries."""
     releases = status.releases
     ours = {table.release.release_id for table in tables}
     parts, fullest = releases["part"].to_list(), status.parts["used"].iloc[:_MOST_ENTRIES]
@@ -403,8 +400,6 @@ def _history(status: BudgetStatus, tables: Sequence[TableView]) -> dict[str, obj
             f"Left {status.left if status.moved_to else _left(status)}",
         ],
         "used": f"{status.used:.1%}",
-        "number": len(parts),
-        "points": "" if status.chain else _steps(list(accumulate(parts, initial=0.0))),
         "by": status.chain and status.chain.part,
         "parts": [(str(part), f"{used:.1%}") for part, used in fullest.items()],
         "other_parts": len(status.parts) - len(fullest),
@@ -418,17 +413,6 @@ def _left(status: BudgetStatus) -> str:
     kept = f"; delta={floor(status.remaining_delta)} to find groups with"
     left = f"{floor(100 * status.remaining_share)} % of the budget"
     return f"{left}{kept if status.budget.discovery else ''}"
-
-
-def _steps(used: Sequence[float]) -> str:
-    """Return the corners of a line of steps, one per release: what is used of the budget."""
-    wide, high = _CHART
-    stride = max(len(used) // _MOST_POINTS, 1)
-    kept = [*used[:-1:stride], used[-1]]
-    x = [wide * place / max(len(kept) - 1, 1) for place in range(len(kept))]
-    y = [high * (1 - min(max(part, 0.0), 1.0)) for part in kept]
-    corners = zip(np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:], strict=True)
-    return " ".join(f"{left:.2f},{top:.2f}" for left, top in corners)
 
 
 def _how(tables: Sequence[TableView]) -> str:

@@ -21,7 +21,14 @@ from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS, intervals_of
 from dpframe.ledger.ledger import Ledger
-from dpframe.reporting.cells import MOST_ROWS, CellView, cells_of, number_text, percent_texts
+from dpframe.reporting.cells import (
+    MOST_ROWS,
+    CellView,
+    cells_of,
+    level_and_keys,
+    number_text,
+    percent_texts,
+)
 
 
 def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
@@ -346,12 +353,6 @@ def _names(name: str | None, carried: Certificate, given: Mapping[Hashable, str]
     if len(keys) != len(names):
         return names
     return [f"{own}, {level} {key}" for own, key in zip(names, keys, strict=True)]
-
-
-def level_and_keys(carried: Certificate) -> tuple[str, tuple[str, ...]] | None:
-    """Return the level that tells releases in one table apart, and their keys, if it has any."""
-    joined = carried.table.joined
-    return None if joined is None else (joined.name, joined.keys)
 
 
 def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[TableView]:

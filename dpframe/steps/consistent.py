@@ -186,4 +186,5 @@ def _definition(release: Release, at: int, into: str) -> DenoiseDefinition:
         noise_variance=None if error is None else error**2,
         chosen={},
         tried={},
+        tried_absolute={},
     )

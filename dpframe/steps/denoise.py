@@ -6,7 +6,7 @@ released columns stay as they are. Cannot reach private data.
 
 import hashlib
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -21,7 +21,14 @@ from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import DenoiseDefinition, GraphPart, Setting
 from dpframe.denoising.base import Denoised
 from dpframe.denoising.means import MOST_LAPLACE, NoisyRatio, shrunken_means
-from dpframe.denoising.methods import Choice, DenoiserName, Facts, choose, denoise_array
+from dpframe.denoising.methods import (
+    Choice,
+    DenoiserName,
+    Facts,
+    choose,
+    denoise_array,
+    posterior_choice,
+)
 from dpframe.inference.intervals import check_not_selected
 from dpframe.inference.joint_errors import TOGETHER, check_apart
 from dpframe.privacy.law import Law
@@ -57,12 +64,11 @@ def denoise(
     released
         A released frame.
     method
-        "auto": the applicable method with the smallest estimated risk, or none if none clearly
-        helps, and for means `dpframe.denoising.means.shrunken_means`; or a name in
-        `dpframe.denoising.methods.METHODS`:
-        "empirical_bayes", "james_stein", "gaussian_prior", "soft_threshold", "tree_wavelets",
-        "trend_filter", and the projections "nonnegative", "simplex", "l1_ball", "monotone",
-        "consistent" and "whole".
+        "auto": the posterior median of counts and sums, an average of methods by estimated risk
+        where rows have neighbors, and for means `dpframe.denoising.means.shrunken_means`; nothing
+        where nothing clearly helps. Or a name in `dpframe.denoising.methods.METHODS`: "posterior",
+        "james_stein", "soft_threshold", "tree_wavelets", "trend_filter", and the projections
+        "nonnegative", "monotone", "consistent" and "whole".
     columns
         The released columns to denoise; by default all counts and sums, and with "auto" all means.
     graph
@@ -74,7 +80,8 @@ def denoise(
         must have noise of the same size. By default rows, if there are several; else the largest
         set of columns that are alike.
     **options
-        Options of the method, such as `order=1` for "trend_filter" or `total=...` for "simplex".
+        Options of the method, such as `order=1` for "trend_filter". Those of "posterior", `prior=`,
+        `total=` and `loss=`, go without its name.
 
     Returns
     -------
@@ -204,6 +211,8 @@ def _denoise(values: np.ndarray, facts: Facts, how: Denoising) -> Choice:
         return Choice((), Denoised(values, facts.variance, {}), {})
     if how.method == "auto":
         return choose(values, facts)
+    if how.method == "posterior":
+        return posterior_choice(values, facts, how.options)
     return Choice((how.method,), denoise_array(values, how.method, facts, how.options), {})
 
 
@@ -219,7 +228,7 @@ def _facts(release: Release, columns: Sequence[ColumnPart], how: Denoising) -> l
             law.of_sum(len(own), max(members.get(block, 1) for block in own)),
             math.hypot(*(size for block, size in own.items() if block not in common)),
             math.hypot(*(size for block, size in own.items() if block in common)),
-            lower=0.0 if column.span[0] >= 0 else None,
+            nonnegative=column.span[0] >= 0,
             integer=column.integer and column.times is None,
             edges=how.edges,
         )
@@ -259,19 +268,24 @@ def _step(results: Sequence[Choice], noise: float, how: Denoising) -> DenoiseDef
         graph=None if how.edges is None else _graph(how.edges),
         noise_variance=_number(noise),
         chosen={name: _number(value) for name, value in chosen.items()},
-        tried=_try_methods(results, noise),
+        tried=_gains(results, lambda made: _squared_gain(made, noise)),
+        tried_absolute=_gains(results, lambda made: made.gain),
     )
 
 
-def _try_methods(results: Sequence[Choice], noise: float) -> dict[str, float | None]:
+def _gains(results: Sequence[Choice], gain: Callable[[Denoised], float]) -> dict[str, float | None]:
     """Return by method what part of the noise it is expected to remove, an average of lines."""
     gains: dict[str, list[float]] = {}
     for result in results:
         # an average stands beside its members
         for name, made in {**result.tried, result.name: result.denoised}.items():
-            # an estimated risk can be negative, but no more than all noise can be removed
-            gains.setdefault(name, []).append(1 - max(made.risk, 0.0) / noise if noise else 0.0)
+            gains.setdefault(name, []).append(gain(made))
     return {name: _number(float(np.mean(gain))) for name, gain in gains.items()}
+
+
+def _squared_gain(made: Denoised, noise: float) -> float:
+    # an estimated risk can be negative, but no more than all noise can be removed
+    return 1 - max(made.risk, 0.0) / noise if noise else 0.0
 
 
 def _choices_of(result: Choice) -> dict[str, float]:

@@ -140,6 +140,7 @@ Across: TypeAlias = Literal["rows", "columns"]
 _SAME = 1e-9
 _DENOISED = "counts, sums, and means and rates without weights"
 _BY_ROW = "parents"  # the only option with a value for each row
+_BY_VALUE = "prior"
 _KEYWORDS = ("method", "columns", "graph", "across")
 
 
@@ -236,6 +237,9 @@ def check_denoising(
         raise QueryError.about(called, f"must be 'auto' or one of {list(METHODS)}", method)
     if not is_one_of(across, (None, "rows", "columns")):
         raise QueryError.about("across", "must be 'rows' or 'columns'", across)
+    given = dict(options or {})
+    if method == "auto" and given and given.keys() <= METHODS["posterior"].options:
+        method = "posterior"
     chosen, means = _positions(released, columns, method, index.names)
     across = across or ("rows" if len(index) > 1 or len(chosen) <= 1 else "columns")
     if across == "columns":
@@ -244,12 +248,11 @@ def check_denoising(
         chosen = _most_alike(released, chosen) if columns is None else chosen
         _check_same_noise([released[position] for position in chosen])
         index = pd.Index([released[position].name for position in chosen], tupleize_cols=False)
-    given = dict(options or {})
     _check_options(method, given)
     for name, value in given.items():
-        if is_data(value) and name != _BY_ROW:
+        if is_data(value) and name not in (_BY_ROW, _BY_VALUE):
             raise QueryError.about(name, "must be one value for all rows", value)
-        if isinstance(value, pd.Series) and not value.index.equals(index):
+        if name == _BY_ROW and isinstance(value, pd.Series) and not value.index.equals(index):
             rule = f"{name} must have a value for each row, in the order of the release"
             way_out = f"Use {name}=series.reindex(released.index)."
             raise QueryError(f"{rule}. {way_out}", parameter=name)

@@ -177,7 +177,8 @@ def change(
     two = isinstance(along, pd.DataFrame)
     if two:
         before = cast(pd.DataFrame, along)
-        released = concat([before, released], keys=["before", "now"], name=_BETWEEN)
+        pair = [_released_columns(one) for one in (before, released)]
+        released = concat(pair, keys=["before", "now"], name=_BETWEEN)
         along = _BETWEEN
     shown = look(released)
     (at,) = _levels(shown, [along], "along")
@@ -187,6 +188,13 @@ def change(
 
 
 _BETWEEN = "release"
+
+
+def _released_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a released table without what was computed from it."""
+    shown = look(frame)
+    shown.certificate.require_numbers()
+    return shown.sealed(shown.table.iloc[:, : len(shown.labels)], shown.opened)
 
 
 @public_call

@@ -92,8 +92,10 @@ def _compare(frame: pd.DataFrame, opened: Opened, whole: Opened) -> None:
         anew = _quantiles_again(whole, read[0])
     elif full.published is None and full.origin == table.origin:
         again = _derived_again(opened, whole)
-        beside = again is None or not opened.promise.is_derived
-        anew = _computed_again(opened, whole, again) if beside else again
+        if again is not None and opened.promise.is_derived:
+            anew = again
+        else:
+            anew = _computed_again(opened, whole, again)
     else:
         raise CertificateError(_ANOTHER, parameter="against")
     look_with(frame, anew.changed(alias=table.alias, units=table.units))

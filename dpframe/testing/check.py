@@ -9,9 +9,8 @@ import pandas as pd
 from dpframe.errors import DPFrameError, PrivacyTestError, UnknownColumnError
 from dpframe.forks import cached_property
 from dpframe.testing.comparing import RunOutcome, difference, watch
-from dpframe.testing.draws import Draw
 from dpframe.testing.neighbors import Splitter, TriedUnit, unit_columns
-from dpframe.testing.recorder import CHARGE, INVARIANCE, Replay, Run, excess_words
+from dpframe.testing.recorder import CHARGE, INVARIANCE, Draw, Replay, Run, excess_words
 
 _ADDITIVITY = "additivity"
 _EMPTY = "on an empty frame"
@@ -71,11 +70,11 @@ class _Pipeline:
         self.run = Run(folder)
         self.first = watch(pipeline, frame, self.run)
         if self.first.raised is not None:
-            why = f"the pipeline failed on the whole frame: {self.first.error}"
-            raise PrivacyTestError(why, rule="failure") from self.first.raised
+            reason = f"the pipeline failed on the whole frame: {self.first.error}"
+            raise PrivacyTestError(reason, rule="failure") from self.first.raised
         if not self.run.measured:
-            why = "the pipeline released nothing inside of the check, so nothing was checked."
-            raise PrivacyTestError(why, rule="no effect")
+            reason = "the pipeline released nothing inside of the check, so nothing was checked."
+            raise PrivacyTestError(reason, rule="no effect")
 
     def replay(
         self, frame: pd.DataFrame, words: str, unit: Any = None, *, rule: str = INVARIANCE
@@ -104,8 +103,8 @@ class _Pipeline:
 
     def _compare(self, again: RunOutcome, words: str, unit: Any, rule: str) -> None:
         if again.raised is not None and words == _EMPTY:
-            why = f"the pipeline fails {words}: {again.error}"
-            raise self._error("empty frame", why, "error") from again.raised
+            reason = f"the pipeline fails {words}: {again.error}"
+            raise self._error("empty frame", reason, "error") from again.raised
         found = difference(self.first, again)
         if found is not None:
             part, wrong = found
@@ -115,7 +114,7 @@ class _Pipeline:
         self, rule: str, wrong: str, broken: str, unit: Any = None, draw: int | None = None
     ) -> PrivacyTestError:
         if rule == "repetition":
-            way = (
+            remedy = (
                 "It differs by itself: a clock, uuid4, temporary names, a shuffle or a sample "
                 "without random_state=, or something kept from one run to the next. Give it fixed "
                 "ones, and keep nothing."
@@ -124,8 +123,8 @@ class _Pipeline:
             other = self._other_unit() if broken in (_ADDITIVITY, CHARGE) else ""
             # whoever declares other units is not told to report a fault of ours
             cause = "units" if other and broken == CHARGE else broken
-            way = f"{other}{ADVICE.get(cause, 'It must not depend on the frame.')}"
-        text = f"{rule}: {wrong.removesuffix('.')}.\n{way}"
+            remedy = f"{other}{ADVICE.get(cause, 'It must not depend on the frame.')}"
+        text = f"{rule}: {wrong.removesuffix('.')}.\n{remedy}"
         return PrivacyTestError(text, rule=rule, unit=unit, draw=draw)
 
     def _other_unit(self) -> str:
@@ -267,7 +266,7 @@ def check(
         tried = _second_try(pipeline, frame, unit, folder, fault)
     declarations = [one._operation.declaration for one in tried.run.measured]
     splitter = Splitter(frame, unit, declarations)
-    if all(one.neighboring == "replace" for one in declarations):
+    if all(declaration.neighboring == "replace" for declaration in declarations):
         moved = _check_replaced(tried, splitter, units, seed)
     else:
         made_up = splitter.made_up(declarations, seed)
@@ -275,9 +274,9 @@ def check(
         odd = [*splitter.odd(declarations, seed)] * odd_cells  # last: such break most
         moved = _check_units(tried, odd) or moved
     if not moved:
-        why = "no unit that was tried moves any number that is measured, so nothing was checked"
-        way = "Is unit= right, do declared keys occur, and is nothing kept from run to run?"
-        raise PrivacyTestError(f"no effect: {why}. {way}", rule="no effect")
+        reason = "no unit that was tried moves any number that is measured, so nothing was checked"
+        remedy = "Is unit= right, do declared keys occur, and is nothing kept from run to run?"
+        raise PrivacyTestError(f"no effect: {reason}. {remedy}", rule="no effect")
     return tried.run
 
 
@@ -311,8 +310,8 @@ def _second_try(
 
 def _check_arguments(frame: object, unit: Hashable | list[Hashable] | None, units: object) -> None:
     if not isinstance(frame, pd.DataFrame):
-        way = "Let the pipeline make other kinds of frames of it."
-        raise DPFrameError.about("frame", "must be a pandas.DataFrame", frame, way)
+        remedy = "Let the pipeline make other kinds of frames of it."
+        raise DPFrameError.about("frame", "must be a pandas.DataFrame", frame, remedy)
     columns, there = unit_columns(unit), [*frame.columns]
     twice = any(columns.count(label) > 1 or there.count(label) != 1 for label in columns)
     if twice or (unit is not None and not columns):

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from dpframe.errors import PrivacyTestError, a_type
 from dpframe.ledger.ledger import Ledger
@@ -91,8 +92,8 @@ def _complete(result: Any) -> Any:
     if inspect.isawaitable(result) or inspect.isasyncgen(result):
         if inspect.iscoroutine(result):
             result.close()
-        way = "Wrap it: lambda frame: asyncio.run(pipeline(frame))."
-        raise PrivacyTestError(f"the pipeline is asynchronous, and was not run. {way}")
+        remedy = "Wrap it: lambda frame: asyncio.run(pipeline(frame))."
+        raise PrivacyTestError(f"the pipeline is asynchronous, and was not run. {remedy}")
     return list(result) if isinstance(result, Iterator) else result
 
 
@@ -263,10 +264,6 @@ def _differences(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
     """
     if not _have_one_type(one, other):
         yield path, one, other
-    elif isinstance(one, pd.DataFrame | pd.Series):
-        yield from _of_pandas(one, other, path, seen)
-    elif isinstance(one, pd.Index):
-        yield from _of_index(one, other, path, seen)
     elif isinstance(one, np.ndarray):
         yield from _of_array(one, other, path, seen)
     elif isinstance(one, float):
@@ -292,13 +289,7 @@ def _have_one_type(one: object, other: object) -> bool:
 
 
 def _of_parts(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
-    if isinstance(one, Mapping):
-        if list(one) != list(other):
-            yield f"{path}keys", list(one), list(other)
-        else:
-            for key in one:
-                yield from _differences(one[key], other[key], f"{path}[{key!r:.120}]", seen)
-    elif isinstance(one, list | tuple):
+    if isinstance(one, list | tuple):
         if len(one) != len(other):
             pairs = list(zip_longest(one, other, fillvalue=_Nothing()))
             at = next(at for at, pair in enumerate(pairs) if not _same(*pair))
@@ -306,19 +297,24 @@ def _of_parts(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
         else:
             for at, (a, b) in enumerate(zip(one, other, strict=True)):
                 yield from _differences(a, b, f"{path}[{at}]" if len(one) > 1 else path, seen)
-    else:
-        first, second = _held(one) or {}, _held(other) or {}
-        for name in {**first, **second}:
-            a, b = first.get(name, _Nothing()), second.get(name, _Nothing())
-            yield from _differences(a, b, f"{path}.{name}", seen)
+        return
+    first: Mapping[Any, Any] = one if isinstance(one, Mapping) else _held(one) or {}
+    second: Mapping[Any, Any] = other if isinstance(one, Mapping) else _held(other) or {}
+    if isinstance(one, Mapping) and list(first) != list(second):
+        yield f"{path}keys", list(first), list(second)
+        return
+    for name in {**first, **second}:
+        a, b = first.get(name, _Nothing()), second.get(name, _Nothing())
+        place = f"[{name!r:.120}]" if isinstance(one, Mapping) else f".{name}"
+        yield from _differences(a, b, f"{path}{place}", seen)
 
 
 def _held(value: Any) -> Mapping[str, Any] | None:
     """Return what an object holds; `None` where its class says when two are equal."""
-    if isinstance(value, Ledger):  # entries of ledgers are compared by themselves
-        return {"budget": value.budget}
     if isinstance(value, type):
         return {"name": value.__qualname__}
+    if isinstance(value, pd.DataFrame | pd.Series | pd.Index | ExtensionArray):
+        return _of_pandas(value)
     if callable(value) and (parts := _of_function(value)):
         return parts
     if is_dataclass(value):
@@ -327,6 +323,28 @@ def _held(value: Any) -> Mapping[str, Any] | None:
     if equality is not object.__eq__ or isinstance(value, Iterator):
         return None
     return _of_object(value)
+
+
+def _of_pandas(value: Any) -> dict[str, Any]:
+    """Return what a table holds, or a part of one; the types of cells before these."""
+    if isinstance(value, pd.MultiIndex):
+        levels = [value.get_level_values(at) for at in range(value.nlevels)]
+        return {"names": [*value.names], "levels": levels}
+    if isinstance(value, pd.Index):
+        return {"names": [*value.names], "values": _cells_of(value)}
+    if isinstance(value, ExtensionArray):
+        return {"dtype": str(value.dtype), "cells": value.tolist()}
+    if isinstance(value, pd.Series):
+        held = {"index": value.index, "name": value.name, "values": _cells_of(value)}
+    else:
+        held = {"index": value.index, "columns": value.columns}
+        for at, label in enumerate(value.columns):
+            held[f"column {label!r:.60}, number {at}"] = _cells_of(value.iloc[:, at])
+    return held | {"attrs": {**value.attrs}}
+
+
+def _cells_of(column: pd.Series | pd.Index) -> Any:
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
 def _of_function(value: Any) -> dict[str, Any]:
@@ -343,6 +361,8 @@ def _of_function(value: Any) -> dict[str, Any]:
 
 
 def _of_object(value: Any) -> dict[str, Any]:
+    if isinstance(value, Ledger):  # entries of ledgers are compared by themselves
+        return {"budget": value.budget}
     if type(value).__module__.startswith("matplotlib.") and hasattr(value, "findobj"):
         return {"drawn": [_drawn(one) for one in value.findobj()]}
     slots = [name for kind in type(value).__mro__ for name in vars(kind).get("__slots__", ())]
@@ -380,44 +400,6 @@ def _equal(one: Any, other: Any) -> bool:
         return bool(one == other) or bool(pd.isna(one) and pd.isna(other))
     except Exception:  # of a class that cannot be compared
         return _show(one) == _show(other)
-
-
-def _of_pandas(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
-    yield from _differences(one.index, other.index, f"{path} index", seen)
-    if isinstance(one, pd.Series):
-        yield from _differences(one.name, other.name, f"{path} name", seen)
-        yield from _of_values(one, other, path, seen)
-    else:
-        yield from _differences(one.columns, other.columns, f"{path} columns", seen)
-        if one.columns.equals(other.columns):
-            for at, label in enumerate(one.columns):
-                pair = one.iloc[:, at], other.iloc[:, at]
-                yield from _of_values(*pair, f"{path} column {label!r:.60}", seen)
-    yield from _differences(dict(one.attrs), dict(other.attrs), f"{path} attrs", seen)
-
-
-def _of_index(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
-    yield from _differences(list(one.names), list(other.names), f"{path} names", seen)
-    if isinstance(one, pd.MultiIndex):
-        if one.nlevels == other.nlevels:
-            for at in range(one.nlevels):
-                pair = one.get_level_values(at), other.get_level_values(at)
-                yield from _of_index(*pair, f"{path} level {at}", seen)
-    else:
-        yield from _of_values(one, other, path, seen)
-
-
-def _of_values(one: Any, other: Any, path: str, seen: _Seen) -> _Found:
-    if str(one.dtype) != str(other.dtype):
-        yield f"{path} dtype", str(one.dtype), str(other.dtype)
-    elif len(one) != len(other):
-        yield f"{path} length", len(one), len(other)
-    elif isinstance(one.dtype, np.dtype) and one.dtype.kind != "O":
-        yield from _of_array(one.to_numpy(), other.to_numpy(), path, seen)
-    else:
-        pairs = zip(one.tolist(), other.tolist(), strict=True)
-        for at, (a, b) in enumerate(pairs):
-            yield from _differences(a, b, f"{path}[{at}]", seen)
 
 
 def _of_array(one: np.ndarray, other: np.ndarray, path: str, seen: _Seen) -> _Found:

@@ -2,16 +2,301 @@
 
 import hashlib
 import os
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast
 
+import numpy as np
+
+from dpframe.checker.noise import NEVER
+from dpframe.engines.labels import LabelCounts
 from dpframe.errors import DPFrameError, PrivacyTestError
+from dpframe.forks import cached_property
 from dpframe.ledger.log import Entry
+from dpframe.operations.discover import Labels, Rounds
 from dpframe.operations.pipeline import Operation
+from dpframe.operations.select import SelectedQuantiles
+from dpframe.operations.tables import PlannedTables
+from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.amounts import PrivacyLoss
+from dpframe.privacy.selection import Pick, deal_rows
+from dpframe.privacy.threshold import LabelThreshold
 from dpframe.testing.block import TestBlock
-from dpframe.testing.draws import Draw, draw_of, hand_out, with_published
+
+DrawKind: TypeAlias = Literal["noise", "labels", "selection"]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """The exact integers of one release, before noise, and all that is public about its noise.
+
+    Parameters
+    ----------
+    kind
+        "noise": integers to which noise was added. "labels": units by label, or their weights by
+        round and label, to which noise was added, and a threshold. "selection": rows by group and
+        bin, of which quantiles are selected.
+    what
+        The queries in words.
+    release_id
+        Identifier of the release.
+    law
+        Name of the law of the noise.
+    scales
+        Scales of the noise: of the blocks, of the labels, or of the steps of a selection.
+    groups
+        Blocks whose noise is drawn together, by position; empty where there are none.
+    claimed
+        What the plan says that the noise costs.
+    charged
+        What was charged to the ledger; without one, what the certificate says.
+    facts
+        Everything public that decides on noise and decoding, by name, as text.
+    """
+
+    kind: DrawKind
+    what: str
+    release_id: str
+    law: str
+    scales: tuple[float, ...]
+    groups: tuple[tuple[int, ...], ...]
+    claimed: PrivacyLoss
+    charged: PrivacyLoss
+    facts: Mapping[str, str]
+    _exact: Any = field(repr=False)
+    _operation: Operation = field(repr=False)
+    _published: Any = field(default=None, repr=False)
+
+    @cached_property
+    def integers(self) -> Any:
+        """The exact integers.
+
+        Of noise, a tuple of int64 arrays, one for each block; of labels, a dict from tuples of
+        labels to numbers of units, or from tuples of a round and labels to weights, where the
+        labels that were handed out were left out of later rounds; of a selection, an array of
+        groups and bins.
+        """
+        if self.kind == "noise":
+            return tuple(block for blocks in self._exact for block in blocks)
+        if self.kind == "labels":
+            if isinstance(self._exact, LabelCounts):
+                return _by_label(self._exact)
+            rounds = enumerate(self._exact, 1)
+            return {(at, *key): n for at, one in rounds for key, n in _by_label(one).items()}
+        return self._exact
+
+    @property
+    def allowed(self) -> Fraction:
+        """What was charged, as `cost` counts it: mu squared of Gaussian noise, epsilon of other."""
+        return self.charged.mu_squared or self.charged.epsilon
+
+    def cost(self, other: "Draw") -> Fraction:
+        """Return what it costs that another frame measures other integers.
+
+        It is `sum over groups of (|moved| / scale)^p`, with p the norm of the law: mu squared of
+        Gaussian noise, epsilon of other noise. Of a selection it is the sum of the ranges by which
+        utilities change, divided by their scales. It is exact.
+
+        Parameters
+        ----------
+        other
+            The same draw of a replay.
+        """
+        if self.facts != other.facts:
+            return NEVER
+        if self.kind == "noise":
+            plan = cast(PlannedTables, self._operation).plan
+            triples = zip(plan.designs.values(), self._exact, other._exact, strict=True)
+            costs = (noisy.noise.cost(one, two) for noisy, one, two in triples)
+            return sum(costs, Fraction(0))
+        if self.kind == "labels":
+            return self._labels_cost(other)
+        return self._selection_cost(other)
+
+    def differs_from(self, other: "Draw") -> bool:
+        """Whether another frame measures other integers."""
+        return bool(self.excess([(1, self), (-1, other)]))
+
+    def _labels_cost(self, other: "Draw") -> Fraction:
+        threshold = cast(Labels, self._operation).threshold
+        one, two = self.integers, other.integers
+        if threshold.weights:
+            return _rounds_cost(threshold, one, two)
+        for own, beside in ((one, two), (two, one)):
+            alone = own.keys() - beside.keys()
+            if len(alone) > threshold.labels or any(own[label] != 1 for label in alone):
+                return NEVER
+        steps = (abs(one.get(x, 0) - two.get(x, 0)) for x in one.keys() | two.keys())
+        scale, norm = Fraction(threshold.scale), threshold.law.norm
+        return sum(((step / scale) ** norm for step in steps), Fraction(0))
+
+    def _selection_cost(self, other: "Draw") -> Fraction:
+        plan = cast(SelectedQuantiles, self._operation)
+        own = np.flatnonzero((self._exact != other._exact).any(axis=1))
+        if not len(own):
+            return Fraction(0)
+        before = [deal_rows(one._exact[own], plan.bins.parts) for one in (self, other)]
+        chosen = self._published[own]
+        pairs = zip(plan.selection.steps, plan.selection.scales, strict=True)
+        return sum(
+            (
+                Fraction(_range(step, picks, *rows)) / Fraction(scale)
+                for step, scale in pairs
+                for picks, *rows in zip(chosen, *before, strict=True)
+            ),
+            Fraction(0),
+        )
+
+    @staticmethod
+    def excess(terms: Sequence[tuple[int, "Draw"]]) -> list[str]:
+        """Say where integers of some draws, with signs, do not add up to 0; of noise or labels."""
+        first = terms[0][1]
+        if first.kind == "labels":
+            total: dict[Hashable, int] = {}
+            for sign, draw in terms:
+                for label, units in draw.integers.items():
+                    total[label] = total.get(label, 0) + sign * units
+            return [f"label {label!r:.80}" for label, left in total.items() if left]
+        blocks = [draw.integers for _, draw in terms]
+        if first.kind == "selection":
+            blocks = [(block,) for block in blocks]
+        found = []
+        for at, several in enumerate(zip(*blocks, strict=True)):
+            signs = [sign for sign, _ in terms]
+            left = sum(
+                (sign * block.astype(np.int64) for sign, block in zip(signs, several, strict=True)),
+                np.zeros((), np.int64),
+            )
+            off = np.flatnonzero(left)
+            if len(off):
+                found.append(f"block {at}, at {len(off)} of {left.size} places")
+        return found
+
+
+def _by_label(found: LabelCounts) -> dict[tuple[Any, ...], int]:
+    """Return numbers by labels."""
+    columns = [column.tolist() for column in found.labels]
+    return dict(zip(zip(*columns, strict=True), found.units.tolist(), strict=True))
+
+
+def _rounds_cost(
+    threshold: LabelThreshold, one: Mapping[Any, int], two: Mapping[Any, int]
+) -> Fraction:
+    """Add up what moved in the rounds of a set; labels of one unit alone have its weight."""
+    cost = Fraction(0)
+    for at, own in enumerate(threshold.rounds, 1):
+        here, there = ({k: n for k, n in all_.items() if k[0] == at} for all_ in (one, two))
+        for first, second in ((here, there), (there, here)):
+            alone = first.keys() - second.keys()
+            known = {own.weights[m] for m in range(max(len(alone), 1) - 1, own.labels)}
+            weights = {first[label] for label in alone}
+            if len(alone) > own.labels or len(weights) > 1 or not weights <= known:
+                return NEVER
+        moved = (abs(here.get(x, 0) - there.get(x, 0)) for x in here.keys() | there.keys())
+        cost += sum((own.law.loss(step, own.scale) for step in moved), Fraction(0))
+    return cost
+
+
+def _range(step: Pick, picks: np.ndarray, one: np.ndarray, other: np.ndarray) -> int:
+    """By how much the utilities of a selection change, the largest minus the least change."""
+    low = 0 if step.low < 0 else int(picks[step.low])
+    high = len(one) - 1 if step.high == len(picks) else max(int(picks[step.high]), low + 1)
+    changes = _utilities(step, one[low : high + 1]) - _utilities(step, other[low : high + 1])
+    return int(changes.max() - changes.min())
+
+
+def _utilities(step: Pick, before: np.ndarray) -> np.ndarray:
+    """`u_k = -max(b c_(k-1) - a N, a N - b c_k, 0)`, of the parts of a range."""
+    rows = before - before[0]
+    wanted = step.a * rows[-1]
+    beyond, short = step.b * rows[:-1] - wanted, wanted - step.b * rows[1:]
+    utilities: np.ndarray = -np.maximum(np.maximum(beyond, short), 0)
+    return utilities
+
+
+def draw_of(operation: Operation, exact: Any, entry: Entry) -> Draw:
+    """Describe what is to be hidden, before noise is drawn."""
+    facts = {
+        "queries": entry.what,
+        "mechanism": entry.mechanism,
+        "cost": str(entry.loss),
+        "columns read": str(entry.columns),
+        "caps": " and ".join(dict.fromkeys(caps.words[2:] for caps in operation.caps)),
+    }
+    if isinstance(operation, Labels):
+        threshold = operation.threshold
+        kind, law = "labels", threshold.law.name
+        scales: tuple[float, ...] = tuple(one.scale for one in threshold.rounds)
+        groups: tuple[tuple[int, ...], ...] = ()
+        facts |= {
+            "threshold": ", ".join(str(one.least) for one in threshold.rounds),
+            "weights": f"{threshold.labels}: {threshold.weights}",
+        }
+        first = exact.first if isinstance(exact, Rounds) else exact
+        facts["types of labels"] = str([column.dtype.str for column in first.labels])
+        exact = exact if isinstance(exact, Rounds) else copy_of(exact)
+    elif isinstance(operation, SelectedQuantiles):
+        selection = operation.selection
+        kind, law, scales, groups = "selection", "geometric", selection.scales, ()
+        facts |= {"steps": str(selection.steps), "bins": _text(operation.bins.values)}
+        facts |= {"groups and bins": str(exact.shape)}
+        exact = exact.copy()
+    else:
+        measured = list(cast(PlannedTables, operation).plan.designs.values())
+        kind, law = "noise", measured[0].law.name
+        scales = tuple(scale for one in measured for scale in one.scales)
+        groups = tuple(group for one in measured for group in one.shared)
+        facts |= {
+            "blocks": str([[len(block) for block in blocks] for blocks in exact]),
+            "types": str([[block.dtype.str for block in blocks] for blocks in exact]),
+            "deviations": str([[float(d).hex() for d in one.deviations] for one in measured]),
+            "profile": str([_profile(one) for one in measured]),
+        }
+        exact = [[block.copy() for block in blocks] for blocks in exact]
+    facts |= {"law": law, "scales": str([float(s).hex() for s in scales]), "groups": str(groups)}
+    loss, own = operation.loss, entry.loss
+    return Draw(
+        cast(DrawKind, kind), entry.what, entry.release_id, law, tuple(scales), groups, loss, own,
+        facts, exact, operation,
+    )  # fmt: skip
+
+
+def _profile(measured: NoisyDesign) -> str | None:
+    layers = measured.design.layers
+    return None if layers is None else _text(layers.profile)
+
+
+def _text(numbers: Any) -> str:
+    return np.asarray(numbers, float).tobytes().hex()
+
+
+def with_published(draw: Draw, noisy: Any) -> Draw:
+    """Keep what was handed out, as a copy; of a set, also what its rounds measure then."""
+    exact = draw._exact
+    if isinstance(exact, Rounds):
+        exact = [copy_of(one) for one in exact.given(noisy, len(draw.scales))]
+    return replace(draw, _published=copy_of(noisy), _exact=exact)
+
+
+def hand_out(draw: Draw, number: int) -> Any:
+    """Return what was handed out once more: labels in another order."""
+    again = copy_of(draw._published)
+    if draw.kind != "labels":
+        return again
+    order = np.random.default_rng(number).permutation(len(again.units))  # no noise: an order
+    return LabelCounts(tuple(column[order] for column in again.labels), again.units[order])
+
+
+def copy_of(noisy: Any) -> Any:
+    """Copy noisy integers of any kind."""
+    if isinstance(noisy, LabelCounts):
+        return LabelCounts(tuple(label.copy() for label in noisy.labels), noisy.units.copy())
+    if isinstance(noisy, list):
+        return [copy_of(one) for one in noisy]
+    return noisy.copy()
+
 
 INVARIANCE, CHARGE = "invariance", "charge"
 _SHOWN, _BEFORE = 100, 30
@@ -31,7 +316,7 @@ class Run(TestBlock):
 
     def ledgers(self) -> list[Any]:
         """Return the entries of every ledger that was charged or opened."""
-        charged = [one._operation.declaration.ledger for one in self._draws]
+        charged = [draw._operation.declaration.ledger for draw in self._draws]
         every = {id(one): one for one in [*charged, *self._ledgers.values()] if one is not None}
         seen = {id(ledger._in_use()): ledger._in_use() for ledger in every.values()}
         return [(ledger.budget, ledger.entries) for ledger in seen.values()]
@@ -261,6 +546,3 @@ def seeded_noise(seed: int, *, folder: str | os.PathLike[str] | None = None) -> 
     if type(seed) is not int:
         raise DPFrameError(f"seed must be a whole number, got seed={seed!r:.80}.", parameter="seed")
     return _Seeded(seed, folder)
-
-
-__all__ = ["Replay", "Run", "record", "seeded_noise"]

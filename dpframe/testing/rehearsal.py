@@ -360,7 +360,7 @@ def _between(kind: str, ends: tuple[Any, Any], rows: int, rng: np.random.Generat
 def _moments(kind: str, first: Any, microseconds: np.ndarray) -> pd.Series:
     """Return points in time or durations so much later than the first."""
     values = pd.Series(first.as_unit("us") + pd.to_timedelta(microseconds.astype("m8[us]")))
-    return pd.Series([one.date() for one in values], dtype=object) if kind == "date" else values
+    return pd.Series([value.date() for value in values], dtype=object) if kind == "date" else values
 
 
 def _with_odd(
@@ -422,4 +422,4 @@ def _odd(facts: Column, cells: CellFacts) -> list[Any]:
         below, above = lower - 1 - abs(lower), upper + 1 + abs(upper)
         return [below, above, np.inf, -np.inf, -0.0, 1e308, 5e-324]
     moments = [lower.as_unit("us") - _DAY, upper.as_unit("us") + _DAY]
-    return [one.date() for one in moments] if cells.kind == "date" else moments
+    return [moment.date() for moment in moments] if cells.kind == "date" else moments

@@ -2,7 +2,7 @@
 
 Both are of 500 records, over the number d of dimensions or bins. James and Stein's estimator
 shrinks toward zero, and the threshold is the universal one, as in the paper; thresholds chosen by
-SURE, empirical Bayes, the automatic choice and the line of answering zero are additions.
+SURE, the posterior, the automatic choice and the line of answering zero are additions.
 """
 
 import math
@@ -113,7 +113,7 @@ def _totals(total: np.ndarray, epsilon: float) -> dict[str, np.ndarray]:
         "aGM": analytic,
         "aGM-JS": james_stein(analytic, sigma, toward="zero").values,
         "aGM-TH": soft_threshold(analytic, sigma, "universal").values,
-        "aGM-TH, SURE": soft_threshold(analytic, sigma).values,
+        "aGM-TH, SURE": soft_threshold(analytic, sigma, "sure").values,
         "Laplace": total + integer_noise(LAPLACE.curve, math.ceil(d * GRID / epsilon), d, SYSTEM),
         "zero": np.zeros(d),
     }
@@ -235,7 +235,7 @@ def _histograms_of(
         errors.mean,
     )
     show("Standard errors of these means", errors.spread)
-    show("L2 error of the same, which empirical Bayes and auto make small", both.mean["L2"])
+    show("L2 error of the same, which the posterior and auto make small", both.mean["L2"])
     for (epsilon, d), row in errors.mean.iterrows():
         sigma = gaussian_sigma(epsilon, DELTA, math.sqrt(2) / RECORDS)
         most = STANDARD_ERRORS * math.sqrt((math.pi / 2 - 1) / (d * repetitions))
@@ -285,9 +285,9 @@ def _histograms(frame: pd.DataFrame, epsilon: float) -> dict[str, np.ndarray]:
         "aGM": analytic["count"].to_numpy(),
         "aGM-JS": without_noise(analytic, "james_stein", toward="zero"),
         "aGM-TH": without_noise(analytic, "soft_threshold", threshold="universal"),
-        "aGM-TH, SURE": without_noise(analytic, "soft_threshold"),
+        "aGM-TH, SURE": without_noise(analytic, "soft_threshold", threshold="sure"),
         "Laplace": counts("laplace")["count"].to_numpy(),
-        "aGM, empirical Bayes": without_noise(analytic, "empirical_bayes"),
+        "aGM, posterior": without_noise(analytic, "posterior"),
         "auto": without_noise(counts("auto"), "auto"),
         "zero": np.zeros(len(analytic)),
     }

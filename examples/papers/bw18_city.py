@@ -2,7 +2,7 @@
 
 A driver is protected, with at most 5 rides in an hour: a junction's count moves by at most 5, and
 so does the length of the vector of counts. Methods of the paper know nothing but the noise and the
-roads. Additions: thresholds chosen by SURE, empirical Bayes and the automatic choice, which know
+roads. Additions: thresholds chosen by SURE, the posterior and the automatic choice, which know
 besides that counts are whole and not negative, the line of answering zero, and error bars.
 """
 
@@ -43,7 +43,7 @@ EPSILON = 0.5  # of the maps
 OF_THE_PAPER: Mapping[str, tuple[str, dict[str, Any]]] = {
     "aGM-JS": ("james_stein", {"toward": "zero"}),
     "aGM-TH": ("soft_threshold", {"threshold": "universal"}),
-    "aGM-TH, SURE": ("soft_threshold", {}),
+    "aGM-TH, SURE": ("soft_threshold", {"threshold": "sure"}),
     "aGM-W": ("tree_wavelets", {"trees": 1, "threshold": "universal"}),
     "aGM-W, SURE, 5 trees": ("tree_wavelets", {}),
     "aGM-TF": ("trend_filter", {"order": 0}),
@@ -86,7 +86,7 @@ def estimates(hour: Hour, epsilon: float) -> dict[str, np.ndarray]:
     sigma = gaussian_sigma(epsilon, DELTA, RIDES)
     analytic = hour.counts + integer_noise(GAUSSIAN.curve, sigma, n, SYSTEM)
     facts = Facts(GAUSSIAN, GAUSSIAN.standard_deviation(sigma), edges=hour.edges)
-    known = facts._replace(lower=0.0, integer=True)
+    known = facts._replace(nonnegative=True, integer=True)
     found = {}
     if epsilon < 1:
         classical = classical_sigma(epsilon, DELTA, RIDES)
@@ -94,7 +94,7 @@ def estimates(hour: Hour, epsilon: float) -> dict[str, np.ndarray]:
     found["aGM"] = analytic
     for name, (method, options) in OF_THE_PAPER.items():
         found[name] = denoise_array(analytic, method, facts, options).values
-    found["aGM, empirical Bayes"] = denoise_array(analytic, "empirical_bayes", known, {}).values
+    found["aGM, posterior"] = denoise_array(analytic, "posterior", known, {}).values
     found["auto"] = choose(analytic, known).denoised.values
     found["zero"] = np.zeros(n)
     return found

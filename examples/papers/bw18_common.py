@@ -26,7 +26,7 @@ STYLES = {
     "aGM-W, SURE, 5 trees": "C5:D",
     "aGM-TF": "C6-x",
     "Laplace": "0.6",
-    "aGM, empirical Bayes": "C2-^",
+    "aGM, posterior": "C2-^",
     "auto": "C4-v",
     "zero": "k:",
 }

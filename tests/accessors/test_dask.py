@@ -202,6 +202,7 @@ def run(script):
     return done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("first", ["dpframe", "dask.dataframe"])
 def test_nothing_is_registered_without_being_asked_for(first):
@@ -230,6 +231,7 @@ assert not any(type(one).__module__.startswith("dpframe") for one in sys.meta_pa
     run(script)
 
 
+@pytest.mark.full
 def test_without_dask_the_import_says_what_to_install():
     script = """
 import sys

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import CertificateError, DeclarationError
 from dpframe.inference import intervals
-from dpframe.ledger.ledger import Ledger
 from dpframe.options import FRONT
 
 EXACT = {"epsilon": 1e6}

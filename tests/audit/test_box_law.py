@@ -91,6 +91,7 @@ DRAWN = {
 FAULTY = ["D = 2", "D = 4"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FAULTY)
 @pytest.mark.parametrize("fault", DRAWN)
 def test_another_law_is_rejected(fault, name):
@@ -151,6 +152,7 @@ def forced_test(scales, last, draws, patch):
     return p_value
 
 
+@pytest.mark.full
 def test_settling_everything_exactly_gives_the_same_law(monkeypatch):
     assert forced_test(*JOINT["D = 2"], 50_000, monkeypatch) > FALSE_ALARM
 

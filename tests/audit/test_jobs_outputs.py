@@ -144,6 +144,7 @@ def check_next_run(plan, month, before):
     assert leftovers(plan.parent) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("runs", [5, pytest.param(200, marks=pytest.mark.audit)])
 def test_exit_codes_agree_with_the_ledger(folder, runs):
     source, seen = random.Random(11), Counter()
@@ -172,9 +173,10 @@ class Signaled(Traced):
 
 
 CODE = tuple(f"dpframe/jobs/{name}.py" for name in ("answers", "commands", "output_files"))
-CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "spool", "starts", "stopping"))
+CODE += tuple(f"dpframe/jobs/{name}.py" for name in ("run_job", "starts", "stopping"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("part", [10, pytest.param(500, marks=pytest.mark.audit)])
 def test_a_signal_at_any_step_denies_no_spend(tmp_path, monkeypatch, capsys, part):
     monkeypatch.setattr(jobs, "PATIENCE", 0.0)
@@ -207,6 +209,7 @@ def test_a_signal_at_any_step_denies_no_spend(tmp_path, monkeypatch, capsys, par
             signal.signal(getattr(signal, name), handler)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGKILL"])
 @pytest.mark.parametrize("runs", [2, pytest.param(30, marks=pytest.mark.audit)])
 def test_no_private_row_stays_on_the_disk(folder, runs, name):

@@ -17,10 +17,10 @@ import pytest
 from support.planning import PLAN, TRIPS, planned
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.jobs import commands as jobs
 from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
 from dpframe.jobs.commands import main
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.runs import MOST_AGAIN
 from dpframe.operations.tables import PlannedTables
 

@@ -24,8 +24,8 @@ from support.charging import ONE, entry, in_processes
 from support.databases import Proxy, Server
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, ReleaseError, TemporaryError
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 from dpframe.privacy.pots import settle_pots
@@ -176,6 +176,7 @@ ACTS = [spend, release, spend_of_parts]
 on_server = [pytest.mark.server, pytest.mark.audit]
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=7, full=5)
 @pytest.mark.parametrize(
     ("kills", "way", "act"),

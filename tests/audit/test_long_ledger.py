@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 from support.charging import entry
 
+from dpframe import Ledger
 from dpframe.ledger.chain import Chain, Row
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Log
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 

@@ -99,6 +99,7 @@ def test_two_million_draws_of_another_scale_are_rejected(law, scale, factor):
 FEW = [(1, 40_000, 0.1), (8, 40_000, 0.1), (9, 90_000, 0.05), (1_000, 2 * 10**6, 0.02)]
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=5, full=3)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scale", [1.0, 37.5])

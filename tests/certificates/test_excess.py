@@ -94,6 +94,7 @@ def test_values_are_counted_at_all_levels():
         check_json(b"[" + b"{}," * 2 * 10**6 + b"{}]")
 
 
+@pytest.mark.full
 def test_a_release_of_very_many_columns_is_verified_and_published(tmp_path):
     frame = released(columns=400)
     begun = time.thread_time()

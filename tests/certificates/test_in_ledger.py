@@ -6,8 +6,8 @@ from support.charging import ONE, entry, gaussian
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import CertificateError, DeclarationError
-from dpframe.ledger.ledger import Ledger
 
 
 @pytest.fixture

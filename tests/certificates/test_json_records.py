@@ -119,6 +119,7 @@ def test_whole_floats_may_lose_their_point():
     assert read_certificate(record) == frame.dp.certificate
 
 
+@pytest.mark.full
 def test_releases_need_no_pydantic():
     code = (
         "import sys, pandas as pd, dpframe as dpf; "

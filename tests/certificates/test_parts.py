@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from support.certifying import read_certificate, record_of
 
 import dpframe as dpf
+from dpframe import certificate_schema
 from dpframe.certificates.certificate import FORMAT
-from dpframe.certificates.claims import certificate_schema
 from dpframe.denoising.methods import METHODS
 from dpframe.errors import UnreadableCertificateError
 from dpframe.privacy.selection import SELECT
@@ -147,11 +147,9 @@ MADE = {
     },
 }
 OPTIONS = {
-    "l1_ball": {"radius": 5},
-    "simplex": {"total": 36.5},
     "consistent": {"parents": [-1, 0, 0]},
     "james_stein": {"toward": "zero", "positive_part": True},
-    "gaussian_prior": {"mean": np.float64(10), "variance": np.int64(4)},
+    "posterior": {"total": np.float64(36.5), "prior": {1: 2, 9: 1}},
     "tree_wavelets": {"graph": "ordered", "seed": 3},
     "trend_filter": {"graph": "ordered", "order": 1},
 }
@@ -247,7 +245,7 @@ def full():
         share=0.5,
         mechanism="correlated",
     )["zones"]
-    record = dpf.denoise(released, "simplex", columns="red", total=9).dp.certificate.to_dict()
+    record = dpf.denoise(released, "posterior", columns="red", total=9).dp.certificate.to_dict()
     one(record)["columns"][0]["noise"] = {"scale": 2.0, "step": 1.0, "members": 1}
     one(record)["mechanism"]["groups"] = [["0", "1"]]
     assert is_taken(record)
@@ -262,6 +260,7 @@ def test_every_part_is_required_and_no_other_allowed(full):
         "options",
         "chosen",
         "tried",
+        "tried_absolute",
         "moves",
         "columns",
         "levels",

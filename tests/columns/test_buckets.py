@@ -236,6 +236,7 @@ def test_texts_that_are_no_utf_8():
     assert unit_buckets([column], 1000).tolist() == alone.tolist()
 
 
+@pytest.mark.full
 def test_other_processes_find_the_same_buckets():
     code = (
         "import pandas as pd; from dpframe.columns.buckets import unit_buckets;"

@@ -53,6 +53,7 @@ def test_a_search_is_prepared_once_per_list_of_keys_and_dtype(monkeypatch):
     assert len(boxed) == 4
 
 
+@pytest.mark.full
 def test_what_is_kept_goes_with_the_keys_and_the_categories():
     keys = KEYS.copy(deep=True)
     column = pd.Series(pd.Categorical(["c", "x", "a"], ["x", "c", "a"]))

@@ -276,6 +276,7 @@ warnings.warn("heard after all", UserWarning)
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals")
 def test_after_ctrl_c_in_a_release_warnings_are_shown_again():
     done = subprocess.run(

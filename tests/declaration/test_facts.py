@@ -14,13 +14,13 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import declare
 from dpframe.arguments import is_label
 from dpframe.context import SYSTEM
 from dpframe.declaration.checks import check_bounds, check_keys, check_missing
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
-from dpframe.operations.declare import declare
 from dpframe.privacy.neighbors import Caps
 
 BUDGET = dpf.Budget(epsilon=1, delta=1e-6)

@@ -304,6 +304,7 @@ print(*(set(sys.modules) - known))
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 
+@pytest.mark.full
 def test_pandera_is_not_imported():
     heavy = {"pandera", "matplotlib", "pyarrow", "typeguard", "pydantic", "mpmath"}
     without = packages_after("frame.dp.declare(bounds={'x': (0, 1)})")

@@ -31,17 +31,16 @@ def error(values, truth):
     return float(np.mean((values - truth) ** 2))
 
 
-@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("truth", TRUTHS)
 @pytest.mark.parametrize("edges", [None, PATH])
 def test_the_choice_is_nearly_the_best(truth, edges):
     truth = TRUTHS[truth]
-    facts = Facts(GAUSSIAN, SIGMA, lower=0.0, edges=edges)
+    facts = Facts(GAUSSIAN, SIGMA, nonnegative=True, edges=edges)
     found = choose(truth + NOISE, facts)
     errors = [error(each.values, truth) for each in found.tried.values()]
     nothing = error(NOISE, 0)
     assert error(found.denoised.values, truth) <= 1.02 * nothing
-    assert error(found.denoised.values, truth) <= min(*errors, nothing) + 0.1 * nothing
+    assert error(found.denoised.values, truth) <= min([*errors, nothing]) + 0.1 * nothing
 
 
 def test_an_average_has_the_average_risk_less_its_spread(monkeypatch):
@@ -78,25 +77,22 @@ def test_values_far_apart_are_left_alone():
     assert found.tried
 
 
-@pytest.mark.parametrize("n", [3, 12])
+@pytest.mark.parametrize("n", [3, 20])
 def test_counts_below_zero_are_raised_to_it_where_nothing_else_helps(n):
     values = 1000.0 * np.arange(n)
     values[1] = -3.0
-    found = choose(values, Facts(LAPLACE, SIGMA, lower=0.0, integer=True))
+    found = choose(values, Facts(LAPLACE, SIGMA, nonnegative=True, integer=True))
     assert found.methods == ("nonnegative",)
     assert found.denoised.values.tolist() == np.maximum(values, 0).tolist()
-    assert found.denoised.risk == found.tried["nonnegative"].risk
-    assert choose(values, Facts(LAPLACE, SIGMA, lower=-5.0)).methods == ()
-    assert choose(np.abs(values), Facts(LAPLACE, SIGMA, lower=0.0)).methods == ()
+    assert choose(values, Facts(LAPLACE, SIGMA)).methods == ()
+    assert choose(np.abs(values), Facts(LAPLACE, SIGMA, nonnegative=True)).methods == ()
 
 
-def test_what_does_not_apply_is_not_tried():
+def test_neighbors_are_averaged_over_and_nothing_else_is():
     values = TRUTHS["steps"] + NOISE
-    anywhere = choose(values, Facts(GAUSSIAN, SIGMA)).tried
-    assert "simplex" not in anywhere
-    assert "tree_wavelets" not in anywhere
-    on_a_path = choose(values, Facts(GAUSSIAN, SIGMA, lower=0.0, edges=PATH)).tried
-    assert {"simplex", "tree_wavelets", "trend_filter order=1"} < set(on_a_path)
+    assert choose(values, Facts(GAUSSIAN, SIGMA)).methods == ("posterior",)
+    on_a_path = choose(values, Facts(GAUSSIAN, SIGMA, nonnegative=True, edges=PATH)).tried
+    assert {"posterior loss=squared", "tree_wavelets", "trend_filter order=1"} < set(on_a_path)
 
 
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.drifts])
@@ -104,8 +100,9 @@ def test_methods_that_drift_leave_common_noise_and_count_it(method):
     values = TRUTHS["steps"] + NOISE
     alone = denoise_array(values, method, Facts(GAUSSIAN, SIGMA, edges=PATH), {})
     moved = denoise_array(values + 500, method, Facts(GAUSSIAN, SIGMA, 3.0, edges=PATH), {})
-    assert moved.values == pytest.approx(alone.values + 500)
-    assert moved.risk == pytest.approx(alone.risk + 9)
+    grid = 0.35 * SIGMA if method == "posterior" else 1e-9
+    assert moved.values == pytest.approx(alone.values + 500, abs=grid)
+    assert moved.risk == pytest.approx(alone.risk + 9, rel=0.05 if method == "posterior" else 1e-9)
 
 
 def test_methods_with_a_fixed_place_are_given_all_the_noise():
@@ -113,7 +110,7 @@ def test_methods_with_a_fixed_place_are_given_all_the_noise():
     for method, options in (
         ("soft_threshold", {}),
         ("james_stein", {"toward": "zero"}),
-        ("gaussian_prior", {"mean": 0.0}),
+        ("posterior", {"prior": {0.0: 0.9, 300.0: 0.1}}),
     ):
         apart = denoise_array(values, method, Facts(GAUSSIAN, 6.0, 4.5), options)
         whole = denoise_array(values, method, Facts(GAUSSIAN, 7.5), options)
@@ -123,11 +120,11 @@ def test_methods_with_a_fixed_place_are_given_all_the_noise():
 
 def test_results_stay_above_the_smallest_truth_but_for_projections():
     values = np.array([-30.0, 2, -5, 11, 0, 7, -2, 40])
-    for method in ("james_stein", "soft_threshold", "gaussian_prior"):
-        made = denoise_array(values, method, Facts(GAUSSIAN, 1.0, lower=0.0), {})
+    for method in ("james_stein", "soft_threshold"):
+        made = denoise_array(values, method, Facts(GAUSSIAN, 1.0, nonnegative=True), {})
         assert made.values.min() == 0
         assert denoise_array(values, method, Facts(GAUSSIAN, 1.0), {}).values.min() < 0
-    whole = denoise_array(values, "whole", Facts(GAUSSIAN, 1.0, lower=0.0), {})
+    whole = denoise_array(values, "whole", Facts(GAUSSIAN, 1.0, nonnegative=True), {})
     assert whole.values.tolist() == values.tolist()
 
 
@@ -161,25 +158,18 @@ def test_edges_become_simple():
     assert check_edges([[2, 1], [1, 2], [3, 3], [0, 3]], 4).tolist() == [[0, 3], [1, 2]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("law", "largest"), [(GAUSSIAN, 2 * math.log(200)), (LAPLACE, math.log(200) ** 2 / 2)]
 )
 def test_methods_that_are_tuned_are_judged_with_their_tuning(law, largest):
     values = TRUTHS["steps"] + NOISE
-    facts = Facts(law, SIGMA, lower=0.0, edges=PATH)
+    facts = Facts(law, SIGMA, nonnegative=True, edges=PATH)
     tried = choose(values, facts).tried
-    for method, times in (("soft_threshold", 2), ("tree_wavelets", 2), ("empirical_bayes", 0)):
-        plain = denoise_array(values, method, facts, {}).risk
-        assert tried[method].risk == pytest.approx(plain + times * largest * SIGMA**2 / 200)
+    plain = denoise_array(values, "tree_wavelets", facts, {}).risk
+    assert tried["tree_wavelets"].risk == pytest.approx(plain + 2 * largest * SIGMA**2 / 200)
     plain = denoise_array(values, "trend_filter", facts, {"order": 1}).risk
     assert tried["trend_filter order=1"].risk == pytest.approx(plain + largest * SIGMA**2 / 400)
-
-
-def test_zeros_that_rounding_makes_count_half():
-    values = np.array([0.0, 0.0, 3.0, -2.0])
-    assert denoise_array(values, "nonnegative", Facts(GAUSSIAN, 2.0), {}).risk == pytest.approx(
-        1 + 4 * (2 * 2 / 4 - 1)
-    )
 
 
 def test_the_page_says_what_the_tables_of_measurements_show():
@@ -191,11 +181,11 @@ def test_the_page_says_what_the_tables_of_measurements_show():
         section = sections.split(f"\n## {title}\n")[1].split("\n## ")[0]
         return [line.strip("| ").split(" | ") for line in section.splitlines() if "| " in line][1:]
 
-    counts = [[float(cell) for cell in row[4:8]] for row in rows_of("Real tables of counts")]
-    near = statistics.mean(auto <= 1.1 * best for _, auto, _, best in counts)
-    assert len(counts) == 80 and "in 82 % of 80 settings" in page
-    assert near == pytest.approx(0.82, abs=0.02)  # the table is rounded
-    assert all(auto <= nothing for nothing, auto, *_ in counts)
+    counts = [row for row in rows_of("Real tables of counts") if "(chosen on)" not in row[0]]
+    ratios = [[float(cell.split()[0]) for cell in row[4:6]] for row in counts]
+    assert len(counts) == 40 and "no setting lost more than 2 %" in page
+    assert max(max(pair) for pair in ratios) <= 1.02
+    assert "in 90 % of settings" in page and "in 90% for L2" in sections
     means = [row for row in rows_of("Real tables of means") if "(chosen on)" not in row[0]]
     ratios = [[[float(x.strip("()")) for x in cell.split()] for cell in row[2:]] for row in means]
     assert len(means) == 16 and "On 16 real tables" in page

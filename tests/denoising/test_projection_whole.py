@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoising.projection import simplex, whole
+from dpframe.denoising.projection import onto_simplex, whole
 from dpframe.errors import QueryError
 
 
@@ -60,6 +60,6 @@ def test_totals_within_reach_are_kept(total):
 
 def test_the_simplex_brings_totals_within_reach():
     y = noisy_values(30)
-    x = whole(simplex(y, 1.0, total=11).values, total=11).values
+    x = whole(onto_simplex(y, 11), total=11).values
     assert x.sum() == 11
     assert x.min() == 0

@@ -1,4 +1,4 @@
-"""James-Stein and the Gaussian prior: closed forms, and risks by differences and Monte Carlo."""
+"""James and Stein: closed forms, and risks by differences and Monte Carlo."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.raising import raises
 
-from dpframe.denoising.shrinkage import gaussian_prior, james_stein, stein_risk
+from dpframe.denoising.shrinkage import james_stein, stein_risk
 from dpframe.errors import QueryError
 
 FALSE_ALARM = 4.9  # standard errors: chance goes beyond one time in a million
@@ -17,17 +17,8 @@ ESTIMATORS = {
     "to zero": lambda y, s: james_stein(y, s, toward="zero"),
     "to the mean, plain": lambda y, s: james_stein(y, s, positive_part=False),
     "to zero, plain": lambda y, s: james_stein(y, s, toward="zero", positive_part=False),
-    "prior": gaussian_prior,
-    "prior, mean": lambda y, s: gaussian_prior(y, s, mean=1.7 * s),
-    "prior, variance": lambda y, s: gaussian_prior(y, s, variance=variance(s)),
-    "prior, all": lambda y, s: gaussian_prior(y, s, mean=1.7 * s, variance=variance(s)),
 }
 each = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
-
-
-def variance(sigma):
-    """Return a variance of the prior for which a share 3/4 of the offsets stays."""
-    return min(3 * sigma * sigma, 1e307)
 
 
 def helmert(d):
@@ -82,44 +73,6 @@ def test_toward_the_mean_is_toward_zero_for_the_other_contrasts(sigma, positive_
     expected = basis.T @ np.r_[turned[0], contrasts.values]
     assert found.values == pytest.approx(expected, rel=1e-10)
     assert found.risk == pytest.approx((6 * contrasts.risk + sigma**2) / 7, rel=1e-10)
-
-
-def test_the_prior_gives_the_posterior_mean():
-    # by summing the posterior over a fine grid of true values
-    mean, variance, sigma = -1.3, 5.2, 2.2
-    truth = np.linspace(-60, 60, 200_001)
-    for y, value in zip(
-        VALUES, gaussian_prior(VALUES, sigma, mean=mean, variance=variance).values, strict=True
-    ):
-        log = -((y - truth) ** 2) / (2 * sigma**2) - (truth - mean) ** 2 / (2 * variance)
-        posterior = np.exp(log - log.max())
-        assert value == pytest.approx(posterior @ truth / posterior.sum(), rel=1e-9)
-
-
-@pytest.mark.parametrize("sigma", [0.5, 3.0, 9.0])
-@pytest.mark.parametrize("mean", [None, 1.9])
-def test_what_is_not_given_has_the_largest_likelihood(sigma, mean):
-    chosen = gaussian_prior(VALUES, sigma, mean=mean).chosen
-    assert set(chosen) == ({"variance"} if mean is not None else {"mean", "variance"})
-
-    def log_likelihood(m, variance):
-        total = variance + sigma**2
-        return -np.sum((VALUES - m) ** 2) / (2 * total) - VALUES.size * math.log(total) / 2
-
-    best = log_likelihood(chosen.get("mean", mean), chosen["variance"])
-    for variance in np.linspace(0, 120, 1000):
-        for m in np.linspace(-3, 10, 40) if mean is None else [mean]:
-            assert log_likelihood(m, variance) <= best + 1e-12
-    assert (chosen["variance"] == 0) == (sigma == 9.0)
-
-
-def test_an_estimated_prior_pulls_as_the_same_prior_given():
-    chosen = gaussian_prior(VALUES, 3.0).chosen
-    given = gaussian_prior(VALUES, 3.0, **chosen)
-    assert given.values == pytest.approx(gaussian_prior(VALUES, 3.0).values, rel=1e-12)
-    assert given.chosen == {}
-    # but it knows no doubt of its parameters
-    assert given.risk < gaussian_prior(VALUES, 3.0).risk
 
 
 def z_score(estimator, truth, sigma, draws=4_000):
@@ -185,9 +138,8 @@ def test_results_scale_with_the_unit(estimator, sigma):
         assert scaled.risk == pytest.approx(found.risk * unit**2, rel=accuracy, abs=0)
 
 
-@pytest.mark.parametrize("denoise", [james_stein, gaussian_prior])
-def test_results_move_with_the_values(denoise):
-    found, moved = denoise(VALUES, 4.1), denoise(VALUES + 1000, 4.1)
+def test_results_move_with_the_values():
+    found, moved = james_stein(VALUES, 4.1), james_stein(VALUES + 1000, 4.1)
     assert moved.values - 1000 == pytest.approx(found.values, abs=1e-10)
     assert moved.risk == pytest.approx(found.risk, rel=1e-10)
 
@@ -200,15 +152,6 @@ def test_too_few_values_come_back_as_they_are(toward, fewest):
         assert found.values is not VALUES
         assert found.risk == 4.1 * 4.1
     assert (james_stein(VALUES[:fewest], 4.1, toward=toward).values != VALUES[:fewest]).any()
-
-
-def test_few_values_under_a_prior():
-    assert gaussian_prior([], 3.0).values.shape == (0,)
-    assert gaussian_prior([], 3.0, mean=1.0, variance=4.0).risk == 9
-    # one value tells only its own mean
-    assert gaussian_prior([7.5], 3.0).values == [7.5]
-    assert gaussian_prior([7.5], 3.0).risk == 9
-    assert gaussian_prior([7.5, 8.5], 3.0).values == pytest.approx([8, 8])
 
 
 @each
@@ -228,7 +171,6 @@ def test_equal_values_come_back_from_their_mean(value, positive_part):
         found = james_stein(np.full(d, value), 2.0, positive_part=positive_part)
         assert (found.values == value).all()
         assert found.risk == pytest.approx(-(d - 2) / d * 4)
-        assert gaussian_prior(np.full(d, value), 2.0).values == pytest.approx(value, abs=0)
 
 
 @each
@@ -246,11 +188,6 @@ def test_little_noise_leaves_values_and_risk(toward):
         found = james_stein(y, 1e-50, toward=toward)
         assert found.values == pytest.approx(y, rel=1e-14, abs=0)
         assert found.risk == pytest.approx(1e-100, rel=1e-12, abs=0)
-
-
-def test_a_prior_for_huge_values():
-    assert gaussian_prior(VALUES * 1e306, 1e307).chosen["variance"] == 0
-    assert gaussian_prior(VALUES * 1e306, 1.0).chosen["variance"] == math.inf
 
 
 @each
@@ -279,24 +216,16 @@ def test_values_given_are_not_changed():
 
 @pytest.mark.parametrize("sigma", [0, -1.0, math.nan, math.inf, "1", None])
 def test_sigma_is_checked(sigma):
-    for estimator in (james_stein, gaussian_prior):
-        with raises(QueryError, "deviation", parameter="sigma"):
-            estimator(VALUES, sigma)
+    with raises(QueryError, "deviation", parameter="sigma"):
+        james_stein(VALUES, sigma)
 
 
-@pytest.mark.parametrize("denoise", [james_stein, gaussian_prior])
 @pytest.mark.parametrize("values", [[1.0, math.nan, 2, 3], [1.0, math.inf, 2, 3], [[1.0]], "abc"])
-def test_values_are_checked(denoise, values):
+def test_values_are_checked(values):
     with raises(QueryError, "denoise", parameter="values"):
-        denoise(values, 1.0)
+        james_stein(values, 1.0)
 
 
 def test_other_arguments_are_checked():
     with raises(QueryError, "got toward='median'", parameter="toward"):
         james_stein(VALUES, 1.0, toward="median")
-    for mean in (math.nan, math.inf, "0"):
-        with raises(QueryError, "finite", parameter="mean"):
-            gaussian_prior(VALUES, 1.0, mean=mean)
-    for variance in (-1.0, math.nan, math.inf, "1"):
-        with raises(QueryError, "finite", parameter="variance"):
-            gaussian_prior(VALUES, 1.0, variance=variance)

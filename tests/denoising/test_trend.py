@@ -154,6 +154,7 @@ def test_penalties_between_nothing_and_all(name, order):
         assert alike.chosen == {"penalty": penalty, "degrees_of_freedom": components(n, edges)[0]}
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=3)
 @ORDERS
 @pytest.mark.parametrize("sigma", [0.8, 5.0])

@@ -104,6 +104,7 @@ def test_errors_of_workers_quote_nothing(client):
     assert private.dp.budget.spent.epsilon == 1
 
 
+@pytest.mark.full
 def test_persisted_collections_are_used_where_they_are(client):
     private = collection(4).persist()
     private.dp.declare(privacy_unit="unit", max_rows=1, budget=dpf.Budget(epsilon=100))

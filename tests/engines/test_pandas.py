@@ -205,6 +205,7 @@ def test_added_rows_add_their_own_totals_whatever_they_do_to_dtypes(frame, added
     np.testing.assert_array_equal(totals(both, task), expected)
 
 
+@pytest.mark.full
 @given(frames(), tasks())
 def test_caps_that_do_not_bind_only_drop_rows_without_a_unit(frame, task):
     frame["u"] = pd.Series([None, 1, 2.5, 1] * 3)[: len(frame)].to_numpy()

@@ -8,8 +8,9 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import read_csv, write_csv
 from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError
-from dpframe.files.csv import read_csv, sidecar_of, write_csv
+from dpframe.files.csv import sidecar_of
 
 
 def released():

@@ -9,8 +9,8 @@ import pandera.pandas as pa
 import pytest
 
 import dpframe as dpf
+from dpframe import read_csv, write_csv
 from dpframe.errors import CertificateError
-from dpframe.files.csv import read_csv, write_csv
 
 ZONES = ["A", "B", "C"]
 DAYS = pd.date_range("2020-01-31", periods=3)

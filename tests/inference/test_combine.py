@@ -216,6 +216,7 @@ def slopes(spread):
     return frame
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sampling", [False, True])
 @pytest.mark.parametrize("kind", ["corr", "slope"])
 def test_a_combination_of_one_correlation_or_slope_has_its_interval(kind, sampling):
@@ -234,6 +235,7 @@ def test_a_combination_of_one_correlation_or_slope_has_its_interval(kind, sampli
             assert [down["low"], down["high"]] == pytest.approx([-high, -low])
 
 
+@pytest.mark.full
 def test_differences_of_slopes_are_as_unsure_as_the_slopes():
     made = slopes(0.3).dp.slope("x", "y", by="g", epsilon=1)
     known = np.isfinite(made.dp.interval()).all(axis=1).to_numpy()

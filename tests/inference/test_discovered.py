@@ -26,7 +26,7 @@ CASES = [
 
 def law_of_published(law, scale, least, units):
     """Counts that can be published, and their probabilities given that they are."""
-    top = max(least, units) + math.ceil(scale * (34 if law.memoryless else 8)) + 2
+    top = max(least, units) + math.ceil(scale * (34 if law.norm == 1 else 8)) + 2
     at = tails(law, scale, least - units, top - units)
     return np.arange(least, top), (at[:-1] - at[1:]) / at[0]
 

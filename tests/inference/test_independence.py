@@ -115,6 +115,7 @@ def test_several_rows_of_a_unit_are_refused():
     assert len(frame.dp.count(["tea", "milk"], max_rows=1, epsilon=1).dp.independence()) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("keys", [2, 3])
 def test_groupings_that_are_the_same_may_have_a_v_of_one(keys):
     """Each of 40 intervals of 99 % misses it with chance .005: more than 4 with chance 5e-7."""

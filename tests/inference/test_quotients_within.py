@@ -108,6 +108,7 @@ def noisy(truths, most, mechanism, **spend):
     return recertified(cells, nothing), np.multiply.outer(one, one).ravel()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize("truths", [(0, 1), (1, 1), (1, 4), (5, 2), (50, 50)], ids=str)
 def test_coverage_is_at_least_as_large_as_it_says(truths, level):

@@ -160,7 +160,7 @@ def test_tables_with_odd_columns_have_files_of_their_own(plan):
     ("column", "words"),
     [
         ("sex, age", "two tables would be called 'people: sex, age': give the query another name"),
-        ("sex-age", "written twice, for 'people: sex-age' and 'people: sex, age': ask for one of"),
+        ("sex-age", "written twice, for 'people: sex-age' and 'people: sex, age': put {query}"),
     ],
 )
 def test_tables_of_one_name_are_refused(plan, column, words):

@@ -15,7 +15,7 @@ from dpframe.jobs import output_files
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
-from dpframe.jobs.spool import digest_of, pack
+from dpframe.jobs.starts import digest_of, pack
 
 MARCH = Overrides({"month": "2024-03"})
 

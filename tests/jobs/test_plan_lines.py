@@ -7,7 +7,7 @@ import tomllib
 import pytest
 from support.planning import PLAN
 
-from dpframe.jobs.plan_toml import holds, line_of, too_much
+from dpframe.jobs.plan_toml import line_of, too_much
 
 TOML = '''\
 # a comment = "not a key"
@@ -54,6 +54,15 @@ def all_keys(table, before=()):
         yield (*before, key)
         if isinstance(value, dict):
             yield from all_keys(value, (*before, key))
+
+
+def holds(table, keys):
+    """Whether a table has a key within its tables."""
+    for key in keys:
+        if not isinstance(table, dict) or key not in table:
+            return False
+        table = table[key]
+    return True
 
 
 def by_growing(text, keys):

@@ -7,7 +7,7 @@ from support.planning import planned
 from support.raising import raises
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs import run_job
+from dpframe.jobs import released_files
 from dpframe.jobs.answers import SOUND, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
@@ -38,13 +38,13 @@ def test_a_review_writes_to_no_ledger(tmp_path, monkeypatch):
     may = os.access
     mine = str(tmp_path)
     monkeypatch.setattr(
-        run_job.os,
+        released_files.os,
         "access",
         lambda path, mode: not str(path).startswith(mine + "/trips") and may(path, mode),
     )
     before = (tmp_path / "trips.ledger").read_bytes()
     job = read_plan(plan, Overrides({"month": "2024-03"}))
-    with raises(PlanFileError, "must be writable", parameter="ledger.path"):
+    with raises(PlanFileError, "must be readable and writable", parameter="ledger.path"):
         preview_job(job)
     tried = preview_job(job, with_data=False)
     assert tried.fits

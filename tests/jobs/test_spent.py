@@ -125,7 +125,7 @@ def out_of_memory(*_, **__):
         ((run_job, "by_table"), LEFT_OVER),
         ((run_job, "write_all"), SOUND),  # from the spool
         ((run_job, "render_tables"), LEFT_OVER),
-        ((starts.spool, "pack"), LEFT_OVER),
+        ((starts, "pack"), LEFT_OVER),
         ((jobs, "certificate_of"), DONE_BEFORE),
         ((jobs, "_lost"), DONE_BEFORE),
         ((pipeline, "ledger_of"), LEFT_OVER),
@@ -182,7 +182,7 @@ def test_two_signals_at_once_are_one(plan, capsys, monkeypatch):
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_is_in_no_file_is_printed_somewhere(plan, capsys, monkeypatch, more, closed):
     monkeypatch.setattr(output_files, "_write", full)
-    monkeypatch.setattr(starts.spool.Draft, "keep", full)
+    monkeypatch.setattr(starts.Draft, "keep", full)
     if closed:
         monkeypatch.setattr(sys, "stdout", None)
     assert run(plan, *more) == LEFT_OVER

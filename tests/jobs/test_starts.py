@@ -126,7 +126,7 @@ def test_a_run_that_was_taken_over_waits_for_the_files_of_the_other(plan, monkey
         pytest.param(PlannedTables, "draw", LEFT_OVER, marks=on_linux),
         pytest.param(starts.Start, "_finish", SOUND, marks=on_linux),
         pytest.param(run_job, "write_all", SOUND, marks=on_linux),
-        pytest.param(starts.spool, "remove_spool", DONE_BEFORE, marks=on_linux),
+        pytest.param(starts, "remove_spool", DONE_BEFORE, marks=on_linux),
     ],
 )
 def test_a_run_that_was_killed_is_known_to_be_dead(plan, monkeypatch, at, name, code):
@@ -180,7 +180,7 @@ def test_what_is_kept_cannot_be_given_up(plan, capsys, monkeypatch):
 
 
 def test_a_run_that_was_given_up_publishes_nothing(plan, capsys, monkeypatch):
-    keep = starts.spool.Draft.keep
+    keep = starts.Draft.keep
 
     def slow(draft, *arguments):
         kept = keep(draft, *arguments)
@@ -188,7 +188,7 @@ def test_a_run_that_was_given_up_publishes_nothing(plan, capsys, monkeypatch):
         ledger_of(plan).note_lost(entry, "anna", "said to be dead")
         return kept
 
-    monkeypatch.setattr(starts.spool.Draft, "keep", slow)
+    monkeypatch.setattr(starts.Draft, "keep", slow)
     assert run(plan) == LEFT_OVER
     assert files(plan) == [] and not (plan.parent / "trips.ledger.runs").exists()
     assert "given up" in capsys.readouterr().err
@@ -199,7 +199,7 @@ def test_a_spool_that_was_changed_is_not_published(plan, capsys, monkeypatch):
         patch.setattr(run_job, "write_all", lambda *_, **__: 1 / 0)
         assert run(plan) == LEFT_OVER
     (place,) = (plan.parent / "trips.ledger.runs").iterdir()
-    place.write_bytes(starts.spool.pack({"fares": {".csv": b"a"}}))
+    place.write_bytes(starts.pack({"fares": {".csv": b"a"}}))
     assert run(plan) == LEFT_OVER
     assert "it was changed" in capsys.readouterr().err
     assert files(plan) == []

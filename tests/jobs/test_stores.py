@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from support.planning import TRIPS, planned
 
+from dpframe import Ledger
 from dpframe.jobs.answers import LATER, SOUND, UNREADABLE
 from dpframe.jobs.commands import main
 from dpframe.jobs.data import stored_matches
 from dpframe.jobs.job import Overrides, read_plan
-from dpframe.ledger.ledger import Ledger
 
 MARCH = ("--set", "month=2024-03", "--quiet")
 S3 = (

@@ -25,15 +25,15 @@ from unittest import mock
 from support.charging import entry as entry_of
 from support.charging import pure
 
+from dpframe import Ledger
 from dpframe.errors import LedgerBusyError, LedgerError
-from dpframe.jobs import answers, spool, starts
+from dpframe.jobs import answers, starts
 from dpframe.jobs.starts import Start, Written
-from dpframe.ledger import deadline, failures, file, leases, ledger, postgres
+from dpframe.ledger import deadline, file, leases, ledger, postgres
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.deadline import patience
 from dpframe.ledger.file import LedgerFile
 from dpframe.ledger.leases import Owner
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.postgres import LedgerTable
 from dpframe.privacy.amounts import Budget
 
@@ -383,10 +383,10 @@ class SimulatedWork:
         self.world.point("draws")
         self.tables = {"table": {".csv": self.world.drew()}}
 
-    def render(self, inside: Path | None) -> spool.DrawnFiles:
+    def render(self, inside: Path | None) -> starts.DrawnFiles:
         return self.tables
 
-    def write(self, tables: spool.DrawnFiles) -> Written:
+    def write(self, tables: starts.DrawnFiles) -> Written:
         self.world.point("publishes")
         self.world.publish(tables["table"][".csv"])
         self.world.actor.window = False
@@ -408,7 +408,7 @@ class SimulatedFile(LedgerFile):
         connection, writes = self.world.connection, kind == "EXCLUSIVE"
         fault = self.world.point("writes", "full") if writes else self.world.point("reads")
         if fault == "full":
-            raise failures.of_system(self.path, OSError(errno.ENOSPC, "No space left on device"))
+            raise file.of_system(self.path, OSError(errno.ENOSPC, "No space left on device"))
         before = connection.execute("SELECT max(number) FROM chain").fetchone()[0]
         connection.execute(f"BEGIN {kind}")
         try:
@@ -587,7 +587,7 @@ def simulation() -> Iterator[None]:
             (leases, "_exists", _exists),
             (leases, "_started", lambda _: "1"),
             (Owner, "here", staticmethod(_here)),
-            (spool, "os", SimulatedSystem()),
+            (starts, "os", SimulatedSystem()),
             (starts, "_PAUSE", PAUSE),
         ):
             stack.enter_context(mock.patch.object(place, name, made))

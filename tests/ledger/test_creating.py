@@ -7,8 +7,8 @@ import pytest
 from support.charging import ONE, entry, pure
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import DeclarationError, LedgerError
-from dpframe.ledger.ledger import Ledger
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from support.charging import ONE, entry, gaussian, pure
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import LedgerError, TemporaryError
-from dpframe.ledger.ledger import Ledger
 
 LOSSES = [pure(0.1), gaussian(0.05), pure(0.2)]
 HEADER = 100  # bytes of an SQLite file that say how to read the others

@@ -11,8 +11,8 @@ import pytest
 from support.charging import ONE, entry, pure
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import LedgerError
-from dpframe.ledger.ledger import Ledger
 
 EXTRA = 3  # the folder is flushed, too, when the journal is gone
 

@@ -11,6 +11,7 @@ from support.charging import ONE, entry, pure
 from support.disks import RLIMIT, failing, small_disk
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import (
     LedgerAlteredError,
     LedgerBusyError,
@@ -19,7 +20,6 @@ from dpframe.errors import (
     ReleaseError,
     TemporaryError,
 )
-from dpframe.ledger.ledger import Ledger
 
 
 @pytest.fixture

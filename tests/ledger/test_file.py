@@ -15,9 +15,9 @@ from support.charging import ONE, entry, gaussian, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger import deadline
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend
 

@@ -12,9 +12,9 @@ from support.charging import ONE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import LedgerError
 from dpframe.ledger.file import LedgerFile
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.law import Law
 
 

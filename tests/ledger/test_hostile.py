@@ -11,10 +11,10 @@ from support.charging import ONE, entry, pure
 from support.crafting import ledger_of, opened, rewrite
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import CalibrationError, LedgerError
 from dpframe.ledger import chain
 from dpframe.ledger.file import LedgerFile
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 

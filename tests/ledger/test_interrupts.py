@@ -19,9 +19,9 @@ import pytest
 from support.charging import ONE, entry, in_processes, pure
 from support.interrupting import interrupted, places
 
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger import deadline, locks
-from dpframe.ledger.ledger import Ledger
 
 FILES = ("/dpframe/ledger/", "/contextlib.py", "/threading.py", "/weakref.py")
 STRIDES = 128

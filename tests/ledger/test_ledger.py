@@ -12,8 +12,8 @@ from support.charging import ONE, PURE, entry, gaussian, pure, status
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError, LedgerError
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.pots import Pots, settle_pots

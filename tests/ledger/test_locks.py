@@ -13,11 +13,11 @@ from support.charging import PURE, entry, in_processes, pure
 from support.interrupting import Traced, places
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, LedgerError
 from dpframe.ledger import deadline, locks, platform
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.file import LedgerFile
-from dpframe.ledger.ledger import Ledger
 
 forks = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),

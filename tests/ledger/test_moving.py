@@ -10,9 +10,9 @@ from support.charging import ONE, entry, in_processes, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import LedgerError, ReleaseError
 from dpframe.ledger.file import LedgerFile
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import store_at
 from dpframe.testing import record
 

@@ -12,8 +12,8 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import AlreadyReleasedError, BudgetExceededError, DeclarationError, ReleaseError
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.law import Law
 
 

@@ -17,9 +17,10 @@ import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, DeclarationError, LedgerError
 from dpframe.ledger.chain import _START, Chain, Row, _canonical, _hash
-from dpframe.ledger.ledger import Ledger, copy_in_memory
+from dpframe.ledger.ledger import copy_in_memory
 from dpframe.ledger.parts import check_part
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.pots import Pots, settle_pots

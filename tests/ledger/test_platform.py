@@ -13,10 +13,10 @@ from support.planning import planned
 from support.windows import rules_of_windows
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 from dpframe.jobs.commands import main
 from dpframe.ledger import platform
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.platform import Platform
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="open files are listed on Linux")

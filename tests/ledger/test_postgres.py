@@ -18,6 +18,7 @@ from support.databases import KEEPER, KEEPERS_PASSWORD, URL_OF_KEEPER, Proxy, ta
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import (
     AlreadyReleasedError,
     BudgetExceededError,
@@ -31,7 +32,6 @@ from dpframe.errors import (
 from dpframe.jobs.commands import main
 from dpframe.ledger.chain import Row
 from dpframe.ledger.deadline import patience
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.postgres import LedgerTable
 from dpframe.ledger.store import store_at
 from dpframe.privacy.amounts import PrivacyLoss

@@ -10,11 +10,11 @@ import pytest
 from support.charging import ONE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger import chain
 from dpframe.ledger.chain import Chain, Row
 from dpframe.ledger.file import LedgerFile
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss
 from dpframe.privacy.gaussian import gaussian_mu
 from dpframe.privacy.pots import KINDS, settle_pots

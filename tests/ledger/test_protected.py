@@ -14,10 +14,10 @@ from support.charging import ONE, PURE, entry, in_processes, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, LedgerError
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Protected
 
 

@@ -8,8 +8,8 @@ from support.charging import ONE, PURE, entry, gaussian, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.pots import GaussianPot, PurePot, settle_pots
 

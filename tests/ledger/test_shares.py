@@ -9,8 +9,8 @@ from support.charging import ONE, PURE, entry, gaussian, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, CalibrationError
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, exact
 from dpframe.privacy.gaussian import gaussian_mu
 

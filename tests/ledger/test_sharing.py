@@ -17,9 +17,9 @@ from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import BudgetExceededError, LedgerError, ReleaseError
 from dpframe.ledger.file import LedgerFile
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.law import Law
 from dpframe.privacy.pots import settle_pots

@@ -13,11 +13,10 @@ import pytest
 from ledger.simulated import NAME, Bounds, explore, play, simulation
 from support.charging import entry, pure
 
-from dpframe.jobs import spool
-from dpframe.jobs.starts import Seen, Start
+from dpframe import Ledger
+from dpframe.jobs.starts import Seen, Start, look_for_spool
 from dpframe.ledger import ledger, runs, transactions
 from dpframe.ledger.leases import Lease, Life, life_of
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.postgres import LedgerTable
 
 KINDS = ("file", "table")
@@ -125,7 +124,7 @@ def spool_before_life():
         run = start.ledger.run_of(start.name)
         if run is None:
             return Seen(None, None, None, runs.StartStep.BEGIN)
-        found, place = spool.look_for_spool([start.folder], run.entry.release_id)
+        found, place = look_for_spool([start.folder], run.entry.release_id)
         lease = start.ledger.lease_of(run.entry.release_id)
         return Seen(run, lease, place, runs.next_step(run.state, life_of(lease), found))
 

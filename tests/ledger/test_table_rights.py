@@ -11,9 +11,9 @@ from support.charging import ONE, entry, pure
 from support.databases import URL_OF_KEEPER, table_of
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import LedgerError
 from dpframe.jobs.commands import main
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import store_at
 
 pytestmark = [pytest.mark.full, pytest.mark.server]

@@ -11,12 +11,12 @@ from support.charging import PURE
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.release import in_part, plan_operation

@@ -13,6 +13,7 @@ from support.designing import keep_no_plans
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import (
     BudgetExceededError,
@@ -21,7 +22,6 @@ from dpframe.errors import (
     ReleaseError,
     UnknownColumnError,
 )
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.law import Law
 from dpframe.strategies.linear import LinearDesign
 

@@ -13,9 +13,9 @@ from support.plans import deviations_of, law_of, parts_of
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.errors import BudgetExceededError, CalibrationError, DeclarationError
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend

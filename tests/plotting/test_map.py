@@ -10,8 +10,8 @@ import pytest
 from support.certifying import recertified
 from support.pictures import denoised
 
+from dpframe import plot_map
 from dpframe.errors import CertificateError, DPFrameError, QueryError, UnknownColumnError
-from dpframe.plotting.map import plot_map
 
 mpl.use("Agg")
 from matplotlib import dates  # the backend comes first
@@ -102,6 +102,7 @@ def test_numbers_beside_the_colors_leave_out_those_within_the_noise():
     assert ticks == [-200, -100, -50, -20, 0, 20, 50, 100, 200, 500, 1000, 2000, 5000]
 
 
+@pytest.mark.full
 def test_new_figures_have_the_proportions_of_the_places():
     made, places = counts(), pd.DataFrame({"x": [0, 10, 4], "y": [0, 20, 9]}, index=KEYS)
     width, height = plot_map(made, places).figure.get_size_inches()

@@ -234,6 +234,7 @@ def test_all_spans_of_time_have_ticks_without_a_warning():
         figure.clear()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("groups", [7, 12])
 def test_ticks_of_small_panels_do_not_touch(groups):
     days = list(pd.date_range("2021-01-01", "2021-12-31", freq="3D"))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.raising import raises
 
+from dpframe import Ledger
 from dpframe.errors import CalibrationError, DeclarationError, quote
-from dpframe.ledger.ledger import Ledger
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, as_number, below, exact
 from dpframe.privacy.neighbors import Caps, check_neighboring
 

@@ -82,7 +82,13 @@ def test_movement_is_the_brute_force_maximum(name, norm, neighboring):
 
 @pytest.mark.parametrize(
     ("caps", "expected"),
-    [(Caps(5, 5, 5), 25), (Caps(5, 5, 1), 5), (Caps(10, 4, 3), 3 * 9 + 1), (Caps(3, 2, 2), 5)],
+    [
+        (Caps(8, 4, 3), 2 * 9 + 2 * 2),
+        (Caps(5, 5, 5), 25),
+        (Caps(5, 5, 1), 5),
+        (Caps(10, 4, 3), 3 * 9 + 1),
+        (Caps(3, 2, 2), 5),
+    ],
 )
 def test_counts_of_units_with_caps_follow_the_closed_form(caps, expected):
     reach = reach_of(caps, 100)

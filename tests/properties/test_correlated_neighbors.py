@@ -285,6 +285,7 @@ CAPPED = [
 ]
 
 
+@pytest.mark.full
 @given(crowds(), st.sampled_from(CAPPED), st.integers(0, 2**64 - 1))
 @settings(max_examples=120, derandomize=True)
 def test_capping_one_unit_leaves_the_rows_of_others_alone(frames, case, word):

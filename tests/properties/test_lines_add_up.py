@@ -7,7 +7,7 @@ import pytest
 from support.neighbors import ALL_CAPS
 
 import dpframe as dpf
-from dpframe.ledger.ledger import Ledger
+from dpframe import Ledger
 from dpframe.privacy.neighbors import Caps
 
 KEYS = {"zone": ["A", "B"], "hour": [0, 1]}

@@ -13,11 +13,11 @@ import pytest
 from support.neighbors import allowed, farthest, reached
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import units as grouping
 from dpframe.engines.pandas import PandasEngine
-from dpframe.ledger.ledger import Ledger
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Budget, Spend, exact
 from dpframe.privacy.neighbors import Caps

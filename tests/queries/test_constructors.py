@@ -169,6 +169,7 @@ def test_intervals_follow_each_other_as_pandas_says_and_at_both_ends(closed):
             assert not apart, pairs
 
 
+@pytest.mark.full
 def test_a_million_edges_are_the_bins_of_as_many_numbers():
     plain = np.linspace(0, 1, 1_000_001)
     odd = [*plain[:-1], Fraction(1)]  # read one by one

@@ -182,6 +182,7 @@ def test_noise_is_that_of_whole_numbers_with_the_range_of_the_bounds():
     assert plans["t"].outputs[0].step == 1  # second
 
 
+@pytest.mark.full
 def test_intervals_hold_what_was_measured_as_often_as_they_say():
     frame = frame_of(days_of_may(), bounds={"t": (MAY, JUNE)})
     exact = sum((time - MAY for time in CLIPPED), start=timedelta(0))

@@ -9,10 +9,10 @@ from support.planning import TRIPS, planned
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe import Ledger
 from dpframe.errors import DeclarationError, PlanFileError
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job
-from dpframe.ledger.ledger import Ledger
 
 pa = pytest.importorskip("pyarrow")
 fs = pytest.importorskip("pyarrow.fs")

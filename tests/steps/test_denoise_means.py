@@ -176,8 +176,8 @@ def test_a_graph_is_for_totals_alone():
 @pytest.mark.parametrize(
     ("keywords", "said"),
     [
-        ({"method": "simplex", "columns": "fee"}, 'denoised by "auto" alone'),
-        ({"method": "empirical_bayes", "columns": ["n", "fee"]}, 'denoised by "auto" alone'),
+        ({"method": "posterior", "columns": "fee"}, 'denoised by "auto" alone'),
+        ({"method": "posterior", "columns": ["n", "fee"]}, 'denoised by "auto" alone'),
         ({"columns": ["n", "fee"], "across": "columns"}, "denoised beside those of other rows"),
         ({"method": "shrunken_means"}, "method must be 'auto' or one of"),
     ],

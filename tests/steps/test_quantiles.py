@@ -190,6 +190,7 @@ def test_all_at_once_are_wider_and_so_are_higher_levels():
         ).sum()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("where", ["fare > 100", "fare < 1"])
 def test_nothing_is_said_of_groups_without_rows(mechanism, where):

@@ -249,6 +249,7 @@ def test_a_box_over_very_many_cells_is_left_alone():
     assert all(design(work, BOX) is None for design in MECHANISMS["box"].designs)
 
 
+@pytest.mark.full
 def test_one_draw_over_all_cells_has_the_error_predicted():
     # 4,000 draws of ten bins, correlated in size: a variance is off by 1.6 %, 8 % is five of that
     caps = Caps(None, 10, 1)

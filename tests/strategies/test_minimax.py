@@ -132,6 +132,7 @@ def test_no_other_scales_have_a_smaller_worst_where_the_number_of_rows_is_public
     assert min(others) > max(errors) * (1 + 1e-9)
 
 
+@pytest.mark.full
 def test_the_optimizer_is_imported_only_when_it_is_needed():
     code = "import sys, dpframe; print('scipy.optimize' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

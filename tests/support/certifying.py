@@ -3,9 +3,9 @@
 import json
 import secrets
 
+from dpframe import Certificate
 from dpframe.cells.keys import token
 from dpframe.cells.record import ATTRIBUTE, RECORD, attach
-from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.json_records import read
 
 

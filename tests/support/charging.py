@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from uuid import uuid4
 
-from dpframe.ledger.ledger import Ledger
+from dpframe import BudgetStatus, Ledger
 from dpframe.ledger.log import Entry
-from dpframe.ledger.status import BudgetStatus
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import settle_pots
 

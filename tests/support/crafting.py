@@ -10,7 +10,7 @@ from typing import Any
 
 from support.charging import ONE, entry, pure
 
-from dpframe.ledger.ledger import Ledger
+from dpframe import Ledger
 
 START = "0" * 64
 

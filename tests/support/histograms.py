@@ -56,7 +56,7 @@ def hockey_sticks(one, other, epsilons):
 def worst_pair(case, epsilons):
     """Largest hockey sticks over neighbors: what a unit adds to, and what its other takes from."""
     law, scale, least, labels, neighboring = case
-    top = least + math.ceil((11 if law.memoryless else 5) * scale)
+    top = least + math.ceil((11 if law.norm == 1 else 5) * scale)
     sizes = [1, 2, least - 1, least, least + 1]
     pair = {
         n: tuple(published(law, scale, least, units, top) for units in (n, n - 1)) for n in sizes

@@ -5,7 +5,9 @@ word of the way out. Whatever is wrong, the message has at most 50 words, and th
 Python at most 15 lines.
 """
 
+import builtins
 import linecache
+import tomllib
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import pandas as pd
 from support.raising import MOST_WORDS
 
 import dpframe as dpf
+from dpframe import errors
 from dpframe.errors import DPFrameError
 
 MOST_LINES = 15
@@ -68,8 +71,20 @@ def _equal(one, other):
     return type(one) is type(other) and one == other
 
 
-def mistake(code, kind, *words, **fields):
-    return Mistake(code, kind, words, **fields)
+def answered(path):
+    """Read a table of mistakes; lists in it are tuples."""
+    groups = tomllib.loads(path.read_text(encoding="utf-8")).values()
+    return [_mistake(**row) for group in groups for row in group]
+
+
+def _mistake(code, error, words=(), parameter=_ANY, label=_ANY, **others):
+    kind = getattr(errors, error, None) or getattr(builtins, error)
+    fields = {"parameter": _as_tuple(parameter), "label": _as_tuple(label)}
+    return Mistake(code, kind, tuple(words), tuple(others.get("not", ())), **fields)
+
+
+def _as_tuple(value):
+    return tuple(value) if isinstance(value, list) else value
 
 
 VISITS = pd.DataFrame(

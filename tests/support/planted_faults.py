@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pytest
 from support.designing import keep_no_plans
 
+from dpframe import Query
 from dpframe.engines.scans import ScanEngine
 from dpframe.operations import release
 from dpframe.plan import designs as planning
@@ -18,7 +19,6 @@ from dpframe.plan import tables
 from dpframe.privacy.laws import BOX, LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Footprint, Sparse, movement
-from dpframe.queries.query import Query
 from dpframe.strategies import layered
 from dpframe.strategies.domain import Domain
 from dpframe.strategies.linear import LinearDesign

@@ -23,8 +23,7 @@ from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, gaussian, laplace, laws, selection, staircase
 from dpframe.privacy.laplace import LAPLACE_CURVE
 from dpframe.testing.comparing import difference, watch
-from dpframe.testing.draws import Draw
-from dpframe.testing.recorder import Replay, Run
+from dpframe.testing.recorder import Draw, Replay, Run
 
 RULES = ("invariance", "charge", "additivity", "noise", "chance")
 

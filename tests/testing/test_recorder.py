@@ -10,9 +10,9 @@ from support.plans import noises_of
 
 import dpframe as dpf
 import dpframe.testing as dpt
-from dpframe.ledger.ledger import Ledger
+from dpframe import Ledger
 from dpframe.privacy.amounts import PrivacyLoss
-from dpframe.testing.draws import NEVER, Draw
+from dpframe.testing.recorder import NEVER, Draw
 
 RNG = np.random.default_rng(5)
 TRIPS = pd.DataFrame(

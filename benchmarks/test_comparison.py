@@ -42,6 +42,7 @@ def scripts(monkeypatch):
             del sys.modules[name]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("scripts")
 @pytest.mark.parametrize(("statistic", "delta"), [("histogram", 0), ("ranges", 1e-6)])
 def test_draws_have_the_error_that_the_law_states(statistic, delta):
@@ -86,6 +87,7 @@ def test_errors_of_ranges_are_those_of_all_ranges():
     assert over_ranges(4 * np.eye(RANGE_BINS)) == pytest.approx(of_bins(2.0))
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("scripts")
 def test_ranges_of_a_tree_have_the_errors_that_are_released():
     from accuracy_dpframe import of_ranges
