@@ -65,6 +65,7 @@ EXPECTED = ["k [2, 2, 1] 8", "u [3, 3, 0] 6", "x [4, 4, 0] 6"]
 FULL = pytest.mark.full
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "kind", ["tuple", pytest.param("subclass", marks=FULL), pytest.param("alias", marks=FULL)]
 )

@@ -61,6 +61,7 @@ def blocks(page):
     return "\n".join(textwrap.dedent(block) for block in found)
 
 
+@pytest.mark.full
 def test_errata_are_as_the_pages_say(tmp_path):
     done = run(PAPERS / "errata.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -249,6 +250,7 @@ def test_delays_are_published_by_quantiles(tmp_path):
     assert {file.name for file in (tmp_path / "made").iterdir()} >= {"delays.csv", "delays.png"}
 
 
+@pytest.mark.full
 def test_purchases_are_published_with_a_suggested_cap(tmp_path):
     bought = [
         (f"{customer:05d}", f"1997{1 + (customer + at) % 12:02d}{1 + at % 28:02d}", 1, 9.99)

@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from support.planning import SMALL_PLAN
 
 from dpframe.errors import pip_install
@@ -85,11 +86,13 @@ def run(script, folder):
     )
 
 
+@pytest.mark.full
 def test_everything_else_works_without_extras(tmp_path):
     done = run(WORKS, tmp_path)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full
 def test_what_needs_an_extra_names_it(tmp_path):
     calls = [
         f"""
@@ -107,6 +110,7 @@ else:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full
 def test_commands_name_the_extra(tmp_path):
     for name in ("x.parquet", "x.feather"):
         (tmp_path / name).write_bytes(b"PAR1")

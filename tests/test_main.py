@@ -225,6 +225,7 @@ def test_control_characters_are_escaped_in_a_terminal(tmp_path, capsys):
     assert capsys.readouterr().err.rstrip("\n").isprintable()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_terminals_of_any_encoding_get_an_answer(tmp_path, encoding):
     frame = dpf.release(
@@ -324,6 +325,7 @@ def test_a_ledger_that_cannot_be_read_has_a_code_of_its_own(charged, tmp_path, c
     assert f"the ledger {place}: " in shown(capsys.readouterr().err, charged[0])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["ledger", "verify"])
 def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, command):
     path, ledger = charged

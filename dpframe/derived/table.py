@@ -10,9 +10,8 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.cells.keys import factored
-from dpframe.cells.needs import check_whole
 from dpframe.cells.record import Opened, carry, cells_part, codes_part, levels_of
-from dpframe.cells.verify import Shown, look_with
+from dpframe.cells.verify import Shown, check_whole, look_with
 from dpframe.certificates.certificate import UNSEALED, Release, without_all_rows
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import Definition, DerivedDefinition, End, Link

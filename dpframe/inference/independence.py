@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.cells.needs import whole_release
-from dpframe.cells.verify import look
+from dpframe.cells.verify import look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote

@@ -52,6 +52,7 @@ def frame(partitions):
     return pd.concat(parts, ignore_index=True)
 
 
+@pytest.mark.full
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("unit", [{}, {"privacy_unit": "unit", "max_rows": 18}], ids=["", "unit"])
 def test_releases_are_those_of_one_frame(client, unit):

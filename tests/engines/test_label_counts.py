@@ -82,15 +82,15 @@ def frames(tmp_path_factory):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])
-def test_engines_count_what_is_counted_by_hand(frames, kind, options):
+def test_engines_count_what_is_counted_by_hand(frames, options):
     unit, where, axes = options
     task = LabelTask(axes, 99, where, () if unit is None else (unit,))
-    with mock.patch.object(scans, "_BUCKET_ROWS", 60):
-        found = engine_for(frames[kind]).labels(frames[kind], task, SYSTEM)
     expected = Counter(itertools.chain(*by_hand(FRAME, axes, unit, where).values()))
-    assert labeled(found) == expected
     assert len(expected) >= 3
+    for kind, frame in frames.items():
+        with mock.patch.object(scans, "_BUCKET_ROWS", 60):
+            found = engine_for(frame).labels(frame, task, SYSTEM)
+        assert labeled(found) == expected, kind
 
 
 @pytest.mark.parametrize("kind", ["pandas", "dask", "parquet"])

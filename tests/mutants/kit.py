@@ -86,7 +86,7 @@ class Outcome:
 
 def try_mutant(mutant, root, lane="default", *, everywhere=False):
     """Plant a mutant in a copy, run tests until one fails, and take it out again."""
-    original = (ROOT / mutant.file).read_text(encoding="utf-8")
+    original = (root / mutant.file).read_text(encoding="utf-8")
     mutant.plant(root)
     places = ["dpframe", "tests"] if everywhere else [mutant.file, *mutant.tests]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
