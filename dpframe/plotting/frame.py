@@ -13,6 +13,7 @@ from dpframe.arguments import is_one_of, visible
 from dpframe.cells.verify import Shown, whole_release
 from dpframe.certificates.definitions import DenoiseDefinition, Link, PercentLink, RatioLink
 from dpframe.certificates.mechanism_parts import TreePart
+from dpframe.derived.columns import no_total
 from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
 from dpframe.inference.distribution import ENDS_OF_ROUNDING, below_edges, deviations, risen
@@ -209,7 +210,10 @@ def _gather_quotients(
         if not is_one_of(per, labels):
             rule = f"must be the label of one of the columns released, {labels!r}"
             raise QueryError.about("per", rule, per)
-        names = [part.name for part in shown.certificate.releases[0].columns]
+        parts = shown.certificate.releases[0].columns
+        names = [part.name for part in parts]
+        if not parts[[one == per for one in labels].index(True)].form.is_total:
+            raise no_total("per", per)
         link = RatioLink("ratio", names[[one == per for one in labels].index(True)])
         if per == label:
             raise QueryError.about("per", "must be another column than in column=", per)

@@ -1,6 +1,7 @@
 """Tables and columns computed from released ones: totals, changes, percentages, rates."""
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpframe.options import By
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
-from dpframe.steps.concat import concat
+from dpframe.steps.concat import join_tables
 
 Public: TypeAlias = float | pd.Series | Mapping[Any, float]
 """A public number, or one by key."""
@@ -86,12 +87,12 @@ def total(
     if isinstance(by, Mapping):
         names = [str(level.name) for level in shown.opened.levels]
         for name, groups in by.items():
-            (at,) = _levels(shown, [name], "by")
+            (at,) = _levels(shown, name, "by")
             if groups is not None:
                 mapping[names[at]] = _mapping(shown, at, groups)
         kept = names
     else:
-        places = [] if by is None else _levels(shown, _listed(by), "by")
+        places = [] if by is None else _levels(shown, by, "by")
         kept = [str(shown.opened.levels[at].name) for at in places]
     if margins and not is_label(margins_name):
         raise QueryError.about("margins_name", "must be a key", margins_name)
@@ -178,10 +179,10 @@ def change(
     if two:
         before = cast(pd.DataFrame, along)
         pair = [_released_columns(one) for one in (before, released)]
-        released = concat(pair, keys=["before", "now"], name=_BETWEEN)
+        released = join_tables(pair, ["before", "now"], _BETWEEN)
         along = _BETWEEN
     shown = look(released)
-    (at,) = _levels(shown, [along], "along")
+    (at,) = _levels(shown, along, "along")
     name = str(shown.opened.levels[at].name)
     link = definitions.ChangeLink("change", name, bool(percent), int(lag), two)
     return new_table(shown, link, "change", level=level, sampling=bool(sampling))
@@ -190,11 +191,11 @@ def change(
 _BETWEEN = "release"
 
 
-def _released_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a released table without what was computed from it."""
+def _released_columns(frame: pd.DataFrame) -> Shown:
+    """Look at a released table, and leave out what was computed from it."""
     shown = look(frame)
     shown.certificate.require_numbers()
-    return shown.sealed(shown.table.iloc[:, : len(shown.labels)], shown.opened)
+    return replace(shown, seen={label: shown.seen[label] for label in shown.labels})
 
 
 @public_call
@@ -276,7 +277,7 @@ def percent(
         divisor = _positive("of", of)
     else:
         check_people(shown, "percent")
-    places = [] if by is None else _levels(shown, _listed(by), "by")
+    places = [] if by is None else _levels(shown, by, "by")
     if by is not None and not 0 < len(places) < len(shown.opened.levels):
         names = list(shown.opened.index.names)
         rule = f"must name some of the levels of the index, {names!r}, and not all"
@@ -408,7 +409,7 @@ def standardize(
     {'A': 125.0, 'B': 50.0}
     """
     shown = look(released)
-    (at,) = _levels(shown, [over], "over")
+    (at,) = _levels(shown, over, "over")
     shares = _by_row(shown, weights, "weights", [at])
     people = _by_row(shown, population, "population")
     codes = shown.opened.codes[at]
@@ -470,7 +471,7 @@ def relative(
     {2025: 1.0, 2026: 1.25}
     """
     shown = look(released)
-    (at,) = _levels(shown, [along], "along")
+    (at,) = _levels(shown, along, "along")
     keys = shown.opened.shown_keys(at)
     if not is_one_of(to, keys):
         rule = f"must be a key of level {along!r}, {quote(list(keys)[:5])}"
@@ -574,13 +575,14 @@ def _listed(by: Any) -> list[Any]:
     return list(by) if isinstance(by, list) else [by]
 
 
-def _levels(shown: Shown, names: list[Any], called: str) -> list[int]:
-    """Return the positions of levels of the index."""
+def _levels(shown: Shown, given: Any, called: str) -> list[int]:
+    """Return the positions of levels of the index, of one name or of a list."""
+    names = _listed(given)
     known = list(shown.opened.index.names) if shown.opened.levels else []
     for name in names:
         if name is None or not is_one_of(name, known) or names.count(name) > 1:
             rule = f"must name levels of the index, {known!r}, each once"
-            raise QueryError.about(called, rule, name, "Name several as a list.")
+            raise QueryError.about(called, rule, given, "Name several as a list.")
     return [known.index(name) for name in names]
 
 

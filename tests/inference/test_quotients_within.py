@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -129,14 +128,14 @@ def test_percentages_within_groups_go_with_the_certificate():
     wanted = quotients_of(frame.dp.percent(by="zone", level=0.9))[["estimate", "low", "high"]]
     assert (table.iloc[:, 1:].to_numpy() == wanted.to_numpy()).all()
     (step, low, high) = dpf.verify(table).table.definitions
-    assert (step.call, step.column, step.by) == ("percent", "count", ("zone",))
+    assert (step.call, step.column, step.chain[0].by) == ("derive", "count", ("zone",))
     assert (low.end, high.end) == ("low", "high")
-    assert "percentages of the total of count by zone beside it" in repr(table.dp.certificate)
+    assert "percentages of the total by zone, of count" in repr(table.dp.certificate)
     later = table.dp.round({"count_percent": 0}).dp.rename(levels={"zone": "borough"}).head(3)
     assert dpf.verify(later, against=frame)
     renamed = frame.dp.rename(levels={"zone": "borough"})
     made = renamed.dp.percent(by="borough").dp.certificate
-    assert made.table.definitions[-1].by == ("zone",)
+    assert made.table.definitions[-1].chain[0].by == ("zone",)
     with raises(QueryError, "levels", parameter="by"):
         renamed.dp.percent(by="zone")
 
@@ -166,10 +165,9 @@ def test_groups_are_those_of_the_keys_in_any_order():
     ["x", [], ["zone", "day"], ("zone", "day"), ["zone", "zone"], [None], [["zone"]], 0],
     ids=str,
 )
-@pytest.mark.parametrize("call", [dpf.percent, partial(dpf.percent, join=True)])
-def test_what_makes_no_groups_is_refused(call, by):
+def test_what_makes_no_groups_is_refused(by):
     with raises(QueryError, "'zone', 'day'", parameter="by", value=by):
-        call(released("two keys"), by=by)
+        dpf.percent(released("two keys"), by=by)
 
 
 def test_frames_are_not_shown():
@@ -228,7 +226,7 @@ def test_with_noise_of_less_than_half_a_row_a_certain_share_is_certain(epsilon):
     frame = pd.DataFrame({"zone": ["A"] * 500})
     query = dpf.count(by="zone", keys=["A", "B", "C"])
     released = dpf.release(frame, query, epsilon=epsilon, privacy_unit=dpf.EACH_ROW)
-    shares = released.dp.percent()[["low", "high"]]
+    shares = quotients_of(released.dp.percent())[["low", "high"]]
     sure = released["count"].tolist() == [500, 0, 0]  # with a chance of .9 at epsilon 4
     whole = np.array([[100, 100], [0, 0], [0, 0]])
     if epsilon == 8 and sure:
