@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -500,7 +501,8 @@ def _keep(opened: Opened) -> Opened:
     """Keep a record that was read, by its text: copies of a frame have the same one."""
     _OPENED[opened.text] = opened
     while len(_OPENED) > _KEPT:
-        _OPENED.pop(next(iter(_OPENED), ""), None)  # another thread may have done so
+        with suppress(KeyError):  # another thread may have taken the last
+            _OPENED.popitem(last=False)  # in one step, whatever other threads keep meanwhile
     return opened
 
 

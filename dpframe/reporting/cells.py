@@ -103,7 +103,8 @@ def cells_of(
         width = (number[2] - number[1]) / 2
         value, lowest, highest = (number_text(text, width) for text in texts)
         within = f"{lowest} to {highest}" if value and lowest else ""
-        drowned = origin is None and bool(width >= abs(number[0]))
+        reach = max(width, number[2] - number[0])  # a count below 0 is outside
+        drowned = origin is None and bool(reach >= abs(number[0]))
         cells.append(CellView(value, within, bar, drowned, share))
     return cells
 
