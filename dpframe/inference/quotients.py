@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -138,6 +138,55 @@ def border(
         within = holds(middle)
         rejected, kept = np.where(within, rejected, middle), np.where(within, middle, kept)
     return rejected
+
+
+class StraightTest(NamedTuple):
+    """A test of quotients, which keeps those for which |top - r bottom| is at most a width.
+
+    Parameters
+    ----------
+    top, bottom
+        The parts of the quotients.
+    nodes, widths
+        Widths at increasing places; in between they are straight.
+    """
+
+    top: np.ndarray
+    bottom: np.ndarray
+    nodes: np.ndarray
+    widths: np.ndarray
+
+    def border(self, kept: np.ndarray, side: Literal[-1, 1]) -> np.ndarray:
+        """Return the last place that is rejected on the way from one that is kept to an end.
+
+        The nodes around it are found by halving; there, the test is a line.
+
+        Parameters
+        ----------
+        kept
+            Where the ways begin, one for every interval.
+        side
+            -1: on the way to the first node, 1: to the last one.
+        """
+        last = len(self.nodes) - 1
+        place = np.searchsorted(self.nodes, kept, "right" if side > 0 else "left")
+        inner = np.clip(place - (side > 0), 0, last)
+        outer = np.full_like(inner, last if side > 0 else 0)
+        while (apart := np.abs(outer - inner) > 1).any():
+            middle = (inner + outer) // 2
+            distance = np.abs(self.top - self.nodes[middle] * self.bottom)
+            rejected = distance > self.widths[middle]
+            outer = np.where(apart & rejected, middle, outer)
+            inner = np.where(apart & ~rejected, middle, inner)
+        start, end = self.nodes[inner], self.nodes[outer]
+        distance = self.top - end * self.bottom
+        far = np.abs(distance) - self.widths[outer]
+        near = np.sign(distance) * (self.top - start * self.bottom) - self.widths[inner]
+        way = self.nodes[-1] - self.nodes[0]
+        step = side * way * 2.0**-_HALVINGS  # outwards, as digits are few
+        at = end - far / (far - near) * (end - start) + step
+        at = np.where(np.isfinite(at), at, end)
+        return np.clip(at, np.minimum(kept, end), np.maximum(kept, end))
 
 
 def part_of(loadings: Mapping[str, float | np.ndarray], block: str, rows: Rows) -> Any:
