@@ -231,7 +231,7 @@ def with_errors(
     """
     shown = look(released)
     column = whole_release(shown, "suggest").columns[0].name
-    deviation = float(std_error(released).iloc[0, 0])
+    deviation = float(std_error(released).to_numpy(np.float64)[0, 0])
     people = float(released.iloc[:, 0].sum()), needed(deviation, len(released))
     amounts = {key: float(planned[key]) for key in planned}
     made = shown.add(
