@@ -10,7 +10,7 @@ import pandera.pandas as pa
 import dpframe as dpf
 from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
-from dpframe.operations.release import plan_operation
+from dpframe.operations.planning import plan_operation
 from dpframe.privacy.amounts import Spend
 
 MECHANISMS = ["auto", "laplace", "gaussian", "box", "staircase", "correlated", "classical"]
