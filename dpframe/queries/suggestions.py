@@ -368,7 +368,8 @@ def suggest_bounds(
     and `as_high`, the predicted errors with the left end of the bin as the lower bound, and with
     its right end as the upper one, each beside the best other one; infinite if that is no bound.
     `.dp.best` is the pair with the least error, or says that too few rows are seen to tell, as for
-    caps. `plan` shows `std_error` of the number of values, and `as_low` and `as_high` for the noise alone; for a mean, in a group of one row.
+    caps. `plan` shows `std_error` of the number of values, and `as_low` and `as_high` for the noise
+    alone; for a mean, in a group of one row.
 
     Parameters
     ----------
