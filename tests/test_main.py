@@ -8,10 +8,9 @@ import sys
 import pandas as pd
 import pyarrow as pa
 import pytest
+from support.terminal import ALTERED, LATER, SOUND, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import ALTERED, LATER, SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.ledger import deadline
 
 HOLD = """
