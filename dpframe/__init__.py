@@ -32,14 +32,13 @@ from dpframe.privacy.amounts import Budget
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.public import public_call
 from dpframe.queries.aggregate import aggregate
-from dpframe.queries.association import corr, cov, slope
 from dpframe.queries.binned import histogram, ranges
 from dpframe.queries.counts import count, rate, units
 from dpframe.queries.discovery import discover
 from dpframe.queries.margins import margins
+from dpframe.queries.of_columns import corr, cov, mean, slope, std, sum, var  # noqa: F401
 from dpframe.queries.query import Query
 from dpframe.queries.suggestions import suggest_bounds, suggest_caps
-from dpframe.queries.sums_and_means import mean, std, sum, var  # noqa: F401
 from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent

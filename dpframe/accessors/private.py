@@ -32,10 +32,10 @@ from dpframe.options import FRONT, RARE, By, Columns, GivenBounds, Keys, KnownRo
 from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.public import no_such_keyword, public_calls
-from dpframe.queries import association, binned, counts, sums_and_means
+from dpframe.queries import binned, counts, of_columns
 from dpframe.queries.aggregate import AggregatePart, aggregate
 from dpframe.queries.discovery import DiscoveryMechanism, Dtypes, discover
-from dpframe.queries.margins import MarginBins, MarginOther, MarginPart, MarginWeights, margins
+from dpframe.queries.margins import MarginBins, MarginOther, MarginWeights, margins
 from dpframe.queries.quantiles import QUARTILES, Quantiles
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import OfValues, suggest_bounds, suggest_caps
@@ -176,7 +176,7 @@ class PrivateAccessor:
         part: object = None, mechanism: MechanismName = "auto",
         privacy_unit: EachRow | None = None, name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None,
-        **named: MarginPart,
+        **named: AggregatePart,
     ) -> dict[tuple[Hashable, ...], pd.DataFrame]:  # fmt: skip
         """Release tables by several sets of columns that agree; see `dpframe.margins`."""
         return cast(dict[tuple[Hashable, ...], pd.DataFrame], self._release(margins, locals()))
@@ -219,7 +219,7 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release sums of columns per group; see `dpframe.sum` and `dpframe.release`."""
-        return self._release(sums_and_means.sum, locals())
+        return self._release(of_columns.sum, locals())
 
     def mean(
         self, columns: Columns, by: By = None, *,
@@ -232,7 +232,7 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release means of columns per group; see `dpframe.mean` and `dpframe.release`."""
-        return self._release(sums_and_means.mean, locals())
+        return self._release(of_columns.mean, locals())
 
     def var(
         self, columns: Columns, by: By = None, *,
@@ -245,7 +245,7 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release variances of columns per group; see `dpframe.var` and `dpframe.release`."""
-        return self._release(sums_and_means.var, locals())
+        return self._release(of_columns.var, locals())
 
     def std(
         self, columns: Columns, by: By = None, *,
@@ -258,7 +258,7 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release standard deviations per group; see `dpframe.std` and `dpframe.release`."""
-        return self._release(sums_and_means.std, locals())
+        return self._release(of_columns.std, locals())
 
     def cov(
         self, x: Hashable, y: Hashable, by: By = None, *,
@@ -271,7 +271,7 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release covariances of two columns; see `dpframe.cov` and `dpframe.release`."""
-        return self._release(association.cov, locals())
+        return self._release(of_columns.cov, locals())
 
     def corr(
         self, x: Hashable, y: Hashable, by: By = None, *,
@@ -284,7 +284,7 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release correlations of two columns; see `dpframe.corr` and `dpframe.release`."""
-        return self._release(association.corr, locals())
+        return self._release(of_columns.corr, locals())
 
     def slope(
         self, x: Hashable, y: Hashable, by: By = None, *,
@@ -297,7 +297,7 @@ class PrivateAccessor:
         denoise: DenoiserName | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Release slopes of y on x per group; see `dpframe.slope` and `dpframe.release`."""
-        return self._release(association.slope, locals())
+        return self._release(of_columns.slope, locals())
 
     def histogram(
         self, column: Hashable, bins: object, by: By = None, *,

@@ -12,7 +12,7 @@ from dpframe.engines.sources import source_of
 from dpframe.engines.text_files import text_files
 from dpframe.errors import DeclarationError, a_type
 from dpframe.public import public_call
-from dpframe.sources.dialect import UTF8, Dialect
+from dpframe.sources.cells import UTF8, Dialect
 
 
 class Scan(ScannedFrame):

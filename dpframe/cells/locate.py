@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import alter, factored, label_of, token
-from dpframe.cells.numbers import Numbers, numbers_of
+from dpframe.cells.keys import Numbers, alter, factored, label_of, numbers_of, token
 from dpframe.cells.record import Opened
 from dpframe.errors import CertificateError
 

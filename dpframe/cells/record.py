@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -16,8 +17,16 @@ from typing import Any, Final, Self
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import Factored, Level, factored, label_of, token
-from dpframe.cells.numbers import Numbers, numbers_of, series_of
+from dpframe.cells.keys import (
+    Factored,
+    Level,
+    Numbers,
+    factored,
+    label_of,
+    numbers_of,
+    series_of,
+    token,
+)
 from dpframe.certificates.certificate import FORMAT, UNSEALED, Certificate, Release
 from dpframe.certificates.definitions import Definition
 from dpframe.certificates.diagnosis import about_computed, mark_test
@@ -492,7 +501,8 @@ def _keep(opened: Opened) -> Opened:
     """Keep a record that was read, by its text: copies of a frame have the same one."""
     _OPENED[opened.text] = opened
     while len(_OPENED) > _KEPT:
-        _OPENED.pop(next(iter(_OPENED), ""), None)  # another thread may have done so
+        with suppress(KeyError):  # another thread may have taken the last
+            _OPENED.popitem(last=False)  # in one step, whatever other threads keep meanwhile
     return opened
 
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.keys import alter, label_of
+from dpframe.cells.keys import Numbers, alter, label_of, series_of
 from dpframe.cells.locate import Located, TableLayout, locate
-from dpframe.cells.numbers import Numbers, series_of
 from dpframe.cells.record import CellColumn, Opened, carry, record_on
-from dpframe.certificates.certificate import Certificate
+from dpframe.certificates.certificate import Certificate, Release, has_rows
 from dpframe.certificates.claims import check_cost
 from dpframe.certificates.definitions import Definition
 from dpframe.errors import STOPS, CertificateError, QueryError, quote
@@ -398,3 +397,52 @@ def _label_by_cells(values: np.ndarray, rows: np.ndarray, opened: Opened) -> str
     if exact:
         raise alter("its labels do not say which column it shows")
     raise alter("a cell is neither the released one nor a rounding of it")
+
+
+def whole_release(shown: Shown, what: str) -> Release:
+    """Return the only release of a table, of which all cells that are shown are known.
+
+    Raises
+    ------
+    QueryError
+        If there are several or no numbers, or a published table left cells out or rounded them.
+    """
+    shown.certificate.require_numbers()
+    check_whole(shown, what)
+    return shown.certificate.release
+
+
+def check_whole(shown: Shown, what: str) -> None:
+    """Refuse what needs all cells as released, of a published table that has not.
+
+    Raises
+    ------
+    QueryError
+        If it left some out, or rounded them.
+    """
+    check_parts(shown, what)
+    published = shown.opened.table.published
+    if published is None:
+        return
+    for label in shown.labels:
+        cells, released = published.cells[label]
+        if cells < released or published.units.get(label):
+            rule = f"{what} needs all cells as released"
+            why = f"and this published table has {cells:,} of {released:,}, or rounded ones"
+            raise QueryError(f"{rule}, {why}. Call it on the release.")
+
+
+def check_parts(shown: Shown, what: str) -> None:
+    """Refuse what needs the parts of means where a published table has left them out.
+
+    Raises
+    ------
+    QueryError
+        If they were.
+    """
+    for release in shown.certificate.releases:
+        for column in release.columns:
+            if not has_rows(column):
+                rule = f"{what} needs what column {column.name!r} was read off"
+                way_out = "which a published table leaves out: call it on the release"
+                raise QueryError(f"{rule}, {way_out}.", label=column.name)

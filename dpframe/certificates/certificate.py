@@ -1,6 +1,6 @@
 """The certificate of a released table: one release, or several, and what was done afterwards."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -13,10 +13,10 @@ from dpframe.certificates import mechanism_parts, parts, words
 from dpframe.certificates.column_parts import ColumnPart, no_errors, no_numbers
 from dpframe.certificates.definitions import denoised_of
 from dpframe.certificates.json_records import Packed
+from dpframe.certificates.parts import WitnessPart
 from dpframe.certificates.table_parts import NO_ALIAS, TablePart
-from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.errors import QueryError, quote
-from dpframe.html import pairs, section, title_html
+from dpframe.html import grid, pairs, section, title_html
 from dpframe.privacy.neighbors import Neighboring
 
 FORMAT: Final = 9
@@ -146,23 +146,29 @@ class Release(records.Record, repr=False):
         rows = np.flatnonzero(known[table] >= 0)
         return replace(self.with_rows(known[table[rows]]), rows=Packed.of(rows))
 
+    @property
+    def facts(self) -> list[tuple[str, list[str]]]:
+        """The promise in words: lines by what they are about."""
+        facts: list[tuple[str, list[str]]] = [
+            ("TEST", [TEST] * self.testing),
+            ("query", [self.query.words]),
+            ("rows", words.rows_lines(self.query)),
+            ("left out", [f"rows where {rule}" for rule in self.query.left_out]),
+            ("privacy unit", words.unit_in_lines(self.privacy_unit)),
+            ("neighbors", [self.neighboring]),
+            ("mechanism", [words.about_mechanism(self.mechanism)]),
+            ("found", words.mechanism_lines(self.mechanism)),
+            ("privacy loss", words.loss_lines(self.privacy_loss)),
+            ("worst unit", words.witness_lines(self.witness)),
+            ("ledger", words.ledger_lines(self.ledger)),
+        ]
+        return [(name, lines) for name, lines in facts if lines]
+
     def lines(self) -> list[str]:
         """Show the promise in words."""
-        lines = [
-            *[f"  {TEST}"] * self.testing,
-            f"  query         {self.query.words}",
-            *(f"  rows          {line}" for line in words.rows_lines(self.query)),
-            *(f"  left out      rows where {rule}" for rule in self.query.left_out),
-            f"  privacy unit  {', '.join(words.unit_in_lines(self.privacy_unit))}",
-            f"  neighbors     {self.neighboring}",
-            f"  mechanism     {words.about_mechanism(self.mechanism)}",
-            f"  privacy loss  {words.about_loss(self.privacy_loss)}",
-            *(f"  column        {words.about_column(column)}" for column in self.columns),
-            *(f"  {name:14}{said}" for name, said in words.mechanism_rows(self.mechanism)),
-        ]
-        if self.ledger is not None:
-            lines.append(f"  ledger        {words.about_ledger(self.ledger)}")
-        return lines
+        facts = [(name, ", ".join(lines)) for name, lines in self.facts]
+        facts += [("column", words.about_column(column)) for column in self.columns]
+        return [f"  {name:14}{line}" for name, line in facts]
 
     @property
     def title(self) -> str:
@@ -171,22 +177,10 @@ class Release(records.Record, repr=False):
 
     def html(self, *more: tuple[str, object]) -> list[str]:
         """Show the promise as tables, with more in the first."""
-        rows: list[tuple[str, object]] = [
-            *[("TEST", TEST)] * self.testing,
-            ("query", self.query.words),
-            *(("rows", line) for line in words.rows_lines(self.query)),
-            *(("left out", f"rows where {rule}") for rule in self.query.left_out),
-            ("privacy unit", words.unit_in_lines(self.privacy_unit)),
-            ("neighbors", self.neighboring),
-            ("mechanism", words.about_mechanism(self.mechanism)),
-            ("privacy loss", words.loss_lines(self.privacy_loss)),
-            ("worst unit", words.witness_lines(self.witness)),
-            ("ledger", words.ledger_lines(self.ledger)),
-            *words.mechanism_rows(self.mechanism),
-            ("released", [self.released_at, self.library, self.release_id]),
-            *more,
-        ]
-        return [pairs(rows), words.columns_table(self.columns)]
+        released = ("released", [self.released_at, self.library, self.release_id])
+        columns = grid(words.COLUMN_FACTS, map(words.column_facts, self.columns))
+        rows: list[tuple[str, object]] = [*self.facts, released, *more]
+        return [pairs(rows), columns]
 
 
 class Certificate(records.Record):
@@ -351,16 +345,10 @@ class Certificate(records.Record):
 
     def with_columns(self, places: Sequence[int]) -> "Certificate":
         """Return the certificate of some released columns."""
-        return self._replace_columns(lambda one: (one.columns[place] for place in places))
-
-    def with_each(self, change: Callable[[int, ColumnPart, _Rows], ColumnPart]) -> "Certificate":
-        """Return a certificate with each column changed, by its position and those of its rows."""
-        return self._replace_columns(
-            lambda one: (change(at, column, one.places) for at, column in enumerate(one.columns))
-        )
-
-    def _replace_columns(self, columns: Callable[[Release], Iterable[ColumnPart]]) -> "Certificate":
-        releases = (replace(one, columns=tuple(columns(one))) for one in self.releases)
+        releases = [
+            replace(release, columns=tuple(release.columns[place] for place in places))
+            for release in self.releases
+        ]
         return replace(self, releases=tuple(releases))
 
     def by_release(
@@ -388,7 +376,8 @@ class Certificate(records.Record):
     def _repr_html_(self) -> str:
         """Show the promise as tables in a notebook."""
         seal = ("digest", [self.digest, "a claim until dpframe.verify has checked it"])
-        done = words.tables_afterwards(self.table)
+        lines = [[line] for line in words.lines_afterwards(self.table)]
+        done = [grid(["done afterwards"], lines)] if lines else []
         if len(self.releases) == 1:
             return section(title_html("Privacy certificate"), *self.release.html(seal), *done)
         each = (
@@ -397,18 +386,6 @@ class Certificate(records.Record):
             for part in (title_html(f"Release {one.title}"), *one.html())
         )
         return section(title_html("Table of several releases"), *done, pairs([seal]), *each)
-
-
-def only_release(certificate: Certificate) -> Release:
-    """Return the release of a table that has numbers, and comes from one alone.
-
-    Raises
-    ------
-    QueryError
-        If there are no numbers, or several releases.
-    """
-    certificate.require_numbers()
-    return certificate.release
 
 
 def check_alike(

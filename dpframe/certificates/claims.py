@@ -6,7 +6,7 @@ from typing import Any
 from dpframe.arguments import no_ledger
 from dpframe.certificates.certificate import FORMAT, Certificate, Release
 from dpframe.certificates.json_records import schema_of_record
-from dpframe.certificates.witness_parts import recomputed_loss
+from dpframe.certificates.parts import recomputed_loss
 from dpframe.checker.witness import cost_words
 from dpframe.errors import CertificateError
 from dpframe.ledger.ledger import Ledger

@@ -5,14 +5,14 @@ As in `parts`, docstrings are the descriptions of the JSON Schema.
 
 import sys
 from collections.abc import Hashable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, assert_never, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 
 from dpframe.certificates import json_records as records
 from dpframe.certificates.json_records import Packed, unpack
-from dpframe.declaration.checks import Bounds
+from dpframe.declaration.kinds import Bounds
 from dpframe.errors import QueryError
 from dpframe.queries.timescale import Moment, microseconds
 from dpframe.statistics.form import Statistic, Totals
@@ -124,24 +124,12 @@ class ValuesPart(records.Record):
     @property
     def times(self) -> TimesPart | None:
         """How times are counted; `None` for a column of numbers."""
-        match self.bounds:
-            case TimesPart():
-                return self.bounds
-            case tuple():
-                return None
-            case _:
-                assert_never(self.bounds)
+        return self.bounds if isinstance(self.bounds, TimesPart) else None
 
     @property
     def declared(self) -> tuple[object, object]:
         """The bounds that were declared: numbers, or texts of times."""
-        match self.bounds:
-            case TimesPart():
-                return self.bounds.written
-            case tuple():
-                return self.bounds
-            case _:
-                assert_never(self.bounds)
+        return self.bounds if isinstance(self.bounds, tuple) else self.bounds.written
 
 
 class FeaturePart(records.Record):

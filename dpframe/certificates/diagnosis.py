@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pandas as pd
@@ -54,30 +54,56 @@ def about_computed(attrs: Mapping[Any, Any]) -> str | None:
 NOTE = "dpframe_note"
 """The name in `attrs` of a sentence that is shown with a frame."""
 
-
-class Noted(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
-    """A frame that is shown with a sentence about it; what pandas makes of it is not."""
-
-    def __repr__(self) -> str:
-        """Show the sentence below."""
-        return f"{super().__repr__()}\n{self.attrs.get(NOTE, '')}"
-
-    def _repr_html_(self) -> str | None:
-        """Show the sentence below in a notebook."""
-        table = super()._repr_html_()  # type: ignore[misc, operator, unused-ignore]
-        return None if table is None else f"{table}<p>{self.attrs.get(NOTE, '')}</p>"
-
-
-_HEADING = "Not for publication: exact numbers of the private frame, without noise."
-_CHARGED = "Nothing was charged."
-
-
+_PRIVATE = (
+    "Not for publication: exact numbers of the private frame, without noise. Nothing was charged."
+)
 _MOST_COLUMNS = 40  # that are shown
 _TABLE = "table"  # the level of previews that names tables by their columns
 _PLAIN = 1e-4, 1e15  # numbers between these are shown without an exponent
 
 
-class ShownFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
+class _WordedFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
+    """A frame that is shown with a sentence above it, or below it."""
+
+    _above = ""
+
+    @property
+    def _below(self) -> str:
+        return ""
+
+    def as_shown(self) -> pd.DataFrame:
+        """Return what is shown of it."""
+        return pd.DataFrame(self)
+
+    def _options(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def __repr__(self) -> str:
+        """Show the frame and the sentences."""
+        with self._options():
+            table = repr(self.as_shown())
+        return "\n".join(filter(None, [self._above, table, self._below]))
+
+    def _repr_html_(self) -> str | None:
+        """Show the frame and the sentences in a notebook, where a wide table scrolls."""
+        with self._options():
+            table = self.as_shown()._repr_html_()  # type: ignore[operator, unused-ignore]
+        if table is None:
+            return None
+        above = f"<p><b>{self._above}</b></p>" * bool(self._above)
+        below = f"<p>{self._below}</p>" * bool(self._below)
+        return f"{above}{scrolling(table)}{below}"
+
+
+class Noted(_WordedFrame):
+    """A frame that is shown with a sentence about it; what pandas makes of it is not."""
+
+    @property
+    def _below(self) -> str:
+        return str(self.attrs.get(NOTE, ""))
+
+
+class ShownFrame(_WordedFrame):
     """A frame that shows all its columns, below each other where a terminal is too narrow.
 
     Numbers are rounded, and names of tables are words, where it is shown and not in the frame.
@@ -91,18 +117,16 @@ class ShownFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas m
 
     def as_shown(self) -> pd.DataFrame:
         """Return what is shown of it."""
-        shown = pd.DataFrame(self)
+        shown = super().as_shown()
         if not isinstance(self.columns, pd.MultiIndex):
             shown.columns = pd.Index(map(_in_words, self.columns), name=self.columns.name)
         if isinstance(self.index, pd.MultiIndex) and _TABLE in self.index.names:
-            names = self.index.names
-            levels = [self.index.get_level_values(at) for at in range(len(names))]
-            pairs = zip(names, levels, strict=True)
-            told = [[*map(_by, one)] if name == _TABLE else one for name, one in pairs]
-            shown.index = pd.MultiIndex.from_arrays(told, names=names)
+            levels = self.index.to_frame()
+            levels[_TABLE] = levels[_TABLE].map(_by)
+            shown.index = pd.MultiIndex.from_frame(levels)
         return shown
 
-    def _options(self) -> AbstractContextManager[None]:
+    def _options(self) -> AbstractContextManager[object]:
         wide = max(shutil.get_terminal_size((100, 24)).columns, 80)
         columns = "display.max_columns", _MOST_COLUMNS, "display.width", wide
         whole = "display.max_colwidth", None  # a hint that is cut does not help
@@ -110,17 +134,6 @@ class ShownFrame(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas m
 
     def _number(self, value: float) -> str:
         return plain_number(value, self.digits_shown)
-
-    def __repr__(self) -> str:
-        """Show all columns."""
-        with self._options():
-            return repr(self.as_shown())
-
-    def _repr_html_(self) -> str | None:
-        """Show all columns in a notebook, where a wide table scrolls."""
-        with self._options():
-            table = self.as_shown()._repr_html_()  # type: ignore[operator, unused-ignore]
-        return None if table is None else scrolling(table)
 
 
 def plain_number(value: float, digits: int) -> str:
@@ -166,40 +179,25 @@ class Diagnosis(ShownFrame):
     all but those that are built anew.
     """
 
+    _above = _PRIVATE
+
     @classmethod
     def of(cls, frame: pd.DataFrame) -> "Diagnosis":
         """Mark a frame."""
         marked = cls(frame)
-        marked.attrs[DIAGNOSED] = f"{_HEADING} {_CHARGED}"
+        marked.attrs[DIAGNOSED] = _PRIVATE
         return marked
 
-    def __repr__(self) -> str:
-        """Show the frame under a heading."""
-        return f"{_HEADING} {_CHARGED}\n{super().__repr__()}"
 
-    def _repr_html_(self) -> str | None:
-        """Show the frame under a heading in a notebook."""
-        table = super()._repr_html_()
-        return None if table is None else f"<p><b>{_HEADING}</b> {_CHARGED}</p>{table}"
-
-
-class TestTable(pd.DataFrame):  # type: ignore[misc, unused-ignore]  # pandas may have no types
+class TestTable(_WordedFrame):
     """A released table that was made inside a testing block; it says so wherever it is shown."""
 
     __test__ = False  # pytest collects classes of such names
+    _above = TEST
 
     @property
     def _constructor(self) -> Callable[..., "TestTable"]:
         return type(self)
-
-    def __repr__(self) -> str:
-        """Show the table under a heading."""
-        return f"{TEST}\n{super().__repr__()}"
-
-    def _repr_html_(self) -> str | None:
-        """Show the table under a heading in a notebook."""
-        table = super()._repr_html_()  # type: ignore[misc, operator, unused-ignore]
-        return None if table is None else f"<p><b>{TEST}</b></p>{table}"
 
 
 def mark_test(frame: pd.DataFrame, releases: Iterable[Release]) -> None:

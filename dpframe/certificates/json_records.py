@@ -7,7 +7,6 @@ the JSON Schema.
 import base64
 import dataclasses
 import json
-import math
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,8 +52,6 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
         return
     forms = _forms(hint)
     if not isinstance(found, dict):
-        if len(found) > _most_items(hint):
-            raise ExcessError(f"{'.'.join(map(str, place))}: it holds {len(found):,} items")
         (inner, *_) = _items_of(forms, tuple)
         for start, some in enumerate(_batches(found)):
             for at, item in enumerate(some, start * _AT_ONCE):
@@ -72,13 +69,6 @@ def check_pieces(hint: Any, found: Any, check: Check, place: FieldPath = ()) -> 
         for name, item in some:
             check_pieces(inner, item, check, (*place, name))
         check(hint, dict(some), place, 0)
-
-
-def _most_items(hint: Any) -> float:
-    """Return how many items a list may have by what stands beside its type."""
-    beside = typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
-    limits: list[float] = [getattr(one, "limits", {}).get("max_length", math.inf) for one in beside]
-    return min(limits, default=math.inf)
 
 
 def _forms(hint: Any) -> list[Any]:
@@ -218,7 +208,7 @@ class Limits:
     Parameters
     ----------
     limits
-        Any of `ge`, `gt`, `lt`, `min_length`, `max_length` and `pattern`.
+        Any of `ge`, `gt`, `lt`, `min_length` and `pattern`.
     """
 
     def __init__(self, **limits: float | str | list[str]) -> None:

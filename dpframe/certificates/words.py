@@ -1,4 +1,4 @@
-"""Parts of a certificate in words, for a terminal, and as tables, for a notebook."""
+"""Parts of a certificate in words: lines that a terminal, a notebook and a report show."""
 
 import json
 from collections.abc import Iterable
@@ -8,19 +8,16 @@ from dpframe.certificates import definitions, parts
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import CutPart
 from dpframe.certificates.mechanism_parts import (
-    BlockNoisePart,
-    MarginsPart,
     MechanismRecord,
+    NoisyMechanismPart,
     SelectionPart,
     SetPart,
-    SignsPart,
     ThresholdPart,
-    TreePart,
 )
+from dpframe.certificates.parts import WitnessPart
 from dpframe.certificates.table_parts import PublishedPart, TablePart
-from dpframe.certificates.witness_parts import WitnessPart
 from dpframe.checker.witness import cost_words
-from dpframe.html import bounds_text, grid, unit_lines
+from dpframe.html import bounds_text, unit_lines
 
 SOURCES = {
     "call": "written down in the call",
@@ -42,19 +39,6 @@ def rows_lines(query: parts.QueryPart) -> list[str]:
     where = query.where
     said = where is None or query.words.endswith(f" where {where}")
     return [] if said else [f"those with {where}"]
-
-
-def about_loss(loss: parts.LossPart) -> str:
-    """Say what a release costs."""
-    epsilon = loss.epsilon
-    known = "any delta > 0" if epsilon is None else f"({epsilon:.6g}, {loss.delta:g})-DP"
-    joint = ", shared by all queries released together" if loss.joint else ""
-    return f"{known}, mu={loss.mu:.6g}{_beside(loss)}{joint}"
-
-
-def _beside(loss: parts.LossPart) -> str:
-    """Say what goes with mu."""
-    return f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
 
 
 def _about_threshold(found: ThresholdPart) -> str:
@@ -97,18 +81,8 @@ def has_noise(release: Any) -> bool:
     release
         A `dpframe.certificates.certificate.Release`.
     """
-    mechanism: MechanismRecord = release.mechanism
-    match mechanism:
-        case SelectionPart() | SetPart():
-            return False
-        case BlockNoisePart() | SignsPart() | ThresholdPart() | MarginsPart() | TreePart():
-            return not all(map(_is_exact, release.columns))
-        case _:
-            assert_never(mechanism)
-
-
-def _is_exact(column: ColumnPart) -> bool:
-    return column.std_error == 0
+    noisy = isinstance(release.mechanism, NoisyMechanismPart)
+    return noisy and any(column.std_error != 0 for column in release.columns)
 
 
 def about_noise(release: Any) -> str:
@@ -125,7 +99,7 @@ def about_noise(release: Any) -> str:
             return "Selected values, without error bars: no noise was added to them."
         case SetPart():
             return f"Labels without numbers: {mechanism.title} noise decided which are published."
-        case BlockNoisePart() | SignsPart() | ThresholdPart() | MarginsPart() | TreePart():
+        case NoisyMechanismPart():
             if has_noise(release):
                 return f"Noise: {mechanism.title}{_SHAPES.get(mechanism.name, '')}."
             return "Exact, without noise: replacing a unit does not change these numbers."
@@ -133,35 +107,27 @@ def about_noise(release: Any) -> str:
             assert_never(mechanism)
 
 
-def _about_selection(selected: SelectionPart) -> str:
-    """Say how quantiles were selected."""
-    rounds = "1 round" if selected.rounds == 1 else f"{selected.rounds} rounds"
-    return f"among {selected.bins:,} bins in {rounds}, without error bars"
-
-
-def groups_lines(mechanism: MechanismRecord) -> list[str]:
-    """Say how groups were found, if they were."""
+def mechanism_lines(mechanism: MechanismRecord) -> list[str]:
+    """Say how groups were found, or quantiles selected, if they were."""
     match mechanism:
         case SetPart():
             return [_about_set(mechanism)]
         case ThresholdPart():
             return [_about_threshold(mechanism)]
-        case BlockNoisePart() | SignsPart() | MarginsPart() | TreePart() | SelectionPart():
+        case SelectionPart():
+            rounds = "1 round" if mechanism.rounds == 1 else f"{mechanism.rounds} rounds"
+            among = f"selected among {mechanism.bins:,} bins in {rounds}"
+            return [f"{among}, without error bars"]
+        case NoisyMechanismPart():
             return []
         case _:
             assert_never(mechanism)
 
 
-def mechanism_rows(mechanism: MechanismRecord) -> list[tuple[str, str]]:
-    """Say how groups were found, or quantiles selected, in a row of a table."""
-    if isinstance(mechanism, SelectionPart):
-        return [("selected", _about_selection(mechanism))]
-    return [("groups", line) for line in groups_lines(mechanism)]
-
-
 def loss_lines(loss: parts.LossPart) -> list[str]:
     """Say what a release costs, line by line."""
-    lines = [f"mu={loss.mu:.6g}{_beside(loss)}"]
+    beside = f" beside an extra delta of {loss.extra_delta:.6g}" if loss.extra_delta else ""
+    lines = [f"mu={loss.mu:.6g}{beside}"]
     if loss.epsilon is not None:
         lines.insert(0, f"({loss.epsilon:.6g}, {loss.delta:g})-differentially private")
     if loss.joint:
@@ -182,44 +148,42 @@ def witness_lines(witness: Iterable[WitnessPart]) -> list[str]:
     return lines
 
 
-def about_ledger(ledger: parts.LedgerPart) -> str:
-    """Say what a release took of a budget."""
-    budget = ledger.budget
-    return (
-        f"{ledger.id}: {ledger.part:.3g} of the budget{_of_part(ledger)}, "
-        f"epsilon={budget.epsilon:g} at delta={budget.delta:g}; {ledger.used:.3g} used by then"
-    )
-
-
-def _of_part(ledger: parts.LedgerPart) -> str:
-    return "" if ledger.of_part is None else f" for {ledger.of_part}"
-
-
 def ledger_lines(ledger: parts.LedgerPart | None) -> list[str]:
     """Say what a release took of a budget, line by line."""
     if ledger is None:
         return ["none: no budget was declared"]
     budget = ledger.budget
+    of_part = "" if ledger.of_part is None else f" for {ledger.of_part}"
     return [
-        f"{ledger.part:.1%} of epsilon={budget.epsilon:g}, "
-        f"delta={budget.delta:g}{_of_part(ledger)}",
+        f"{ledger.part:.1%} of epsilon={budget.epsilon:g}, delta={budget.delta:g}{of_part}",
         f"{ledger.used:.1%} used by then",
         ledger.id,
     ]
 
 
-def about_column(column: ColumnPart) -> str:
-    """Say what a released column is, and its error."""
-    bounds = "" if column.declared is None else f", bounds {list(column.declared)}"
+COLUMN_FACTS = ("column", "what", "where", "bounds", "standard error")
+"""What is said of each released column."""
+
+
+def column_facts(column: ColumnPart) -> list[str]:
+    """Say what a released column is, and its error, under the names of `COLUMN_FACTS`."""
+    bounds = [bounds_text(column.declared)] if column.declared else []
     if column.weights is not None:
-        bounds += f", weights {column.weights.column}, bounds {list(column.weights.bounds)}"
-    unit = "" if column.times is None else " s"
-    return f"{column.name}: {about_kind(column)}{bounds}, standard error {_error(column, unit)}"
+        bounds.append(f"{column.weights.column} {bounds_text(column.weights.bounds)}")
+    bounded = "; ".join(bounds)
+    return [column.name, about_kind(column), column.where or "", bounded, _error(column)]
 
 
-def _error(column: ColumnPart, unit: str = "") -> str:
+def about_column(column: ColumnPart) -> str:
+    """Say the same in a line."""
+    name, kind, *facts = column_facts(column)
+    named = zip(COLUMN_FACTS[2:], facts, strict=True)
+    return f"{name}: {', '.join([kind, *(f'{fact} {said}' for fact, said in named if said)])}"
+
+
+def _error(column: ColumnPart) -> str:
     """Say how large the standard error of a column is."""
-    error = column.std_error
+    error, unit = column.std_error, "" if column.times is None else " s"
     if not column.features:
         return "not known"
     return "one for each group" if error is None else f"{error:.6g}{unit}"
@@ -231,16 +195,6 @@ def about_kind(column: ColumnPart) -> str:
         kind = "total" if column.form.is_whole else column.kind
         return f"weighted {kind}{'' if column.about is None else f' of {column.about}'}"
     return column.kind if column.about is None else f"{column.kind} of {column.about}"
-
-
-def columns_table(columns: Iterable[ColumnPart]) -> str:
-    """Show the released columns."""
-    header = ["column", "what", "where", "bounds", "standard error"]
-    rows = [
-        [one.name, about_kind(one), one.where or "", bounds_text(one.declared), _error(one)]
-        for one in columns
-    ]
-    return grid(header, rows)
 
 
 def lines_afterwards(table: TablePart) -> list[str]:
@@ -345,7 +299,8 @@ def _about_denoising(definition: definitions.DenoiseDefinition) -> str:
     members = ", ".join(definition.members)
     method = f"the average of {members}" if len(definition.members) > 1 else members
     raised = "; totals come out too high" if "nonnegative" in definition.members else ""
-    said = f"{definition.column} denoised by {method}{_how(definition)}"
+    chosen = " (chosen automatically)" * (definition.asked == "auto")
+    said = f"{definition.column} denoised by {method}{chosen}"
     return f"{definition.into}: {said}{expected}{raised}"
 
 
@@ -356,33 +311,3 @@ def _expected(definition: definitions.DenoiseDefinition) -> str:
     return " and ".join(
         f"{part:.0%} of the {name} error" for name, part in parts.items() if part is not None
     )
-
-
-def _how(definition: definitions.DenoiseDefinition) -> str:
-    return " (chosen automatically)" if definition.asked == "auto" else ""
-
-
-def tables_afterwards(table: TablePart) -> list[str]:
-    """Show what was denoised, and what else was done after the release."""
-    denoised = definitions.denoised_of(table.definitions)
-    said = {*map(about_definition, denoised)}
-    words = [[line] for line in lines_afterwards(table) if line not in said]
-    shown = [_denoised_table(denoised)] if denoised else []
-    return [*shown, grid(["done afterwards"], words)] if words else shown
-
-
-def _denoised_table(taken: Iterable[definitions.DenoiseDefinition]) -> str:
-    """Show which columns were denoised."""
-    header = ["added afterwards", "from", "denoised by", "expected to remove"]
-    rows: list[list[str | list[str]]] = []
-    for definition in taken:
-        several = list(definition.members) if len(definition.members) > 1 else []
-        rows.append(
-            [
-                definition.into,
-                definition.column,
-                several or f"{definition.method}{_how(definition)}",
-                _expected(definition) or "not estimated",
-            ]
-        )
-    return grid(header, rows)

@@ -10,6 +10,8 @@ import datetime
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -17,13 +19,10 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from dpframe.arguments import nests_deeply
-from dpframe.columns import times, values
-from dpframe.columns.arrow import compute, pa
+from dpframe.columns import compute, pa, times, values
 from dpframe.columns.identity import KNOWN, known_base, text_of_number
 
 _BLOCK = 1 << 16  # rows; what is made of them on the way stays in the processor's cache
-_DEEPEST = 4  # tuples of tuples
 _WORD = 8  # bytes
 _LIMIT = 2.0**63  # integers below this size are told apart
 _MOST_LETTERS = 25  # of the text of a float
@@ -43,7 +42,7 @@ def unit_buckets(columns: Sequence[pd.Series], count: int) -> np.ndarray:
     -------
     numpy.ndarray
         int64 in `0..count - 1`, one per row, that depends on the unit alone. Values that are
-        missing, or of a class whose equality is not known here, are as the integer 0.
+        missing, tuples, durations and objects of other classes are as the integer 0.
 
     Examples
     --------
@@ -73,8 +72,8 @@ def _mix_bits(marks: np.ndarray) -> np.ndarray:
     return np.asarray(marks ^ (marks >> np.uint64(31)))
 
 
-Family = Callable[[np.ndarray, int], np.ndarray]
-"""From objects of one class, and how deep in tuples they were found, to their marks."""
+Family = Callable[[np.ndarray], np.ndarray]
+"""From objects of one class to their marks."""
 
 
 # A mark is 64 bits that equal units share. An integer of up to 64 bits is its own mark.
@@ -89,8 +88,6 @@ def _marks(column: pd.Series) -> np.ndarray:
     kind = column.dtype.kind
     if kind == "M" or _is_arrow_date(column.dtype):
         return _marks_of_times(column)
-    if kind == "m":
-        return times.durations(column)[0].astype(np.uint64)
     if kind in "biufc" and column.dtype.type not in (np.longdouble, np.clongdouble):
         return _marks_of_numbers(_numbers(column))
     return _marks_of_objects(_objects(column))
@@ -147,7 +144,7 @@ def _marks_of_times(column: pd.Series) -> np.ndarray:
     return (wall if zone is None else times.first_instants(wall, zone)).view(np.uint64)
 
 
-def _marks_of_objects(items: np.ndarray, depth: int = 0) -> np.ndarray:
+def _marks_of_objects(items: np.ndarray) -> np.ndarray:
     """Mark Python objects, with 0 those of classes that are not known here."""
     marks = np.zeros(len(items), np.uint64)
     kinds = np.fromiter(map(id, map(type, items)), np.int64, len(items))
@@ -157,12 +154,12 @@ def _marks_of_objects(items: np.ndarray, depth: int = 0) -> np.ndarray:
     for rows in np.split(order, 1 + np.flatnonzero(np.diff(kinds[order]))):
         # how objects of a class are marked, if it compares and hashes like one known here
         base = known_base(type(items[rows[0]]))
-        if base is not None:
-            marks[rows] = _FAMILIES[base](items[rows], depth)
+        if base in _FAMILIES:
+            marks[rows] = _FAMILIES[base](items[rows])
     return marks
 
 
-def _texts(items: np.ndarray, _: int) -> np.ndarray:
+def _texts(items: np.ndarray) -> np.ndarray:
     """Hash texts and bytes, with a fixed key; texts of numbers are marked as these."""
     if len(items) and type(items[0]) not in (str, bytes):
         items = np.fromiter(map(_plain, items), object, len(items))
@@ -221,7 +218,7 @@ def _hash_of_text(text: str | bytes) -> int:
         return 0
 
 
-def _each(mark: Callable[[Any], int], items: np.ndarray, _: int) -> np.ndarray:
+def _each(mark: Callable[[Any], int], items: np.ndarray) -> np.ndarray:
     """Mark objects one by one, with 0 those that raise."""
     marks = (values.contain_errors(mark, item, otherwise=0) for item in items)
     return np.fromiter(marks, np.uint64, len(items))
@@ -241,7 +238,7 @@ def _mark_of_number(value: Any) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", nearest))[0])
 
 
-def _points_in_time(items: np.ndarray, _: int) -> np.ndarray:
+def _points_in_time(items: np.ndarray) -> np.ndarray:
     folded = (values.contain_errors(_first_fold, item, otherwise=None) for item in items)
     first = np.fromiter(folded, object, len(items))
     column = pd.Series(first, dtype=object)
@@ -255,38 +252,16 @@ def _first_fold(value: Any) -> Any:
     return value.replace(fold=0) if getattr(value, "fold", 0) else value
 
 
-def _lengths_of_time(items: np.ndarray, _: int) -> np.ndarray:
-    lengths, valid = times.durations(pd.Series(items, dtype=object))
-    for row in np.flatnonzero(~valid):
-        lengths[row] = values.contain_errors(_months, items[row], otherwise=0)
-    return lengths.view(np.uint64)
-
-
-def _months(value: Any) -> int:
-    """Count the months of a duration that is made of such: it hashes and compares as an integer."""
-    return int(value.astype("m8[M]").astype(np.int64))
-
-
-def _tuples(items: np.ndarray, depth: int) -> np.ndarray:
-    """Join the marks of items, in order."""
-    marks = np.zeros(len(items), np.uint64)
-    if depth < _DEEPEST:
-        for row, item in enumerate(items):
-            if not depth and nests_deeply(item):
-                continue
-            found_in = (None if values.is_absent(part) else part for part in tuple.__iter__(item))
-            parts = np.fromiter(found_in, object, tuple.__len__(item))
-            for mark in _marks_of_objects(parts, depth + 1):
-                marks[row : row + 1] = _mix_bits(marks[row : row + 1] * np.uint64(31) + mark)
-    return marks
+def _is_of_numbers(kind: type) -> bool:
+    numbers = (int, float, complex, Decimal, Fraction, np.number, np.bool_)
+    return issubclass(kind, numbers) and not issubclass(kind, np.timedelta64)
 
 
 _FAMILIES: dict[type, Family] = {
-    **dict.fromkeys(KNOWN, partial(_each, _mark_of_number)),
+    **{kind: partial(_each, _mark_of_number) for kind in KNOWN if _is_of_numbers(kind)},
     **dict.fromkeys((str, bytes, np.str_, np.bytes_), _texts),
     **dict.fromkeys((pd.Timestamp, datetime.datetime, datetime.date), _points_in_time),
-    **dict.fromkeys((pd.Timedelta, datetime.timedelta, np.timedelta64), _lengths_of_time),
     np.datetime64: _points_in_time,
-    tuple: _tuples,
     UUID: partial(_each, lambda item: item.int % 2**64),
 }
+"""How ids of some classes are told apart; tuples and durations, which are no usual ids, are not."""

@@ -23,7 +23,6 @@ from dpframe.queries.where import Condition
 _Relation = Callable[[Any, Any], np.ndarray]
 
 _RELATIONS: dict[str, _Relation] = {"==": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
-_MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPERATORS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "+": np.add,
     "-": np.subtract,
@@ -91,7 +90,7 @@ def _comparison(node: where.Compare | where.InPart, frame: pd.DataFrame) -> np.n
         case where.Name(label=label), where.Constant(value=constant):
             return _against(frame[label], node.operator, constant)
         case where.Constant(value=constant), where.Name(label=label):
-            return _against(frame[label], _MIRRORED[node.operator], constant)
+            return _against(frame[label], where.MIRRORED[node.operator], constant)
         case where.Name(label=left), where.Name(label=right):
             return _columns(frame[left], _RELATIONS[node.operator], frame[right])
     relation = _RELATIONS[node.operator]

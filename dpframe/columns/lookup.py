@@ -19,8 +19,7 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 
 from dpframe.arguments import is_unicode, nests_deeply
-from dpframe.columns import times, values
-from dpframe.columns.arrow import compute, pa
+from dpframe.columns import compute, pa, times, values
 from dpframe.errors import STOPS
 from dpframe.forks import cached_property
 from dpframe.queries.tasks import Axis, BinAxis, Cells, KeyAxis

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import values
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa, values
 from dpframe.queries.grid import Ticks
 
 EPOCH = datetime(1970, 1, 1)

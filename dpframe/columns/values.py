@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.errors import STOPS
 
 _Made = TypeVar("_Made")
@@ -287,12 +287,6 @@ def spread(view: np.ndarray, codes: np.ndarray, absent: object) -> np.ndarray:
 def places_of(frame: pd.DataFrame) -> dict[Hashable, int]:
     """Return the position of every column; of labels that several bear, the last one."""
     return {label: place for place, label in enumerate(frame.columns)}
-
-
-def column_at(frame: pd.DataFrame, place: int) -> pd.Series:
-    """Return the column at a position."""
-    column: pd.Series = frame.iloc[:, place]
-    return column
 
 
 def dense(column: pd.Series) -> pd.Series:

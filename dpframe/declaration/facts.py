@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpframe.arguments import visible
 from dpframe.context import SYSTEM, Context
-from dpframe.declaration.checks import Bounds, check_bounds, check_keys, check_missing, check_type
+from dpframe.declaration.kinds import Bounds, check_bounds, check_keys, check_missing, check_type
 from dpframe.errors import DeclarationError, quote
 from dpframe.html import FACTS, declaration_html, declared_columns, declared_facts
 from dpframe.ledger.ledger import Ledger

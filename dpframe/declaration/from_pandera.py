@@ -13,9 +13,15 @@ import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_scalar
 
-from dpframe.declaration.checks import MOST, check_bounds, check_keys, check_missing, hold_integer
 from dpframe.declaration.facts import Column
-from dpframe.declaration.kinds import cells_of_dtype
+from dpframe.declaration.kinds import (
+    MOST,
+    cells_of_dtype,
+    check_bounds,
+    check_keys,
+    check_missing,
+    hold_integer,
+)
 from dpframe.errors import DeclarationError, quote
 from dpframe.privacy.amounts import as_number
 from dpframe.public import refuse_private
@@ -303,27 +309,16 @@ def _of_check(check: Any, *, integer: bool) -> tuple[float, float, list[Any] | N
     if not _is_fact(check):
         return -math.inf, math.inf, None
     statistics = check.statistics
-    low = _number(statistics.get("min_value", -math.inf))
-    high = _number(statistics.get("max_value", math.inf))
     if check.name == "isin":
         return -math.inf, math.inf, _present(statistics["allowed_values"])
     if check.name == "equal_to":
         return -math.inf, math.inf, [statistics["value"]]
-    ranges = {
-        "greater_than": (low, math.inf, False, True),
-        "greater_than_or_equal_to": (low, math.inf, True, True),
-        "less_than": (-math.inf, high, True, False),
-        "less_than_or_equal_to": (-math.inf, high, True, True),
-        "in_range": (
-            low,
-            high,
-            statistics.get("include_min", True),
-            statistics.get("include_max", True),
-        ),
-    }
-    low, high, closed_low, closed_high = ranges.get(check.name, (None, None, True, True))
+    low = _number(statistics.get("min_value", -math.inf))
+    high = _number(statistics.get("max_value", math.inf))
     if low is None or high is None:
         return -math.inf, math.inf, None
+    closed_low = statistics.get("include_min", check.name != "greater_than")
+    closed_high = statistics.get("include_max", check.name != "less_than")
     if integer:
         low = low if closed_low or math.isinf(low) else math.floor(low) + 1
         high = high if closed_high or math.isinf(high) else math.ceil(high) - 1

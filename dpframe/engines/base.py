@@ -30,7 +30,8 @@ UNREAD = "dpframe.unread"
 class Engine(Protocol):
     """Adds up the rows of one kind of frame, such as tables of a database or a cluster.
 
-    A subclass writes `handles`, `columns`, `totals` and `labels`; the other methods have an answer
+    A subclass writes `handles`, `totals` and `labels`, and `columns` where `frame.columns` does not
+    list them; the other methods have an answer
     that is safe for frames of which nothing else is known. `register` makes it known;
     `dpframe.testing.check_engine` compares it with pandas.
 
@@ -47,9 +48,9 @@ class Engine(Protocol):
         it: such objects need a `__dict__` and weak references.
         """
 
-    @abstractmethod
     def columns(self, frame: Frame) -> list[Hashable]:
         """List the column labels of the frame, in order; they are public."""
+        return list(frame.columns)
 
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the frame.

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpframe.columns.arrow import compute, ipc, pa
+from dpframe.columns import compute, ipc, pa
 from dpframe.engines.capping import order_rows
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
 
@@ -172,83 +172,43 @@ def split_tables(
         yield _read(files, schema)
 
 
-class _Writer:
-    """Writes rows to a file, as streams of which each has its own types of integers."""
-
-    def __init__(self, sink: Any) -> None:
-        self._sink = sink
-        self._stream: Any = None
-        self._schema: Any = None
-
-    def write(self, rows: Any) -> None:
-        """Write rows after those that are there."""
-        if rows.schema != self._schema:
-            self.end()
-            self._stream, self._schema = ipc.new_stream(self._sink, rows.schema), rows.schema
-        self._stream.write_table(rows)
-
-    def end(self) -> None:
-        """End the stream."""
-        if self._stream is not None:
-            self._stream.close()
-
-
 def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> Any:
-    """Write the rows of every bucket to its file, and return the types that their columns had."""
-    schema = None
+    """Write the rows of every bucket to its file, and return the types that their columns had.
+
+    Each table begins streams of its own, with its own narrow types of integers.
+    """
+    schema, count = None, len(files)
     with ExitStack() as stack:
-        writers: dict[int, _Writer] = {}
+        sinks: dict[int, Any] = {}
         for table, buckets in parts:
             schema = pa.schema([(field.name, _decoded_type(field.type)) for field in table.schema])
-            rows, bounds = _in_order(buckets, len(files))
-            sorted_rows = _take_rows(table, rows)
-            for bucket in np.flatnonzero(np.diff(bounds)).tolist():
-                if bucket not in writers:
-                    sink = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
-                    writers[bucket] = _Writer(sink)
+            last = np.where(buckets < 0, count, buckets).astype(np.min_scalar_type(count))
+            rows, bounds, _ = order_rows(last, count + 1)
+            places = pa.array(rows[: bounds[count]])
+            columns = [  # one after the other, for the sake of memory
+                narrow_integers(_decode_dictionary(column)).take(places) for column in table.columns
+            ]
+            in_order = pa.table(columns, names=table.column_names)
+            for bucket in np.flatnonzero(np.diff(bounds[:-1])).tolist():
+                if bucket not in sinks:
+                    sinks[bucket] = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
                 start, stop = bounds[bucket : bucket + 2].tolist()
-                writers[bucket].write(sorted_rows.slice(start, stop - start))
-        for writer in writers.values():
-            writer.end()
+                with ipc.new_stream(sinks[bucket], in_order.schema) as stream:
+                    stream.write_table(in_order.slice(start, stop - start))
     return schema
-
-
-def _in_order(buckets: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Order the rows that have a bucket by it, with the bounds of the buckets."""
-    last = np.where(buckets < 0, count, buckets).astype(np.min_scalar_type(count))
-    rows, bounds, _ = order_rows(last, count + 1)
-    return rows[: bounds[count]], bounds[:-1]
-
-
-def _take_rows(table: Any, rows: np.ndarray) -> Any:
-    """Take rows of a table; column by column, for the sake of memory."""
-    places = pa.array(rows)
-    columns = [narrow_integers(_decode_dictionary(column)).take(places) for column in table.columns]
-    return pa.table(columns, names=table.column_names)
 
 
 def _read(files: list[Path], schema: Any) -> Iterator[Any]:
     """Read the buckets; a file is deleted as soon as it is read, to free the disk."""
     for file in files:
         if file.exists():
+            tables = []
             with pa.OSFile(str(file)) as source:
-                tables = list(_streams(source, schema))
+                while source.tell() < source.size():
+                    with ipc.open_stream(source) as reader:
+                        tables.append(reader.read_all().cast(schema))
             file.unlink()
             yield pa.concat_tables(tables)
-
-
-def _streams(source: Any, schema: Any) -> Iterator[Any]:
-    """Read the streams of a file."""
-    while source.tell() < source.size():
-        with ipc.open_stream(source) as reader:
-            yield _widen_integers(reader.read_all(), schema)
-
-
-def _widen_integers(table: Any, schema: Any) -> Any:
-    """Give integers the types that they had; others were written as they are."""
-    typed = zip(table.columns, schema.types, strict=True)
-    columns = [one.cast(kind) if pa.types.is_integer(kind) else one for one, kind in typed]
-    return pa.table(columns, names=schema.names)
 
 
 def _decode_dictionary(column: Any) -> Any:

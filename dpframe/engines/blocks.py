@@ -43,7 +43,7 @@ class FrameReader:
     def column(self, label: Hashable) -> pd.Series:
         """Return a column."""
         if label not in self._columns:
-            self._columns[label] = values.column_at(self.frame, self.places[label])
+            self._columns[label] = self.frame.iloc[:, self.places[label]]
         return self._columns[label]
 
     def positions(self, axis: Axis, rows: slice) -> np.ndarray:

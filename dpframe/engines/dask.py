@@ -29,12 +29,11 @@ from dask.dataframe.utils import has_known_categories
 from dask.delayed import delayed
 from dask.system import CPU_COUNT
 
-from dpframe.columns import filters, values
-from dpframe.columns.arrow import pa
+from dpframe.columns import filters, pa, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silence_thread, silent
 from dpframe.context import Context
-from dpframe.engines.base import Frame, check_gathered, check_labels
+from dpframe.engines.base import Engine, Frame, check_gathered, check_labels
 from dpframe.engines.capping import order_rows
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of, types_of
@@ -52,16 +51,12 @@ _MOST_BUCKETS = 512  # that workers of a cluster split a partition into
 _DECLARED: set[str] = set()  # names of the expressions that declared collections stand for
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Engine of `dask.dataframe.DataFrame`, where its partitions are frames of pandas."""
 
     def handles(self, frame: object) -> bool:
         """Tell whether the frame is a `dask.dataframe.DataFrame` of frames of pandas."""
         return isinstance(frame, dask.dataframe.DataFrame) and isinstance(frame._meta, pd.DataFrame)
-
-    def columns(self, frame: Frame) -> list[Hashable]:
-        """List the column labels of the collection's metadata, in order."""
-        return list(frame.columns)
 
     def check(self, frame: Frame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column; nothing is computed."""
@@ -192,11 +187,6 @@ class _Job:
         """Take the columns of the privacy unit from a frame."""
         return [frame[label] for label in self.unit]
 
-    def buckets_of(self, frame: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-        """Bucket of the unit of some rows."""
-        columns = [column.iloc[rows] for column in self.unit_columns(frame)]
-        return unit_buckets(columns, self.buckets)
-
 
 def _added_up(
     frame: Frame, groups: Sequence[Sequence[Any]], add: _Adder, context: Context
@@ -301,7 +291,8 @@ def _split_part(part: pd.DataFrame, job: _Job) -> list[Any]:
     """Split the rows of a partition that can matter, in their needed columns, into buckets."""
     needed = _dense(part, labels_of(job.tasks))
     rows = np.flatnonzero(_usable(needed, job))
-    return _split(needed, rows, job.buckets_of(needed, rows), job.buckets, job.packed)
+    places = unit_buckets([column.iloc[rows] for column in job.unit_columns(needed)], job.buckets)
+    return _split(needed, rows, places, job.buckets, job.packed)
 
 
 def _pack_part(part: pd.DataFrame, job: _Job) -> pd.DataFrame:
@@ -329,7 +320,7 @@ def _dense(part: pd.DataFrame, labels: Sequence[Hashable]) -> pd.DataFrame:
     """Take some columns of a partition, with the default values of sparse ones."""
     places = values.places_of(part)
     # pandas 2.3 takes rows of sparse times wrongly
-    columns = (values.dense(values.column_at(part, places[label])) for label in labels)
+    columns = (values.dense(part.iloc[:, places[label]]) for label in labels)
     dense = [column.reset_index(drop=True) for column in columns]
     needed = pd.DataFrame(dict(enumerate(dense)), copy=False)
     needed.columns = pd.Index(labels, tupleize_cols=False)

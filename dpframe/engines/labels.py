@@ -149,7 +149,9 @@ def _moments(column: pd.Series, axis: LabelAxis) -> Read:
     found, valid = times.naive_times(column)
     if lookup.native_dtype(column.dtype) is None:
         objects = values.objects(column)
-        valid &= np.fromiter(map(_is_moment, objects), bool, len(objects))
+        kinds = (type(value) for value in objects)
+        is_moment = (issubclass(kind, datetime.datetime | np.datetime64) for kind in kinds)
+        valid &= np.fromiter(is_moment, bool, len(objects))
     return found.view("M8[us]"), valid & (found >= _FIRST) & (found <= _LAST)
 
 
@@ -207,10 +209,6 @@ def _date(value: Any) -> datetime.date | None:
     if not issubclass(kind, datetime.date) or issubclass(kind, datetime.datetime):
         return None
     return datetime.date.fromordinal(datetime.date.toordinal(value))
-
-
-def _is_moment(value: object) -> bool:
-    return issubclass(type(value), datetime.datetime | np.datetime64)
 
 
 _MOST_CELLS = 2**62
@@ -293,7 +291,7 @@ def _count_labels(
     part: pd.DataFrame, task: LabelTask, context: Context, threads: int
 ) -> LabelCounts:
     places = values.places_of(part)
-    coded = [coded_labels(values.column_at(part, places[axis.column]), axis) for axis in task.axes]
+    coded = [coded_labels(part.iloc[:, places[axis.column]], axis) for axis in task.axes]
     if task.unit:
         coded = list(map(_in_order, coded))
     usable = np.ones(len(part), bool) if task.where is None else filters.keep(task.where, part)
@@ -303,7 +301,7 @@ def _count_labels(
         cells = np.where(_known(coded, first, task.without)[cells], size, cells)
     sizes = np.ones(len(part), np.int64)  # how many labels of a row's unit count
     if task.unit:
-        named = [values.column_at(part, places[label]) for label in task.unit]
+        named = [part.iloc[:, places[label]] for label in task.unit]
         units = Units(named, threads)
         kept = units.choose(cells, size, Caps(None, task.most, 1), context)
         cells = cells[kept]

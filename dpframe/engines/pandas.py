@@ -11,7 +11,7 @@ from dpframe.columns.lookup import CellLookup, wants_many_rows
 from dpframe.columns.suppress_warnings import silent
 from dpframe.columns.values import public_type
 from dpframe.context import Context
-from dpframe.engines.base import check_labels
+from dpframe.engines.base import Engine, check_labels
 from dpframe.engines.blocks import Finders, FrameReader, RowBlock, cells_name
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.sums import Prepared, Sums, sums_of
@@ -29,16 +29,12 @@ _Asked = Sequence[tuple[Task, CellLookup]]
 """What to add up, with what finds the cells."""
 
 
-class PandasEngine:
+class PandasEngine(Engine):
     """Engine of `pandas.DataFrame`."""
 
     def handles(self, frame: object) -> bool:
         """Tell whether the frame is a `pandas.DataFrame`."""
         return isinstance(frame, pd.DataFrame)
-
-    def columns(self, frame: pd.DataFrame) -> list[Hashable]:
-        """List the column labels, in order."""
-        return list(frame.columns)
 
     def check(self, frame: pd.DataFrame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the frame."""

@@ -4,7 +4,7 @@ import operator
 import os
 import re
 import time
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pandas as pd
 
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.engines.batches import (
     FileLayout,
     batches_of,
@@ -38,6 +38,7 @@ _ASKED_FOR_SIZES = 64  # files
 _FOOTER_BYTES = 1 << 15  # of a footer that is kept; there may be many files
 _TEXTS = () if pa is None else (pa.string(), pa.large_string())
 _MOST_COARSE = 2_000_000_000  # nanoseconds by which a file system may round when it was written to
+_HIDDEN = re.compile("(^|/)[._]")  # names that pyarrow leaves out, too
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -70,7 +71,7 @@ def _infos_at(filesystem: Any, path: str | list[str]) -> list[Any]:
         base = found.path.rstrip("/")
         inside = filesystem.get_file_info(fs.FileSelector(found.path, recursive=True))
         infos = [info for info in inside if info.is_file]
-        infos = [info for info in infos if not _is_hidden(info.path.removeprefix(base))]
+        infos = [info for info in infos if not _HIDDEN.search(info.path.removeprefix(base))]
     absent = [info.path for info in infos if not info.is_file]
     if absent:
         raise FileNotFoundError(absent[0])
@@ -82,12 +83,6 @@ def _key_of(info: Any, now: int) -> Hashable:
     if info.mtime_ns is None or info.mtime_ns >= now - _MOST_COARSE:
         return None
     return info.path, info.size, info.mtime_ns
-
-
-def _is_hidden(path: str) -> bool:
-    """Whether a part of a path begins as names do that pyarrow leaves out, too."""
-    rooted = f"/{path}"
-    return "/." in rooted or "/_" in rooted
 
 
 def _resolve(path: str | list[str], filesystem: Any) -> tuple[Any, Any]:
@@ -114,13 +109,6 @@ def _folders(path: str) -> dict[str, str | None]:
     return {
         unquote(name): None if value == _NO_PARTITION else unquote(value) for name, value in pairs
     }
-
-
-def _stored_bytes(file: File, labels: Sequence[str]) -> float:
-    """Estimate the bytes of some columns; all the same where a footer is too long to keep."""
-    if file.footer is None:
-        return file.size * len(labels) / max(len(file.schema), 1)
-    return stored_bytes(file.footer, file.layout, labels)
 
 
 class _Kinds:
@@ -298,7 +286,13 @@ class ParquetFiles(FileSource):
     def stored_bytes(self, labels: Sequence[str]) -> int:
         """Estimate how many bytes some columns have, as they are stored, by some of the files."""
         asked = self.parts[:: -(-len(self.parts) // _ASKED_FOR_SIZES)]
-        part = sum(_stored_bytes(file, labels) for file in asked) / sum(file.size for file in asked)
+        stored = [  # of a footer that is too long to keep, all columns are taken for alike
+            file.size * len(labels) / max(len(file.schema), 1)
+            if file.footer is None
+            else stored_bytes(file.footer, file.layout, labels)
+            for file in asked
+        ]
+        part = sum(stored) / sum(file.size for file in asked)
         return int(part * sum(file.size for file in self.parts))
 
     @property
@@ -323,7 +317,10 @@ class ParquetFiles(FileSource):
                 fields[place] = field.with_type(pa.dictionary(pa.int32(), field.type))
         wanted = pa.schema(fields)
         yield from begun_ahead(
-            ((self._read_all(files, wanted, rows), size) for files, size in self._parts()),
+            (
+                ((table for file in files for table in self._read(file, wanted, rows)), size)
+                for files, size in self._parts()
+            ),
             enough=lambda tables: sum(table.nbytes for table in tables) >= _BYTES_BEGUN,
             limits=(_LEAST_AT_ONCE, _AT_ONCE, _BYTES_AHEAD) if self._is_distant else (2, 1, 0),
         )
@@ -350,14 +347,7 @@ class ParquetFiles(FileSource):
         if files:
             yield files, size
 
-    def _read_all(
-        self, files: Sequence[File], wanted: Any, rows: int
-    ) -> Generator[Any, None, None]:
-        """Read some columns of several files."""
-        for file in files:
-            yield from self._read(file, wanted, rows)
-
-    def _read(self, file: File, wanted: Any, rows: int) -> Generator[Any, None, None]:
+    def _read(self, file: File, wanted: Any, rows: int) -> Iterator[Any]:
         """Read some columns of a file."""
         import pyarrow.parquet as pq  # slow to import, and not always needed
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import filters
-from dpframe.columns.arrow import pa
+from dpframe.columns import filters, pa
 from dpframe.engines.batches import fitted_tables, is_kept, plain_array, plain_type
 from dpframe.errors import STOPS, DeclarationError, DPFrameError, UnknownColumnError, a_type
 from dpframe.queries.where import Condition

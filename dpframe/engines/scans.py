@@ -16,13 +16,12 @@ from typing import Any, Self, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpframe.columns import filters, lookup, values
-from dpframe.columns.arrow import pa
+from dpframe.columns import filters, lookup, pa, values
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.suppress_warnings import silent
 from dpframe.context import Context
 from dpframe.declaration.kinds import FOLDERS
-from dpframe.engines.base import UNREAD, check_gathered, check_labels
+from dpframe.engines.base import UNREAD, Engine, check_gathered, check_labels
 from dpframe.engines.batches import Begun, decoded_bytes, put_together, split_tables
 from dpframe.engines.labels import LabelCounts, label_counts
 from dpframe.engines.pandas import group_by_unit, labels_of, totals_of
@@ -216,16 +215,12 @@ def _checked_folder(folder: Any) -> str | None:
     raise DeclarationError.about("spill_folder", rule, folder)
 
 
-class ScanEngine:
+class ScanEngine(Engine):
     """Engine of `ScannedFrame`."""
 
     def handles(self, frame: object) -> bool:
         """Tell whether the frame is read in batches."""
         return isinstance(frame, ScannedFrame)
-
-    def columns(self, frame: ScannedFrame) -> list[Hashable]:
-        """List the column labels, in order."""
-        return list(frame.columns)
 
     def check(self, frame: ScannedFrame, columns: Iterable[Hashable]) -> None:
         """Check that every label names exactly one column of the source as it is now."""

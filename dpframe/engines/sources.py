@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.engines.batches import plain_type
 from dpframe.engines.row_source import (
     FileSource,
@@ -52,11 +52,12 @@ def source_of(given: Any) -> RowSource:
         is_csv = isinstance(getattr(given, "format", None), ds.CsvFileFormat)
         return text_dataset(given) if is_csv else _Dataset(given)
     if isinstance(given, pa.Table | pa.RecordBatch):
-        return _Stream(given, lambda: given.schema, lambda labels, _: _columns_of(given, labels))
+        table = given if isinstance(given, pa.Table) else pa.Table.from_batches([given])
+        return _readers(given, table.to_reader)
     if _is_of(given, "polars", "LazyFrame"):
-        return _LazyFrame(given, lambda: _lazy_schema(given), _lazy_batches(given))
+        return _LazyFrame(given, *_of_lazy_frame(given))
     if _is_of(given, "duckdb", "DuckDBPyRelation"):
-        return _Stream(given, lambda: _relation_schema(given), _relation_batches(given))
+        return _Stream(given, *_of_relation(given))
     if hasattr(given, "__arrow_c_stream__"):
         return _readers(given, lambda: pa.RecordBatchReader.from_stream(given))
     if callable(given):
@@ -97,6 +98,12 @@ def _is_of(given: object, package: str, name: str) -> bool:
 # Streams --------------------------------------------------------------------------------------
 
 
+_Look: TypeAlias = Callable[[], Any]
+"""Returns the schema."""
+_Read: TypeAlias = Callable[[Sequence[str], int], Iterable[Any]]
+"""Reads some columns, as batches of about some rows."""
+
+
 class _Stream(RowSource):
     """An object of which every reading gives the same columns.
 
@@ -110,12 +117,7 @@ class _Stream(RowSource):
         Reads some columns, as batches of about some rows.
     """
 
-    def __init__(
-        self,
-        given: Any,
-        look: Callable[[], Any],
-        read: Callable[[Sequence[str], int], Iterable[Any]],
-    ) -> None:
+    def __init__(self, given: Any, look: _Look, read: _Read) -> None:
         self._given, self._look, self._read = given, look, read
         self.door = f"{type(given).__module__}.{type(given).__qualname__}"
         in_memory = isinstance(given, pa.Table | pa.RecordBatch)
@@ -204,12 +206,6 @@ def _named_files(listed: str) -> list[FileId] | None:
     return [*map(identify_file, found[0])] if len(found) == 1 else None
 
 
-def _columns_of(table: Any, labels: Sequence[str]) -> Iterable[Any]:
-    """Take columns of a table, or of a batch."""
-    selected = table.select(labels)
-    return [selected] if isinstance(selected, pa.RecordBatch) else selected.to_batches()
-
-
 def _readers(given: object, make: Callable[[], Any]) -> _Stream:
     """Read by a new reader each time; two are made to see that they are."""
     first, second = (check_readable(make, given) for _ in range(2))
@@ -239,38 +235,33 @@ def _reader(made: Any) -> Any:
     raise refusal(made, "must be a function that returns a pyarrow.RecordBatchReader")
 
 
-def _lazy_schema(frame: Any) -> Any:
-    """Return the columns of a lazy frame of Polars; no row is computed."""
+def _of_lazy_frame(frame: Any) -> tuple[_Look, _Read]:
+    """Look at a lazy frame of Polars, computing no row, and read it by the streaming engine."""
     polars: Any = sys.modules["polars"]  # it has made the frame
-    return polars.DataFrame(schema=frame.collect_schema()).to_arrow().schema
 
-
-def _lazy_batches(frame: Any) -> Callable[[Sequence[str], int], Iterator[Any]]:
-    """Read a lazy frame by the streaming engine of Polars."""
+    def look() -> Any:
+        return polars.DataFrame(schema=frame.collect_schema()).to_arrow().schema
 
     def read(labels: Sequence[str], rows: int) -> Iterator[Any]:
-        polars: Any = sys.modules["polars"]
         wanted = frame.select(polars.selectors.by_name(*labels))
         # `collect_batches` takes a crash of a thread of Polars for the end of the rows
         sink = partial(wanted.sink_batches, chunk_size=rows, engine="streaming")
         for batch in handed_over(sink):
             yield from batch.to_arrow().to_batches()
 
-    return read
+    return look, read
 
 
 _IN_USE = "ResourceInUseException"  # of DuckDB from 2.0 on; earlier ones run several queries
 _PAUSE = 0.05  # seconds between two attempts
 
 
-def _relation_schema(relation: Any) -> Any:
-    """Return the columns of a relation of DuckDB."""
-    with closing(_opened_stream(relation.limit(0))) as reader:
-        return reader.schema
+def _of_relation(relation: Any) -> tuple[_Look, _Read]:
+    """Look at a relation of DuckDB, and read it, which runs its query anew."""
 
-
-def _relation_batches(relation: Any) -> Callable[[Sequence[str], int], Iterator[Any]]:
-    """Read a relation of DuckDB, which runs its query anew."""
+    def look() -> Any:
+        with closing(_opened_stream(relation.limit(0))) as reader:
+            return reader.schema
 
     def read(labels: Sequence[str], _: int) -> Iterator[Any]:
         quoted = (label.replace('"', '""') for label in labels)
@@ -284,7 +275,7 @@ def _relation_batches(relation: Any) -> Callable[[Sequence[str], int], Iterator[
 
         yield from handed_over(hand_over)
 
-    return read
+    return look, read
 
 
 def _opened_stream(relation: Any) -> Any:

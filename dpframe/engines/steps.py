@@ -20,8 +20,8 @@ from dpframe.engines.labels import coded_labels, combine_codes
 from dpframe.engines.sums import Prepared, keep_few, sums_of
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy.neighbors import Caps
+from dpframe.queries.conditions import surely
 from dpframe.queries.grid import Grid
-from dpframe.queries.missing import surely
 from dpframe.queries.tasks import Axis, BinAxis, Cells, LabelAxis, LabelTask, RowWeights, Task
 from dpframe.queries.where import Condition
 

@@ -267,10 +267,6 @@ class _BlockTerms:
         """Return what the rows add to a term, one number if all add the same."""
         if term.weights is not None:
             return self._weighted(term, term.weights)
-        return self._unweighted(term)
-
-    def _unweighted(self, term: Term) -> np.ndarray | int:
-        """Return what the rows add to a term where each counts for 1."""
         if term.grid is None:
             if term.kind != "units" or not self._task.unit:
                 return 1  # every row is a unit

@@ -124,18 +124,15 @@ def _is_own(entry: os.DirEntry[str]) -> bool:
 
 def _remove(folder: Path) -> None:
     """Remove a folder that nobody keeps any more."""
+    # what may be no file is opened without following links, or waiting for pipes
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with suppress(OSError):
         folder.rmdir()  # if its process was killed before it made anything
     try:
-        with open(folder / _KEEPER, "rb", buffering=0, opener=_open_file) as keeper:
+        with open(os.open(folder / _KEEPER, os.O_RDONLY | careful), "rb", buffering=0) as keeper:
             if not platform.HERE.try_to_lock(keeper.fileno()):
                 return
             shutil.rmtree(folder, ignore_errors=True)
     except OSError:  # no leftover, or no locks here
         return
     shutil.rmtree(folder, ignore_errors=True)  # Windows removes no file that is open
-
-
-def _open_file(path: str, flags: int) -> int:
-    """Open what may be no file: without following links, or waiting for pipes."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

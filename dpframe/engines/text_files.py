@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.declaration.from_pandera import is_schema, kinds_of_cells, optional_columns
 from dpframe.engines.batches import plain_array, plain_type
 from dpframe.engines.row_source import (
@@ -19,7 +19,7 @@ from dpframe.engines.row_source import (
     refusal,
 )
 from dpframe.errors import DeclarationError, DPFrameError, UnknownColumnError, pip_install
-from dpframe.sources.dialect import Dialect
+from dpframe.sources.cells import Dialect
 from dpframe.sources.text import ID, TYPES, Tally, TextReader, open_text, type_from_arrow, type_of
 
 _NO_TEXT = {*".parquet .pq .feather .arrow .ipc .orc .xlsx .xls .gz .zip".split(), ""}

@@ -331,7 +331,9 @@ def _column_codes(column: pd.Series) -> _Codes:
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, units = column.array.codes, len(column.dtype.categories)
     elif values.is_dictionary(column.dtype):
-        codes, units = _dictionary_coded(values.split_dictionary(column))
+        parts = values.split_dictionary(column)
+        distinct, units = _column_codes(parts.values)  # some of which may be equal
+        codes = values.spread(np.where(distinct == units, -1, distinct), parts.codes, -1)
     elif dtype is not None:
         found, missing = lookup.native(column, dtype)
         codes, units = _numbers_coded(found)
@@ -371,12 +373,6 @@ def _subtract_minimum(found: np.ndarray, low: int, high: int) -> _Codes:
         block = found[start : start + _BLOCK].astype(np.uint64)
         codes[start : start + _BLOCK] = (block - origin).view(np.int64)  # modulo 2**64
     return codes, high - low + 1
-
-
-def _dictionary_coded(parts: values.Coded) -> tuple[np.ndarray, int]:
-    """Code the values of dictionaries, some of which may be equal."""
-    codes, units = _column_codes(parts.values)
-    return values.spread(np.where(codes == units, -1, codes), parts.codes, -1), units
 
 
 def _objects_coded(column: pd.Series) -> tuple[np.ndarray, int]:

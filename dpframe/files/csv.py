@@ -19,9 +19,17 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_place
-from dpframe.cells.keys import are_whole, factored, label_of, listed, token
+from dpframe.cells.keys import (
+    Numbers,
+    are_whole,
+    factored,
+    label_of,
+    listed,
+    numbers_of,
+    series_of,
+    token,
+)
 from dpframe.cells.locate import Place
-from dpframe.cells.numbers import Numbers, numbers_of, series_of
 from dpframe.cells.record import Opened, carry, opened_from
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look

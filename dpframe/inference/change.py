@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag
-from dpframe.cells.needs import whole_release
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release, check_alike
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.diagnosis import mark_diagnosis

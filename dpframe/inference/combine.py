@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag
-from dpframe.cells.needs import check_whole
 from dpframe.cells.record import ATTRIBUTE
-from dpframe.cells.verify import look
+from dpframe.cells.verify import check_whole, look
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.certificates.mechanism_parts import LayersPart, SignsPart

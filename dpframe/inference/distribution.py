@@ -22,6 +22,9 @@ ENDS_OF_ROUNDING = 0.5
 """By how much a sum of rounded noises may be off its continuous law: half of its largest step."""
 
 _MOST_BINS = 2**12
+# Edges in a step. In 300 lognormal values at epsilon 1, .9 quantiles have intervals of width 132 at
+# 32, 122 at 64, 83 at 128, 322 in one step, and all hold in 98 to 99 %
+_COARSE = 64
 _LEAST_TAU = 1e-100  # of the largest: floats tell scales apart
 
 
@@ -92,7 +95,10 @@ def limits(
 
     The lower one is before the first edge that a one-sided test of `c_e - q N >= 0` does not
     reject. It is wrong only if the edge after the quantile is rejected, so that the level of a test
-    is that of the interval.
+    is that of the interval. From 128 bins on, every 64th edge is tested first, so that no early
+    crossing of noise counts, and then those before the first that is not rejected. It is wrong only
+    if one of two edges is rejected, that after the quantile and the 64th next to it: nearly the
+    same test, though no more is proved than twice its level.
 
     Parameters
     ----------
@@ -117,19 +123,34 @@ def limits(
     for at, (q, width) in enumerate(zip(quantiles, widths, strict=True)):
         off = below - q * below[:, -1:]
         of_edge = None if exact is None else partial(exact, at)
-        first = _first_kept(off, width, of_edge)
+        first = _first_between(off, width, of_edge)
         backwards = None if of_edge is None else lambda edge, of=of_edge: of(last - edge)
-        final = last - _first_kept(-off[:, ::-1], width[::-1], backwards)
+        final = last - _first_between(-off[:, ::-1], width[::-1], backwards)
         low[:, at] = np.maximum(first - 1, 0)
         high[:, at] = np.minimum(final + 1, last)
     return low, high
 
 
-def _first_kept(
+def _first_between(
     off: np.ndarray, width: np.ndarray, exact: Callable[[int], float] | None
 ) -> np.ndarray:
-    """Return the first edges where `off >= -width`, or 0 where there is none."""
-    kept = off >= -width
+    """Return the first edges where `off >= -width`, within the first coarse step that has one."""
+    edges = np.arange(off.shape[1])
+    if len(edges) <= 2 * _COARSE:
+        return _first_kept(off, width, exact)
+    coarse = (edges % _COARSE == 0) | (edges == edges[-1])
+    first = _first_kept(off, width, exact, coarse)[:, None]
+    return _first_kept(off, width, exact, (edges > first - _COARSE) & (edges <= first))
+
+
+def _first_kept(
+    off: np.ndarray,
+    width: np.ndarray,
+    exact: Callable[[int], float] | None,
+    among: np.ndarray | bool = True,
+) -> np.ndarray:
+    """Return the first edges where `off >= -width`, among some, or 0 where there is none."""
+    kept = (off >= -width) & among
     first: np.ndarray = kept.argmax(axis=1)
     left = np.flatnonzero(kept.any(axis=1))
     while exact is not None and len(left):

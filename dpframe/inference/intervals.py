@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.cells.needs import check_parts
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import Shown, check_parts, look
 from dpframe.certificates import column_parts
 from dpframe.certificates.certificate import Release, has_rows
 from dpframe.certificates.definitions import CutPart, IntervalDefinition, QuantileDefinition

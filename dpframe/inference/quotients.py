@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import check_flag, is_one_of
-from dpframe.cells.needs import whole_release
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.diagnosis import mark_diagnosis

@@ -19,7 +19,7 @@ from dpframe.errors import QueryError, quote
 from dpframe.inference.sums import IndependentSum
 from dpframe.privacy.laws import GAUSSIAN
 from dpframe.privacy.noise_sum import Value
-from dpframe.queries.sums_and_means import several_rows
+from dpframe.queries.of_columns import several_rows
 
 
 def check_sampled(release: Release, columns: list[ColumnPart], *, across: bool = False) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from dpframe.accessors.scan import Scan, scan_parquet
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.declaration.facts import Declaration
 from dpframe.engines.sources import source_of
 from dpframe.engines.text_files import open_columns
@@ -30,8 +30,7 @@ from dpframe.queries.binned import bounds_of_bins
 from dpframe.queries.edges import edges_of
 from dpframe.queries.query import Query
 from dpframe.queries.timescale import moment_of
-from dpframe.sources.cells import STRING
-from dpframe.sources.dialect import Dialect
+from dpframe.sources.cells import STRING, Dialect
 from dpframe.sources.text import TYPES, type_from_arrow
 
 FILESYSTEMS = {
@@ -419,7 +418,7 @@ def facts_of_query(query: Query) -> Iterator[tuple[str, Hashable, Any]]:
 def _compared_by(query: Query) -> Iterator[_Typed]:
     """Give the types of constants that columns are compared with in conditions."""
     for condition in conditions_of(query):
-        for found in where.comparisons(condition):
+        for found in where.leaves(condition.root):
             if isinstance(found, where.Compare):
                 yield from _of_values([found.left, found.right])
             elif isinstance(found, where.Membership):

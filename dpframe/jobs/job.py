@@ -25,7 +25,7 @@ from dpframe.ledger.store import is_url
 from dpframe.privacy.amounts import AMOUNTS, Budget, Spend
 from dpframe.privacy.neighbors import EACH_ROW
 from dpframe.privacy.selection import SELECT
-from dpframe.queries import association, binned, counts, sums_and_means
+from dpframe.queries import binned, counts, of_columns
 from dpframe.queries.aggregate import aggregate
 from dpframe.queries.binned import ranges
 from dpframe.queries.discovery import Discovery, discover
@@ -40,13 +40,13 @@ BUDGET = ("epsilon", "delta", "discovery")
 QUERIES: dict[str, Callable[..., Query]] = {
     "count": counts.count,
     "rate": counts.rate,
-    "sum": sums_and_means.sum,
-    "mean": sums_and_means.mean,
-    "var": sums_and_means.var,
-    "std": sums_and_means.std,
-    "cov": association.cov,
-    "corr": association.corr,
-    "slope": association.slope,
+    "sum": of_columns.sum,
+    "mean": of_columns.mean,
+    "var": of_columns.var,
+    "std": of_columns.std,
+    "cov": of_columns.cov,
+    "corr": of_columns.corr,
+    "slope": of_columns.slope,
     "histogram": binned.histogram,
     "ranges": ranges,
     "quantile": quantile,

@@ -26,7 +26,7 @@ from dpframe.privacy.amounts import Budget
 from dpframe.queries.query import Query
 from dpframe.queries.timescale import moment_of
 from dpframe.reporting.report import report
-from dpframe.sources.dialect import Dialect
+from dpframe.sources.cells import Dialect
 from dpframe.steps.matching import constants_compared
 from dpframe.testing import seeded_noise
 from dpframe.testing.rehearsal import CellFacts, cells_of_schema, make_rows

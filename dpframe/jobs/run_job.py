@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpframe import errors
 from dpframe.accessors.scan import Scan
-from dpframe.columns.arrow import pa
+from dpframe.columns import pa
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import Frame, engine_for

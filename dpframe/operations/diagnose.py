@@ -35,7 +35,7 @@ from dpframe.operations.release import in_part
 from dpframe.operations.suggest import query_of_search
 from dpframe.plan.tables import Table, table_of
 from dpframe.public import public_call
-from dpframe.queries import counts, sums_and_means
+from dpframe.queries import counts, of_columns
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.query import Query, Request, Search
 from dpframe.queries.suggestions import BoundSearch, CapSearch
@@ -193,7 +193,7 @@ def _everything(frame: Frame, declaration: Declaration) -> _Look:
 
     tables = {f"rows by {label}": table(counts.count([label])) for label in keyed}
     tables = tables or {"rows": table(counts.count())}
-    sums = [table(sums_and_means.sum([label])) for label in bounded]
+    sums = [table(of_columns.sum([label])) for label in bounded]
 
     def make(rows: pd.DataFrame, context: Context) -> Diagnosis:
         lines: list[Line] = []

@@ -6,15 +6,15 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import Bounds
 from dpframe.engines.steps import RowTrace, Step, Trace
 from dpframe.operations.hints import bounds_hint, ids_hint, in_short, key_hint, where_hint
 from dpframe.operations.record import UNWANTED, outside_of, unlike
 from dpframe.plan.columns import OutputColumn
 from dpframe.plan.tables import Table
+from dpframe.queries.conditions import met, present, surely
 from dpframe.queries.grid import Grid
-from dpframe.queries.missing import met, present, surely
 from dpframe.queries.query import Query
 from dpframe.queries.tasks import BinAxis, Cells, RowWeights
 from dpframe.queries.where import Condition

@@ -19,8 +19,14 @@ from typing import Any, Self, TypeVar
 import pandas as pd
 
 from dpframe.arguments import check_note, check_release_name, visible
-from dpframe.certificates.parts import BudgetPart, CapsPart, LedgerPart, LossPart, UnitPart
-from dpframe.certificates.witness_parts import witness_parts
+from dpframe.certificates.parts import (
+    BudgetPart,
+    CapsPart,
+    LedgerPart,
+    LossPart,
+    UnitPart,
+    witness_parts,
+)
 from dpframe.checker.check import check_charge
 from dpframe.checker.witness import Witness
 from dpframe.context import Context

@@ -94,7 +94,8 @@ def _takes_all(axis: Axis) -> bool:
 def measured_of(facts: ReadFacts, noisy: NoisyDesign) -> Measured:
     """Make a measurement ready to be checked, by what was read of it, its design and its noise."""
     compared = [
-        [] if term.where is None else [*_comparisons(term.where.root)] for term in facts.terms
+        [] if term.where is None else [*map(_comparison, where.leaves(term.where.root))]
+        for term in facts.terms
     ]
     grids = [*_grids(facts)]
     timed = {label for label, grid, _ in grids if grid.ticks and grid.ticks.points}
@@ -175,20 +176,15 @@ class _Comparison(NamedTuple):
         return any(isinstance(constant, str) for constant in self.constants)
 
 
-def _comparisons(node: where.Node) -> Iterator[_Comparison]:
-    match node:
-        case where.Not(operand):
-            yield from _comparisons(operand)
-        case where.All(parts) | where.Any(parts):
-            for part in parts:
-                yield from _comparisons(part)
+def _comparison(leaf: where.Leaf) -> _Comparison:
+    match leaf:
         case where.Name(label):
-            yield _Comparison([label], [0.0], plain=True)
+            return _Comparison([label], [0.0], plain=True)
         case where.InPart(label, text, number):
-            yield _Comparison([label], [text, *([] if number is None else [number])], plain=True)
+            return _Comparison([label], [text, *([] if number is None else [number])], plain=True)
         case where.Membership(operand, items):
             plain = isinstance(operand, where.Name)
-            yield _Comparison([*where.names_in(operand)], items, plain=plain)
+            return _Comparison([*where.names_in(operand)], items, plain=plain)
         case where.Compare(operator, left, right):
             labels = [*where.names_in(left), *where.names_in(right)]
             plain = {type(left), type(right)} == {where.Name, where.Constant}
@@ -196,9 +192,9 @@ def _comparisons(node: where.Node) -> Iterator[_Comparison]:
             texts = [one for one in constants if isinstance(one, str)]
             if texts and operator != "==":
                 constants += ["", *(text + _SUCCESSOR for text in texts)]
-            yield _Comparison(labels, constants, plain=plain)
+            return _Comparison(labels, constants, plain=plain)
         case _:
-            assert_never(node)
+            assert_never(leaf)
 
 
 def _constants(value: where.Value) -> Iterator[float | str]:

@@ -29,7 +29,7 @@ from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.noise_sum import Value
 from dpframe.provenance import is_found
 from dpframe.queries.grid import Grid
-from dpframe.queries.query import Query, list_labels
+from dpframe.queries.query import Query
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis, LabelAxis
 from dpframe.queries.where import Condition
 from dpframe.strategies import MECHANISMS
@@ -282,7 +282,7 @@ def _rules_of_output(out: OutputColumn) -> Iterator[str]:
     if out.where is not None:
         yield f"{out.where.text} is not met, of {out.name}"
     if out.condition is not None and out.condition.columns and not out.blanks_fail:
-        yield f"{list_labels(out.condition.columns)} is missing, of {out.name}"
+        yield f"{', '.join(out.condition.columns)} is missing, of {out.name}"
     for column, grid in ((out.column, out.grid), (out.other, out.other_grid)):
         if grid is not None and grid.fill is None:
             yield f"{column} is missing or {unlike(grid)}, of {out.name}"

@@ -28,10 +28,16 @@ from dpframe.plan.columns import OutputColumn
 from dpframe.plan.plan import Plan, plan_release
 from dpframe.plan.tables import Table, table_of
 from dpframe.privacy.amounts import Spend
-from dpframe.queries import sizes
 from dpframe.queries.binned import Histogram, check_bins
 from dpframe.queries.query import Query
-from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.suggestions import (
+    LARGEST,
+    BoundSearch,
+    CapSearch,
+    UnitSizes,
+    candidate_caps,
+    sizes_of,
+)
 from dpframe.queries.tasks import Axis, SizeKind
 from dpframe.steps.suggest_caps import BoundErrors, CapErrors, mean_error
 
@@ -117,7 +123,7 @@ def query_of_search(declaration: Declaration, search: CapSearch | BoundSearch) -
 
 def plan_caps(
     declaration: Declaration, search: CapSearch, spend: Spend
-) -> tuple[sizes.UnitSizes, CapErrors]:
+) -> tuple[UnitSizes, CapErrors]:
     """Say what to ask of units, and what is public about the error that each cap leaves.
 
     Raises
@@ -141,15 +147,15 @@ def plan_caps(
     return query, facts
 
 
-def _sizes_of(declaration: Declaration, search: CapSearch) -> tuple[sizes.UnitSizes, Table]:
+def _sizes_of(declaration: Declaration, search: CapSearch) -> tuple[UnitSizes, Table]:
     """Say what to ask of units, and of which table."""
     _check_unit(declaration)
     later = search.query
     table = table_of(later, declaration)
     _check_outputs(table)
     kind = search.kind or _usual_kind(later, declaration)
-    most = sizes.candidate_caps(kind, _largest(kind, search.largest, table, declaration))
-    return sizes.sizes_of(later, kind, most), table
+    most = candidate_caps(kind, _largest(kind, search.largest, table, declaration))
+    return sizes_of(later, kind, most), table
 
 
 def _check_unit(declaration: Declaration) -> None:
@@ -188,7 +194,7 @@ def _usual_kind(query: Query, declaration: Declaration) -> SizeKind:
 def _largest(kind: SizeKind, largest: int | None, table: Table, declaration: Declaration) -> int:
     """Return the largest candidate: no unit is in more groups than there are."""
     if kind != "groups":
-        return largest or sizes.LARGEST
+        return largest or LARGEST
     most = table.cells.size
     if table.query.counts_units:  # and in no more than it may have rows
         most = min(most, table.query.limits.rows or declaration.caps.rows or most)

@@ -33,8 +33,8 @@ from dpframe.plan.tables import Table, TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
 from dpframe.progress import show_progress
+from dpframe.queries.of_columns import several_rows
 from dpframe.queries.query import Query, Request
-from dpframe.queries.sums_and_means import several_rows
 from dpframe.queries.tasks import Axis, Task
 from dpframe.queries.timescale import durations, moments
 from dpframe.steps.consistent import check_margins, made_consistent

@@ -10,8 +10,8 @@ import pandas as pd
 
 from dpframe.arguments import MOST_GROUPS
 from dpframe.cells.record import ATTRIBUTE
-from dpframe.declaration.checks import check_keys, check_nesting, wrong_keys
 from dpframe.declaration.facts import Declaration
+from dpframe.declaration.kinds import check_keys, check_nesting, wrong_keys
 from dpframe.errors import DeclarationError, QueryError, a_type, quote
 from dpframe.plan.columns import no_bounds
 from dpframe.privacy.amounts import as_float

@@ -7,11 +7,11 @@ from typing import NamedTuple, cast
 
 import pandas as pd
 
-from dpframe.declaration.checks import Bounds
 from dpframe.declaration.facts import Column, Declaration
+from dpframe.declaration.kinds import Bounds
 from dpframe.errors import DeclarationError, QueryError, quote
+from dpframe.queries.conditions import met, present, surely
 from dpframe.queries.grid import BITS, Grid, Ticks
-from dpframe.queries.missing import met, present, surely
 from dpframe.queries.query import OutputSpec
 from dpframe.queries.tasks import RowWeights
 from dpframe.queries.timescale import Moment, microseconds, ticks_of

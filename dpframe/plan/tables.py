@@ -13,9 +13,8 @@ from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, s
 from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Reach, reach_of
-from dpframe.queries.exclusive import exclusive_sets
+from dpframe.queries.conditions import equals_itself, exclusive_sets
 from dpframe.queries.grid import BITS, Grid
-from dpframe.queries.missing import equals_itself
 from dpframe.queries.query import Query, QueryOptions
 from dpframe.queries.tasks import Axis, Cells, Sizes, Task, Term
 from dpframe.queries.where import Condition

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of, visible
-from dpframe.cells.needs import whole_release
-from dpframe.cells.verify import Shown
+from dpframe.cells.verify import Shown, whole_release
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.certificates.mechanism_parts import TreePart
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install

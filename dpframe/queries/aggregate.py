@@ -11,11 +11,10 @@ from dpframe.options import By, ChosenRows, Keys, Objective
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import nearest, no_such_keyword, public_call
 from dpframe.queries import reading
-from dpframe.queries.association import Correlation, Covariance, Slope
 from dpframe.queries.counts import Count, Rate, UnitCount
+from dpframe.queries.of_columns import OfColumns, read_options
 from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import NO_OPTIONS, OutputSpec, Query, QueryOptions
-from dpframe.queries.sums_and_means import Deviation, Mean, Sum, Variance, read_options
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.where import Condition
 
@@ -143,9 +142,7 @@ class Joint(Query):
         return {part.condition for part in self.parts}
 
 
-AggregatePart: TypeAlias = (
-    Count | Rate | Sum | Mean | Variance | Deviation | Covariance | Correlation | Slope
-)
+AggregatePart: TypeAlias = Count | Rate | OfColumns
 """A query that can be one output of several."""
 
 NOT_OUTPUTS = tuple(
@@ -204,10 +201,10 @@ def aggregate(
             f"aggregate needs at least one named query, for instance n=dpf.count(); {_NOT_NAMES}."
         )
     for name, query in queries.items():
-        check_part(name, query, groups[0])
+        check_part(name, query, groups["by"])
     check_weights(queries, "aggregate")
     options = read_options(None, None, n_weight, objective)
-    return Aggregate(*groups, View(queries), options, limits=reading.limits_of(rows))
+    return Aggregate(**groups, queries=View(queries), options=options)
 
 
 def check_part(

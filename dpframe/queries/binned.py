@@ -19,7 +19,7 @@ from dpframe.privacy.amounts import as_number
 from dpframe.public import public_call
 from dpframe.queries.edges import bins_between, whole_bins
 from dpframe.queries.query import OutputSpec, Query, ReadOff, weighted_words
-from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of, weights_of
+from dpframe.queries.reading import binned_groups_of, bounds_of, weights_of
 from dpframe.queries.tasks import BinAxis
 from dpframe.queries.timescale import Moment, as_moment, in_use, index_of, microseconds
 
@@ -172,9 +172,7 @@ def histogram(
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
     groups = binned_groups_of(column, by, rows)
-    bins, weights = check_bins(column, bins), weights_of(weights)
-    limits = limits_of(rows)
-    return Histogram(*groups, column=column, bins=bins, weights=weights, limits=limits)
+    return Histogram(**groups, bins=check_bins(column, bins), weights=weights_of(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,5 +411,4 @@ def ranges(
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
     groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
-    by_column = bounds_of((column,), bounds)
-    return Ranges(*groups, column=column, bins=bins, bounds=by_column, limits=limits_of(rows))
+    return Ranges(**groups, bins=bins, bounds=bounds_of((column,), bounds))

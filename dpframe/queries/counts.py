@@ -9,7 +9,7 @@ from dpframe.options import By, ChosenRows, Keys
 from dpframe.privacy.neighbors import Caps
 from dpframe.public import public_call
 from dpframe.queries import reading
-from dpframe.queries.missing import compared_with_itself
+from dpframe.queries.conditions import compared_with_itself
 from dpframe.queries.query import OutputSpec, Query, weighted_words
 from dpframe.queries.where import Condition
 
@@ -64,8 +64,7 @@ def count(
     'weighted total (weights w) by region'
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
-    groups, weights = reading.groups_of(by, rows), reading.weights_of(weights)
-    return Count(*groups, weights=weights, limits=reading.limits_of(rows))
+    return Count(**reading.groups_of(by, rows), weights=reading.weights_of(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +139,7 @@ def rate(
         reason = f"condition {rule} the rate says nothing."
         remedy = "For the share of rows that have a value, add missing=False."
         raise QueryError(f"{reason} {remedy}", parameter="condition", label=alone)
-    limits, blanks_fail = reading.limits_of(rows), missing is False
-    return Rate(*groups, met=met, blanks_fail=blanks_fail, weights=weights, limits=limits)
+    return Rate(**groups, met=met, blanks_fail=missing is False, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +193,9 @@ def units(
     [1, 1]
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
-    limits = reading.limits_of(rows)
-    if limits.rows_per_group is not None:
+    groups = reading.groups_of(by, rows)
+    if max_rows_per_group is not None:
         rule = "changes nothing for units, which count once in a group, whatever their rows"
         remedy = "Leave it out; max_groups= says in how many groups a unit counts."
-        raise QueryError.about("max_rows_per_group", rule, limits.rows_per_group, remedy)
-    return UnitCount(*reading.groups_of(by, rows), limits=limits)
+        raise QueryError.about("max_rows_per_group", rule, max_rows_per_group, remedy)
+    return UnitCount(**groups)

@@ -14,20 +14,19 @@ from dpframe.options import ChosenRows, Columns, Keys
 from dpframe.privacy.amounts import as_float
 from dpframe.privacy.neighbors import NO_CAPS, Caps
 from dpframe.public import public_call
-from dpframe.queries.aggregate import Aggregate, View, check_part, check_weights
+from dpframe.queries.aggregate import Aggregate, AggregatePart, View, check_part, check_weights
 from dpframe.queries.binned import check_bins
-from dpframe.queries.counts import Count, Rate
+from dpframe.queries.counts import Count
 from dpframe.queries.query import Query
 from dpframe.queries.reading import (
     check_whole,
-    condition_of,
     labels_of,
     limits_of,
     materialized_keys,
     refuse_unknown,
 )
-from dpframe.queries.sums_and_means import Mean, Sum
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
+from dpframe.queries.where import Condition
 
 _IN_EVERY_TABLE = "margins count a row in one cell of every table, so that"
 
@@ -132,9 +131,6 @@ def _with_rest(column: Hashable, keys: pd.Index, other: Hashable) -> pd.Index:
     return pd.Index([*keys, other], name=keys.name, tupleize_cols=False)
 
 
-MarginPart: TypeAlias = Count | Rate | Sum | Mean
-"""What can be asked of the rows of several tables that agree."""
-
 MarginBins: TypeAlias = Mapping[Hashable, object] | None
 """Edges of bins, by numeric column."""
 
@@ -157,7 +153,7 @@ def margins(
     columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
     where: str | None = None, keys: Keys = None, bins: MarginBins = None,
     other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
-    **queries: MarginPart,
+    **queries: AggregatePart,
 ) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 
@@ -225,7 +221,7 @@ def margins(
     intervals = {column: check_bins(column, edges) for column, edges in named_bins}
     return Margins(
         by,
-        condition_of(where),
+        None if where is None else Condition.parse(where),
         _keys(by, keys, intervals),
         View(outputs),
         tables=tables,
@@ -299,14 +295,14 @@ def _in_order(by: ColumnSet, table: Iterable[Hashable]) -> ColumnSet:
     return tuple(sorted(table, key=by.index))
 
 
-def _check_part(name: str, query: object, by: ColumnSet) -> None:
+def _check_part(name: str, query: Query, by: ColumnSet) -> None:
     if name in _GROUP_CAPS:
         reason = (
             f"{_IN_EVERY_TABLE} {name}= has no meaning for all of them together; give max_rows=."
         )
         raise QueryError(reason, parameter=name)
     check_part(name, query, by, "margins")
-    if not isinstance(query, MarginPart):
+    if not all(output.form.is_total or output.form.is_mean for output in query.outputs):
         wrong = f"{name}= is of a kind that margins do not have:"
         reason = "they are counts, sums, means and rates. Release it beside them:"
         remedy = f"release({{'margins': dpf.margins(...), {name!r}: dpf.aggregate(by=..., ...)}})."

@@ -16,7 +16,7 @@ from dpframe.privacy.amounts import as_float, as_number, exact
 from dpframe.privacy.half_widths import check_level
 from dpframe.queries.binned import BINS, Ranges, check_range_bins
 from dpframe.queries.query import OutputSpec, Query, ReadOff
-from dpframe.queries.reading import binned_groups_of, bounds_of, limits_of
+from dpframe.queries.reading import binned_groups_of, bounds_of
 
 Quantiles: TypeAlias = float | Fraction | Sequence[float | Fraction]
 """One quantile between 0 and 1, or several in increasing order."""
@@ -120,7 +120,7 @@ def describe_quantiles(
 ) -> Quantile:  # fmt: skip
     """Describe quantiles of one bounded column per group."""
     groups = binned_groups_of(column, by, rows, "have quantiles and be")
-    labels = groups[0]
+    labels = groups["by"]
     if LEVEL in labels:
         raise _taken_label(LEVEL, "the level of the index that says which quantile a row is about")
     for label in labels:
@@ -131,15 +131,13 @@ def describe_quantiles(
         reason = "candidates= are the values to select among, and bins= are ranges of values:"
         raise QueryError(f"{reason} give one of the two.", parameter="candidates")
     return Quantile(
-        *groups,
-        column=column,
+        **groups,
         quantiles=read_quantiles(q),
         bounds=bounds_of((column,), bounds),
         bins=None if bins is None else check_range_bins(column, bins),
         candidates=None if candidates is None else _read_candidates(column, candidates),
         level=check_level(level),
         simultaneous=bool(simultaneous),
-        limits=limits_of(rows),
     )
 
 

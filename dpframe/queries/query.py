@@ -4,7 +4,7 @@ A new kind is a class of its own; Python refuses one that leaves out what a quer
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
@@ -256,7 +256,7 @@ class Query(ABC):
         >>> dpf.sum(["fare", "tip"], by="zone", where="fare > 0").words
         'sum of fare, tip by zone where fare > 0'
         """
-        groups = f" by {list_labels(self.by)}" if self.by else ""
+        groups = f" by {', '.join(map(str, self.by))}" if self.by else ""
         condition = "" if self.where is None else f" where {self.where.text}"
         return self.subject + groups + self.options.words + self.limits.words + condition
 
@@ -303,8 +303,3 @@ def weighted_words(words: str, weights: Hashable) -> str:
     ('weighted mean of income (weights w)', 'mean of income')
     """
     return words if weights is None else f"weighted {words} (weights {weights})"
-
-
-def list_labels(labels: Iterable[Hashable]) -> str:
-    """Write labels one after the other."""
-    return ", ".join(str(label) for label in labels)

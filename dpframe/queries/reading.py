@@ -1,7 +1,7 @@
 """How the arguments of a query are read: labels, conditions, keys, bounds and caps."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 
@@ -12,9 +12,6 @@ from dpframe.privacy.amounts import WRITTEN, as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
-
-Groups: TypeAlias = tuple[tuple[Hashable, ...], Condition | None, Keys]
-"""Labels to group by, a condition and keys."""
 
 _ANY_WHOLE = "must be a whole number >= 1"
 _GROUPERS: tuple[Any, ...] = (Callable, pd.Grouper)
@@ -29,23 +26,27 @@ def limits_of(rows: ChosenRows) -> Caps:
         raise QueryError(str(error), parameter=error.parameter, value=error.value) from None
 
 
-def groups_of(by: By, rows: ChosenRows) -> Groups:
-    """Read labels to group by, a condition and keys."""
-    keys = materialized_keys(rows.keys)
-    return labels_of("by", by), condition_of(rows.where), keys
+def groups_of(by: By, rows: ChosenRows) -> dict[str, Any]:
+    """Read what every query has: labels to group by, a condition, keys and caps, by field."""
+    return {
+        "by": labels_of("by", by),
+        "where": None if rows.where is None else Condition.parse(rows.where),
+        "keys": materialized_keys(rows.keys),
+        "limits": limits_of(rows),
+    }
 
 
 def binned_groups_of(
     column: object, by: By, rows: ChosenRows, use: str = "be binned and"
-) -> Groups:
+) -> dict[str, Any]:
     """Read the same where the values of one column are groups, too."""
     groups = groups_of(by, rows)
     if not is_label(column):
         raise QueryError.about("column", "must be the label of one column", column)
-    if column in groups[0]:
+    if column in groups["by"]:
         rule = f"cannot {use} grouped by at once"
         raise QueryError.about("column", rule, column, "Drop it from by=.")
-    return groups
+    return {**groups, "column": column}
 
 
 def weights_of(label: Hashable) -> Hashable:
@@ -54,11 +55,6 @@ def weights_of(label: Hashable) -> Hashable:
         return label
     rule = "must be the label of one column, which holds what each row counts for"
     raise QueryError.about("weights", rule, label)
-
-
-def condition_of(where: str | None) -> Condition | None:
-    """Read a condition, if there is one."""
-    return None if where is None else Condition.parse(where)
 
 
 def materialized_keys(keys: Keys) -> Keys:

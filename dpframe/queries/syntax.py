@@ -1,12 +1,9 @@
 """Python expressions with names in backticks, as in `DataFrame.query`: parsed, never run."""
 
 import ast
-import math
-import operator
 import re
-from collections.abc import Callable
 from keyword import iskeyword
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from dpframe.errors import QueryError, a_type
 
@@ -89,61 +86,18 @@ def labels(tree: ast.expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(unquote(node.id) for node in names))
 
 
-def is_beyond_floats(tree: ast.expr) -> bool:
-    """Whether a number that is made of constants alone leaves the range of floats.
-
-    Examples
-    --------
-    >>> is_beyond_floats(parse_expression("9 ** 9 ** 9")), is_beyond_floats(parse_expression("1e9"))
-    (True, False)
-    """
-    try:
-        _compute(tree)
-    except OverflowError:
-        return True
-    return False
-
-
-def _compute(tree: ast.expr) -> float:
-    """Compute with floats; not a number where a column is needed, or nothing is defined."""
-    match tree:
-        case ast.Constant(value=int() | float() as number):
-            return float(number)
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            number = _compute(operand)
-            return -number if isinstance(sign, ast.USub) else number
-        case ast.BinOp(op=operation) if type(operation) in OPERATIONS:
-            left, right = _compute(tree.left), _compute(tree.right)
-            _, function = OPERATIONS[type(operation)]
-            return _combine(function, left, right)
-    return math.nan
-
-
 Sign: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**"]
 
-OPERATIONS: dict[type[ast.operator], tuple[Sign, Callable[[float, float], Any]]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-    ast.Pow: ("**", operator.pow),
+OPERATIONS: dict[type[ast.operator], Sign] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
 }
-"""Operations of arithmetic, as they are written and done."""
-
-
-def _combine(operation: Callable[[float, float], Any], left: float, right: float) -> float:
-    """Combine two numbers; an OverflowError where finite ones make an infinite one."""
-    try:
-        result = operation(left, right)
-    except ZeroDivisionError:
-        return math.nan
-    if isinstance(result, complex):  # a root of a negative number
-        return math.nan
-    if math.isinf(result) and math.isfinite(left) and math.isfinite(right):
-        raise OverflowError
-    return float(result)
+"""Operations of arithmetic, as they are written."""
 
 
 def excerpt(text: str) -> str:

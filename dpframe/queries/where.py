@@ -47,6 +47,10 @@ class Arithmetic:
     right: "Value"
 
 
+MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What a relation is called from its other side."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compare:
     """Whether two values are of one kind and in this relation."""
@@ -98,7 +102,8 @@ class Any:
 
 
 Value = Name | Constant | Negative | Arithmetic
-Node = Name | Compare | Membership | InPart | Not | All | Any
+Leaf = Name | Compare | Membership | InPart
+Node = Leaf | Not | All | Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,10 +330,8 @@ def _value(tree: ast.expr) -> Value:
             number = _number(operand)
             return number if isinstance(sign, ast.UAdd) else _negative(number)
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in syntax.OPERATIONS:
-            if syntax.is_beyond_floats(tree):
-                _refuse(tree, "is beyond the range of floats")
-            symbol, _ = syntax.OPERATIONS[type(operator)]
-            return Arithmetic(symbol, _number(left), _number(right))
+            sign_of = syntax.OPERATIONS[type(operator)]
+            return Arithmetic(sign_of, _number(left), _number(right))
         case (
             ast.BoolOp() | ast.Compare() | ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr())
         ):
@@ -409,29 +412,22 @@ def _refuse(tree: ast.expr, reason: str) -> NoReturn:
     raise QueryError(f"where: {part!r} {reason}.", value=part) from None
 
 
-def comparisons(condition: Condition) -> Iterator[Compare | Membership | InPart]:
-    """Yield the comparisons of a condition, in order.
+def leaves(node: Node) -> Iterator[Leaf]:
+    """Yield what a condition is made of by and, or and not, in order.
 
     Examples
     --------
-    >>> found = comparisons(Condition.parse("not (fare > 3 or zone in ['A']) and paid"))
-    >>> [type(one).__name__ for one in found]
-    ['Compare', 'Membership']
+    >>> [leaf.label for leaf in leaves(Condition.parse("paid and not (night or late)").root)]
+    ['paid', 'night', 'late']
     """
-    return _in_node(condition.root)
-
-
-def _in_node(node: Node) -> Iterator[Compare | Membership | InPart]:
     match node:
         case Not(operand):
-            yield from _in_node(operand)
+            yield from leaves(operand)
         case All(parts) | Any(parts):
             for part in parts:
-                yield from _in_node(part)
-        case Compare() | Membership() | InPart():
+                yield from leaves(part)
+        case _:
             yield node
-        case Name():
-            pass  # a number other than 0
 
 
 def names_in(value: Value | Node) -> Iterator[str]:

@@ -72,7 +72,7 @@ def facts_of(release: Release, table: TablePart) -> list[tuple[str, list[str]]]:
         ("rows of one unit", [cut] if unit else []),
         ("clipped values", list(dict.fromkeys(clipped))),
         ("who loses the most", words.witness_lines(release.witness)),
-        ("groups found", words.groups_lines(release.mechanism)),
+        ("found", words.mechanism_lines(release.mechanism)),
         ("rows left out where", list(query.left_out)),
         ("computed afterwards", words.lines_afterwards(table)),
     ]

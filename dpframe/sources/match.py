@@ -328,29 +328,21 @@ def _of_keys(label: Hashable, keys: pd.Index) -> Iterator[Claim]:
 
 
 def _of_condition(condition: where.Condition | None, parameter: str) -> Iterator[Claim]:
-    if condition is not None:
-        yield from _of_node(condition.root, parameter)
-
-
-def _of_node(node: where.Node, parameter: str) -> Iterator[Claim]:
-    match node:
-        case where.Not(operand):
-            yield from _of_node(operand, parameter)
-        case where.All(parts) | where.Any(parts):
-            for part in parts:
-                yield from _of_node(part, parameter)
-        case where.Name(label):
-            yield Claim(label, parameter, _NUMBERS, "it is a condition by itself, as numbers are")
-        case where.InPart(label, text, number):
-            yield _of_part(label, text, number)
-        case where.Membership(operand, items):
-            yield from _of_values(operand, map(where.Constant, items), parameter, equal=True)
-        case where.Compare(operator, left, right):
-            equal = operator == "=="
-            yield from _of_values(left, [right], parameter, equal=equal)
-            yield from _of_values(right, [left], parameter, equal=equal)
-        case _:
-            assert_never(node)
+    for leaf in () if condition is None else where.leaves(condition.root):
+        match leaf:
+            case where.Name(label):
+                words = "it is a condition by itself, as numbers are"
+                yield Claim(label, parameter, _NUMBERS, words)
+            case where.InPart(label, text, number):
+                yield _of_part(label, text, number)
+            case where.Membership(operand, items):
+                yield from _of_values(operand, map(where.Constant, items), parameter, equal=True)
+            case where.Compare(operator, left, right):
+                equal = operator == "=="
+                yield from _of_values(left, [right], parameter, equal=equal)
+                yield from _of_values(right, [left], parameter, equal=equal)
+            case _:
+                assert_never(leaf)
 
 
 def _of_values(

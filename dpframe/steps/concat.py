@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_unicode
-from dpframe.cells.needs import whole_release
 from dpframe.cells.record import attach, record_on, salt_of
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release, check_alike
 from dpframe.certificates.definitions import Definition, QuantileDefinition
 from dpframe.certificates.json_records import Packed

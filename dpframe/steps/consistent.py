@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dpframe.arguments import is_one_of
-from dpframe.cells.needs import whole_release
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.definitions import DenoiseDefinition
 from dpframe.denoising.consistent import can_be_consistent, consistent_tables, whole_tables

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from dpframe.cells.needs import whole_release
-from dpframe.cells.verify import Shown, look
+from dpframe.cells.verify import Shown, look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.definitions import DenoiseDefinition, GraphPart, Setting

@@ -8,12 +8,12 @@ import pandas as pd
 from dpframe.columns.times import instants, wall_times
 from dpframe.columns.values import numbers, texts
 from dpframe.queries.timescale import moment_of
-from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, comparisons
+from dpframe.queries.where import Compare, Condition, Constant, Membership, Name, leaves
 
 
 def constants_compared(condition: Condition) -> Iterator[tuple[str, float | str]]:
     """Find the constants that a condition compares with a name."""
-    for found in comparisons(condition):
+    for found in leaves(condition.root):
         match found:
             case Membership(Name(label), items):
                 yield from ((label, item) for item in items)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.needs import whole_release
 from dpframe.cells.record import ATTRIBUTE, certificate_of, record_on
-from dpframe.cells.verify import look
+from dpframe.cells.verify import look, whole_release
 from dpframe.certificates.definitions import SuggestDefinition, Suggested
 from dpframe.certificates.diagnosis import ShownFrame, mark_test
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes, support_counts
@@ -106,22 +105,11 @@ class Candidates(ShownFrame):
         ways = np.abs(np.arange(len(self)) - np.concatenate(there)[:, None]).min(axis=0)
         return np.sort(np.argsort(ways, kind="stable")[:_SHOWN])
 
-    def __repr__(self) -> str:
-        """Show a few candidates, and how many there are."""
-        return "\n\n".join(filter(None, [super().__repr__(), self._counted]))
-
-    def _repr_html_(self) -> str | None:
-        """Show a few candidates in a notebook."""
-        table = super()._repr_html_()
-        return (
-            None if table is None else f"{table}{f'<p>{self._counted}</p>' * bool(self._counted)}"
-        )
-
     @property
-    def _counted(self) -> str:
+    def _below(self) -> str:
         if len(self) <= _SHOWN:
             return ""
-        return f"{_SHOWN} of {len(self):,} candidates, those next to the best"
+        return f"\n{_SHOWN} of {len(self):,} candidates, those next to the best"
 
 
 @public_call

@@ -9,8 +9,7 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of
 from dpframe.cells.locate import Located
-from dpframe.cells.needs import check_parts
-from dpframe.cells.verify import Shown, look, without_cells
+from dpframe.cells.verify import Shown, check_parts, look, without_cells
 from dpframe.certificates.definitions import CutPart
 from dpframe.declaration.warnings import warn
 from dpframe.errors import QueryError, quote

@@ -24,7 +24,7 @@ from dpframe.errors import STOPS, PrivacyTestError, QueryError
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.binned import check_bins
 from dpframe.queries.grid import Grid
-from dpframe.queries.sizes import candidate_caps
+from dpframe.queries.suggestions import candidate_caps
 from dpframe.queries.tasks import (
     BinAxis,
     Cells,

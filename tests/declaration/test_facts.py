@@ -17,8 +17,8 @@ from support.randomness import SYSTEM
 import dpframe as dpf
 from dpframe import declare
 from dpframe.arguments import is_label
-from dpframe.declaration.checks import check_bounds, check_keys, check_missing
 from dpframe.declaration.facts import Column, Declaration
+from dpframe.declaration.kinds import check_bounds, check_keys, check_missing
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import CalibrationError, DeclarationError, QueryError, UnknownColumnError
 from dpframe.privacy.neighbors import Caps

@@ -11,7 +11,7 @@ import dpframe as dpf
 from dpframe.errors import PlanFileError
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
-from dpframe.sources.dialect import Dialect
+from dpframe.sources.cells import Dialect
 from dpframe.sources.text import TYPES
 
 MARCH = Overrides({"month": "2024-03"})

@@ -178,8 +178,8 @@ def test_certificates_intervals_plots_and_files_know_the_weights(tmp_path):
     frame = people()
     found = frame.dp.aggregate("region", **OUTPUTS, epsilon=5)
     text = str(dpf.verify(found))
-    assert "weighted mean of income, bounds [-20, 80], weights w, bounds [0, 3.7]" in text
-    assert "total: weighted total, weights w" in text
+    assert "weighted mean of income, bounds -20 to 80; w 0 to 3.7" in text
+    assert "total: weighted total, bounds w 0 to 3.7" in text
     page = dpf.report(found)
     assert "w, what each row counts for" in page and "weighted rate of income" in page
     bars = found.dp.interval(1 - 1e-7)  # 8 of them: one run in a million fails

@@ -24,8 +24,8 @@ from support.plans import parts_of
 from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.declaration.checks import check_bounds, check_keys
 from dpframe.declaration.facts import Column, Declaration, keep_declaration
+from dpframe.declaration.kinds import check_bounds, check_keys
 from dpframe.engines import engine_for, pandas
 from dpframe.engines import units as grouping
 from dpframe.engines.declared import declaration_of

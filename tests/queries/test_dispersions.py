@@ -119,7 +119,7 @@ def test_certificates_files_and_schemas_know_them(make, tmp_path):
     assert (column.kind, values.label, values.bounds) == (make.__name__, "fare", (0, 60))
     assert (column.integer, column.noise, column.std_error) == (False, None, None)
     assert {*column.features} == {"rows", "y", "squares"}
-    assert f"{make.__name__} of fare, bounds [0, 60]" in repr(certificate)
+    assert f"{make.__name__} of fare, bounds 0 to 60" in repr(certificate)
     assert f"{make.__name__} of fare" in certificate._repr_html_()
     assert "zone where late" in certificate.query.words
     made.dp.write_csv(tmp_path / "made.csv")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dpframe.columns.filters import keep
-from dpframe.queries.exclusive import exclusive_sets
+from dpframe.queries.conditions import exclusive_sets
 from dpframe.queries.where import Condition
 
 FOUND = [

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpframe.columns.filters import keep
-from dpframe.queries.missing import met, present, surely
+from dpframe.queries.conditions import met, present, surely
 from dpframe.queries.where import Condition
 
 FRAME = pd.DataFrame(

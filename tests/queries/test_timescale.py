@@ -14,8 +14,8 @@ from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.columns.times import durations
-from dpframe.declaration.checks import check_bounds
 from dpframe.declaration.facts import Column, Declaration
+from dpframe.declaration.kinds import check_bounds
 from dpframe.engines import engine_for
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.plan import plan_release

@@ -14,8 +14,7 @@ from support.planning import planned
 
 import dpframe as dpf
 from dpframe.jobs.job import Overrides, read_plan
-from dpframe.sources.cells import KINDS, read_cell, read_cells
-from dpframe.sources.dialect import Dialect
+from dpframe.sources.cells import KINDS, Dialect, read_cell, read_cells
 
 DAY = datetime(2024, 1, 2)
 NOON = datetime(2024, 1, 2, 3, 4, 5, 123456)

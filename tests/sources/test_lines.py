@@ -9,10 +9,9 @@ from support.planning import planned
 import dpframe as dpf
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
-from dpframe.sources import lines
-from dpframe.sources.dialect import Dialect
-from dpframe.sources.lines import LONGEST_LINE, Lines
-from dpframe.sources.text import Tally, TextReader
+from dpframe.sources import text
+from dpframe.sources.cells import Dialect
+from dpframe.sources.text import LONGEST_LINE, Lines, Tally, TextReader
 
 BITS = [b'"', b",", b"a", b"1", b"\\", b" ", b"\xff", b"\r", b'""', b"\0", b"'", b'","']
 BITS += [b"\xef\xbb\xbf", b"-", b"9" * 400]
@@ -35,7 +34,7 @@ def read(data, **options):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("block", [7, 30, 1 << 22])
 def test_an_odd_line_moves_no_other(monkeypatch, seed, block):
-    monkeypatch.setattr(lines, "_BLOCK", block)
+    monkeypatch.setattr(text, "_LINES_BLOCK", block)
     source = random.Random(f"{seed} {block}")
     for _ in range(40):
         end = source.choice([b"\n", b"\r\n"])
@@ -97,8 +96,8 @@ def test_line_ends_within_quotes_need_trust():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_trust_raises_nothing(monkeypatch, seed):
-    monkeypatch.setattr(lines, "_BLOCK", 64)
-    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    monkeypatch.setattr(text, "_LINES_BLOCK", 64)
+    monkeypatch.setattr(text, "LONGEST_LINE", 100)
     source = random.Random(seed)
     for _ in range(100):
         odd = [odd_line(source, 30) for _ in range(source.randint(1, 6))]

@@ -12,7 +12,7 @@ from support.raising import raises
 import dpframe as dpf
 from dpframe.columns.lookup import finder
 from dpframe.columns.values import public_type
-from dpframe.declaration.checks import check_keys
+from dpframe.declaration.kinds import check_keys
 from dpframe.engines import engine_for
 from dpframe.errors import QueryError
 from dpframe.queries.tasks import KeyAxis

@@ -24,7 +24,7 @@ from dpframe.errors import (
 )
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.plan_models import plan_schema
-from dpframe.sources.dialect import Dialect
+from dpframe.sources.cells import Dialect
 
 TYPES = {"id": "id", "zone": "string", "fare": "float64"}
 ROWS = "id,zone,fare\n1,A,5\n2,B,6\n3,NA,many\n"

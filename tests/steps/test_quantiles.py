@@ -366,6 +366,19 @@ def test_ends_are_the_edges_that_tests_do_not_reject():
         assert low < high
 
 
+def test_early_crossings_of_noise_do_not_decide_where_bins_are_many():
+    # 300 rows around edge 500 of 1,024; noise falls as low as its bound once, far below them
+    below = np.where(np.arange(1025) >= 500, 300.0, 0.0)[None]
+    below[0, 70] = below[0, 333] = 140.0
+    below[0, 900] = 100.0
+    widths = np.full((1, 1025), 20.0)
+    low, high = (ends.item() for ends in limits(below, [0.5], widths))
+    assert (low, high) == (499, 500)
+    short = below[:, :100].copy()
+    short[0, 80:] = 300.0
+    assert limits(short, [0.5], widths[:, :100])[0].item() == 69  # every edge of a few is tested
+
+
 @pytest.mark.parametrize("make", [contrast_tree, node_tree])
 def test_errors_of_edges_are_those_of_the_structure(make):
     known = make((3, 2, 4), 19).describe(0, 3.0)

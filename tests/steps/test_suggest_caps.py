@@ -10,7 +10,7 @@ from support.certifying import carry_text, recertified, record_of
 import dpframe as dpf
 from dpframe.denoising.tails import likely_counts, log_widths, mean_sizes
 from dpframe.errors import CertificateError
-from dpframe.queries.sizes import candidate_caps
+from dpframe.queries.suggestions import candidate_caps
 from dpframe.steps.suggest_caps import CapErrors, expected_error, mean_error
 
 mpl.use("Agg")

@@ -1,10 +1,10 @@
-"""Queries for sums, means, variances and standard deviations of bounded columns."""
+"""Queries for statistics of bounded columns: of each of several, or of two together."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, cast, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, cast, get_args
 
-from dpframe.arguments import check_flag, is_one_of
+from dpframe.arguments import check_flag, is_label, is_one_of
 from dpframe.errors import QueryError
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys, KnownRows, Objective
 from dpframe.privacy.amounts import WRITTEN, as_float
@@ -35,70 +35,35 @@ def several_rows(unit: Sequence[Hashable], *, of_all_groups: bool) -> QueryError
 
 
 @dataclass(frozen=True, eq=False)
-class _OfColumns(Query):
-    """One statistic of several bounded columns."""
+class OfColumns(Query):
+    """One statistic per group, over the rows where its column, or both of a pair, are present."""
 
-    _statistic: ClassVar[StatisticName]
-
-    columns: tuple[Hashable, ...] = ()
-    bounds: Mapping[Hashable, object] = field(default_factory=dict)
+    statistic: StatisticName = field(kw_only=True)
+    columns: tuple[Hashable, ...] = field(kw_only=True)
+    bounds: Mapping[Hashable, object] = field(default_factory=dict, kw_only=True)
+    options: QueryOptions = field(default=NO_OPTIONS, kw_only=True)
     sampling: bool = field(default=False, kw_only=True)
     weights: Hashable = field(default=None, kw_only=True)
 
     @property
     def outputs(self) -> tuple[OutputSpec, ...]:
-        """One output per column."""
-        return tuple(
-            OutputSpec(
-                label,
-                self._statistic,
-                label,
-                bounds=self._bounds_of(label),
-                sampled=self.sampling,
-                weights=self.weights,
-            )
-            for label in self.columns
-        )
+        """One output per column, or one of a pair, named after what it is."""
+        if STATISTICS[self.statistic].of_pair:
+            return (self._output(self.statistic, *self.columns),)
+        return tuple(self._output(label, label) for label in self.columns)
 
-    def _bounds_of(self, label: Hashable) -> Mapping[Hashable, object]:
-        """Return the bounds of a column, which may be called NaN."""
-        return {label: self.bounds[label]} if label in self.bounds else {}
+    def _output(self, name: Hashable, label: Hashable, other: Hashable = None) -> OutputSpec:
+        # a column may be called NaN
+        bounds = {column: ends for column, ends in self.bounds.items() if column in (label, other)}
+        sampled, weights = self.sampling, self.weights
+        spec = OutputSpec(name, self.statistic, label, bounds=bounds, sampled=sampled)
+        return replace(spec, other=other, weights=weights)
 
     @property
     def subject(self) -> str:
         """What is computed."""
-        words = weighted_words(STATISTICS[self._statistic].words(self.columns), self.weights)
+        words = weighted_words(STATISTICS[self.statistic].words(self.columns), self.weights)
         return words + ", with what its sampling error takes" * self.sampling
-
-
-@dataclass(frozen=True, eq=False)
-class Sum(_OfColumns):
-    """Sums of several columns per group."""
-
-    options: QueryOptions = NO_OPTIONS
-
-    _statistic = "sum"
-
-
-@dataclass(frozen=True, eq=False)
-class Mean(_OfColumns):
-    """Means of several columns per group, over the rows where the column is present."""
-
-    _statistic = "mean"
-
-
-@dataclass(frozen=True, eq=False)
-class Variance(_OfColumns):
-    """Variances of several columns per group, over the rows where the column is present."""
-
-    _statistic = "var"
-
-
-@dataclass(frozen=True, eq=False)
-class Deviation(_OfColumns):
-    """Standard deviations of several columns per group, as `Variance`."""
-
-    _statistic = "std"
 
 
 _MOST_WEIGHT = 1e100  # its products with squared errors stay finite
@@ -135,14 +100,29 @@ def _objective(value: object) -> Objective:
 
 
 def _of_columns(
-    columns: Columns, by: By, rows: ChosenRows, bounds: GivenBounds
-) -> tuple[*reading.Groups, tuple[Hashable, ...], Mapping[Hashable, object]]:
-    """Read groups, columns and their bounds."""
+    statistic: StatisticName, columns: Columns, by: By, rows: ChosenRows, bounds: GivenBounds,
+    **options: Any,
+) -> OfColumns:  # fmt: skip
+    """Describe a statistic of each of some columns."""
     labels = reading.labels_of("columns", columns)
     if not labels:
         raise QueryError.about("columns", "must name at least one column", columns)
-    groups = reading.groups_of(by, rows)
-    return (*groups, labels, reading.bounds_of(labels, bounds))
+    groups, by_column = reading.groups_of(by, rows), reading.bounds_of(labels, bounds)
+    return OfColumns(**groups, statistic=statistic, columns=labels, bounds=by_column, **options)
+
+
+def _of_pair(
+    statistic: StatisticName, pair: tuple[Hashable, Hashable], by: By, rows: ChosenRows,
+    bounds: GivenBounds, *, sampling: bool = False,
+) -> OfColumns:  # fmt: skip
+    """Describe a statistic of two columns together."""
+    for name, label in zip("xy", pair, strict=True):
+        if not is_label(label):
+            raise QueryError.about(name, "must be the label of one column", label)
+    if pair[0] == pair[1]:
+        raise QueryError.about("y", "must be another column than x", pair[1])
+    check_flag("sampling", sampling)
+    return _of_columns(statistic, [*pair], by, rows, bounds, sampling=bool(sampling))
 
 
 @public_call
@@ -153,7 +133,7 @@ def sum(
     bounds: GivenBounds = None, weights: Hashable = None,
     max_true: int | None = None, n: KnownRows = None,
     n_weight: float = 0.0, objective: Objective = "total",
-) -> Sum:  # fmt: skip
+) -> OfColumns:  # fmt: skip
     """Describe the sum of one or several columns per group.
 
     Values are clipped to their bounds. Missing ones contribute nothing unless a replacement is
@@ -197,13 +177,12 @@ def sum(
     [17.0, 20.0]
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
-    groups = _of_columns(columns, by, rows, bounds)
     weights = reading.weights_of(weights)
     for name, value in {"max_true": max_true, "n": n}.items():
         if weights is not None and value is not None:
             raise QueryError.about("weights", f"cannot go with {name}=", weights)
     options = read_options(max_true, n, n_weight, objective)
-    return Sum(*groups, options, weights=weights, limits=reading.limits_of(rows))
+    return _of_columns("sum", columns, by, rows, bounds, options=options, weights=weights)
 
 
 @public_call
@@ -212,7 +191,7 @@ def mean(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None,
     bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
-) -> Mean:  # fmt: skip
+) -> OfColumns:  # fmt: skip
     """Describe the mean of one or several columns per group.
 
     Rows where the column is missing are not counted, unless a replacement is declared.
@@ -253,9 +232,8 @@ def mean(
         rule = "is not known of weighted means, whose rows count for more or less than one draw"
         raise QueryError.about("sampling", rule, True, "Leave out sampling= or weights=.")
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
-    groups = _of_columns(columns, by, rows, bounds)
-    limits = reading.limits_of(rows)
-    return Mean(*groups, sampling=bool(sampling), weights=weights, limits=limits)
+    sampled = bool(sampling)
+    return _of_columns("mean", columns, by, rows, bounds, sampling=sampled, weights=weights)
 
 
 @public_call
@@ -264,7 +242,7 @@ def var(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None,
     bounds: GivenBounds = None,
-) -> Variance:  # fmt: skip
+) -> OfColumns:  # fmt: skip
     """Describe the variance of one or several columns per group.
 
     It is the population variance, `sum (x - mean)^2 / n`, over the rows where the column is
@@ -294,8 +272,7 @@ def var(
     [1.0, 0.0]
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
-    groups = _of_columns(columns, by, rows, bounds)
-    return Variance(*groups, limits=reading.limits_of(rows))
+    return _of_columns("var", columns, by, rows, bounds)
 
 
 @public_call
@@ -304,7 +281,7 @@ def std(
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
     max_groups: int | None = None, max_rows_per_group: int | None = None,
     bounds: GivenBounds = None,
-) -> Deviation:  # fmt: skip
+) -> OfColumns:  # fmt: skip
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
@@ -323,5 +300,108 @@ def std(
     'standard deviation of fare by zone'
     """
     rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
-    groups = _of_columns(columns, by, rows, bounds)
-    return Deviation(*groups, limits=reading.limits_of(rows))
+    return _of_columns("std", columns, by, rows, bounds)
+
+
+@public_call
+def cov(
+    x: Hashable, y: Hashable, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None,
+) -> OfColumns:  # fmt: skip
+    """Describe the covariance of two columns of numbers per group.
+
+    It is the population covariance, `sum (x - m_x) (y - m_y) / n`, over the n rows where both
+    columns have a value. Values are clipped to their bounds, then rounded to 1 / 65,536 of the
+    width. Alone, or with `corr` and `slope` of the same columns and `count` in one `aggregate`, it
+    costs what one count costs.
+
+    Parameters
+    ----------
+    x, y
+        Two columns of numbers.
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `mean`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> import pandas as pd
+    >>> trips = pd.DataFrame({"miles": [1.0, 3.0, 5.0, 7.0], "fare": [5.0, 11.0, 13.0, 19.0]})
+    >>> query = cov("miles", "fare", bounds={"miles": (0, 10), "fare": (0, 50)})
+    >>> released = dpf.release(trips, query, epsilon=1e9)  # hardly any noise
+    >>> released["cov"].round(2).tolist()
+    [11.0]
+    """
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    return _of_pair("cov", (x, y), by, rows, bounds)
+
+
+@public_call
+def corr(
+    x: Hashable, y: Hashable, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, sampling: bool = False,
+) -> OfColumns:  # fmt: skip
+    """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
+
+    Parameters
+    ----------
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `cov`.
+    sampling
+        Whether to measure fourth moments, too, for `interval(sampling=True)`: how far off the
+        correlation of the sampled population may be. Errors of the noise are then about a quarter
+        larger.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> corr("miles", "fare", by="zone").words
+    'correlation of miles and fare by zone'
+    """
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    return _of_pair("corr", (x, y), by, rows, bounds, sampling=sampling)
+
+
+@public_call
+def slope(
+    x: Hashable, y: Hashable, by: By = None, *,
+    where: str | None = None, keys: Keys = None, max_rows: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    bounds: GivenBounds = None, sampling: bool = False,
+) -> OfColumns:  # fmt: skip
+    """Describe the slope of the line of least squares that gives y for x, per group.
+
+    It is `cov(x, y) / var(x)`, in units of y for a unit of x.
+
+    Parameters
+    ----------
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+        As in `cov`.
+    sampling
+        As in `corr`.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not usable.
+
+    Examples
+    --------
+    >>> slope("miles", "fare", by="zone").words
+    'slope of fare on miles by zone'
+    """
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    return _of_pair("slope", (x, y), by, rows, bounds, sampling=sampling)

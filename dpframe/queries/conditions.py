@@ -1,14 +1,4 @@
-"""Conditions that exclude each other: a row satisfies at most one of them.
-
-The constants that conditions compare a column with cut its values into cells: each number, what
-lies between two of them, each text, and all else, missing values among it. A condition holds in
-some cells at most, whatever other columns hold. Conditions exclude each other if these sets of
-cells are disjoint.
-
-A row has one number in a column, if any: `filters.keep` compares with the nearest float, and an
-integer with one below 2**53 as if it were that float. Texts that may be points in time are left
-out: two of them can be the same one.
-"""
+"""What follows from conditions: of missing values, and which of them exclude each other."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +7,124 @@ from operator import and_, or_
 from typing import TypeAlias
 
 from dpframe.queries import where
+from dpframe.queries.syntax import as_name
 from dpframe.queries.timescale import moment_of
-from dpframe.queries.where import Condition
+from dpframe.queries.where import All, Any, Compare, Condition, Name, Node, Not, names_in
+
+
+def present(condition: Condition) -> Condition | None:
+    """Return the condition that no column of another one is missing in a row.
+
+    Examples
+    --------
+    >>> present(Condition.parse("delay > 15 or `late at` == 'A'")).text
+    'delay == delay and `late at` == `late at`'
+    """
+    return Condition.all_of(*map(equals_itself, condition.columns))
+
+
+def equals_itself(label: str) -> Condition:
+    """Return the condition that a column is not missing in a row."""
+    name, value = as_name(label), where.Name(label)
+    return Condition(f"{name} == {name}", (label,), where.Compare("==", value, value))
+
+
+def met(condition: Condition) -> Condition:
+    """Return the condition that a condition holds, and no column of it is missing.
+
+    It is the condition itself where it never holds with something missing.
+
+    Examples
+    --------
+    >>> [met(Condition.parse(text)).text for text in ("delay > 15", "not delay > 15")]
+    ['delay > 15', 'delay == delay and (not delay > 15)']
+    """
+    if _needed_columns(condition.root) >= {*condition.columns}:
+        return condition
+    bracketed = Condition(f"({condition.text})", condition.columns, condition.root)
+    both = Condition.all_of(present(condition), bracketed)
+    return condition if both is None else both
+
+
+def _needed_columns(node: where.Node) -> frozenset[str]:
+    """Columns without which a condition does not hold."""
+    match node:
+        case where.Name(label=label) | where.InPart(label=label):
+            return frozenset({label})
+        case where.All(parts=parts):
+            return frozenset().union(*map(_needed_columns, parts))
+        case where.Any(parts=(first, *others)):
+            return _needed_columns(first).intersection(*map(_needed_columns, others))
+        case where.Compare(left=left, right=right):
+            return _behind(left) | _behind(right)
+        case where.Membership(operand=operand):
+            return _behind(operand)
+        case where.Not() | where.Any():
+            return frozenset()
+
+
+def _behind(value: where.Value) -> frozenset[str]:
+    """Columns without which a value is not a number; a power can be one without."""
+    match value:
+        case where.Name(label=label):
+            return frozenset({label})
+        case where.Negative(operand=operand):
+            return _behind(operand)
+        case where.Arithmetic(operator=sign, left=left, right=right) if sign != "**":
+            return _behind(left) | _behind(right)
+    return frozenset()
+
+
+def surely(condition: Condition, *, holds: bool = True) -> Condition:
+    """Return the condition that one holds, or fails, whatever the missing values of a row are.
+
+    Examples
+    --------
+    >>> surely(Condition.parse("opt == 'A'")) == Condition.parse("opt == 'A'")
+    True
+    """
+    return Condition(condition.text, condition.columns, _surely(condition.root, holds))
+
+
+def _surely(node: Node, holds: bool) -> Node:  # it changes with each "not"
+    match node:
+        case Not(operand):
+            return _surely(operand, not holds)
+        case All(parts) | Any(parts):
+            joint = All if isinstance(node, All) is holds else Any
+            return joint(tuple(_surely(part, holds) for part in parts))
+        case _ if holds and _needed_columns(node) >= {*names_in(node)}:
+            return node
+    present = (Compare("==", Name(label), Name(label)) for label in names_in(node))
+    return All((*present, node if holds else Not(node)))
+
+
+def compared_with_itself(condition: Condition) -> str | None:
+    """Return a column of a condition that compares columns with nothing but themselves.
+
+    Examples
+    --------
+    >>> compared_with_itself(Condition.parse("x == x and not y < y"))
+    'x'
+    >>> compared_with_itself(Condition.parse("x == x and x != 1"))
+    """
+    found = [*where.leaves(condition.root)]
+    labels = [
+        leaf.left.label
+        for leaf in found
+        if isinstance(leaf, Compare) and isinstance(leaf.left, Name) and leaf.left == leaf.right
+    ]
+    return labels[0] if labels and len(labels) == len(found) else None
+
+
+# Exclusive conditions -------------------------------------------------------------------------
+#
+# The constants that conditions compare a column with cut its values into cells: each number, what
+# lies between two of them, each text, and all else, missing values among it. A condition holds in
+# some cells at most, whatever other columns hold. Conditions exclude each other if these sets of
+# cells are disjoint. A row has one number in a column, if any: `filters.keep` compares with the
+# nearest float, and an integer with one below 2**53 as if it were that float. Texts that may be
+# points in time are left out: two of them can be the same one.
 
 _MOST_OPEN = 16  # sets of conditions that another one is compared with
 
@@ -84,22 +190,15 @@ def _may_hold(column: str, roots: Mapping[int, where.Node]) -> dict[int, int]:
     return {at: cut.cells(root)[0] for at, root in roots.items()}
 
 
-def _constants(column: str, node: where.Node) -> Iterator[float | str]:
+def _constants(column: str, root: where.Node) -> Iterator[float | str]:
     """Yield what a column is compared with."""
-    match node:
-        case where.Not(operand):
-            yield from _constants(column, operand)
-        case where.All(parts) | where.Any(parts):
-            for part in parts:
-                yield from _constants(column, part)
-        case (
-            where.Compare(left=where.Name(label), right=where.Constant(value))
-            | where.Compare(left=where.Constant(value), right=where.Name(label))
-        ):
-            if label == column:
-                yield value
-        case where.Membership(operand=where.Name(label), items=items):
-            if label == column:
+    for leaf in where.leaves(root):
+        match leaf:
+            case where.Compare(_, where.Name(label), where.Constant(constant)) | where.Compare(
+                _, where.Constant(constant), where.Name(label)
+            ) if label == column:
+                yield constant
+            case where.Membership(where.Name(label), items) if label == column:
                 yield from items
 
 
@@ -148,7 +247,7 @@ class _Cut:
             case where.Compare(sign, where.Name(self.column), where.Constant(value)):
                 return self._compared(sign, value)
             case where.Compare(sign, where.Constant(value), where.Name(self.column)):
-                return self._compared(_MIRRORED[sign], value)
+                return self._compared(where.MIRRORED[sign], value)
         return self._every, 0  # it depends on more than this column, or on more than its cells
 
     def _joined(
@@ -179,6 +278,3 @@ class _Cut:
         below, above = (1 << equal) - (1 << first), (2 << last) - (2 << equal)
         cells = {"<": below, ">": above}.get(sign[0], 0)
         return cells | (1 << equal if "=" in sign else 0)
-
-
-_MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

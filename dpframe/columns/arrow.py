@@ -1,9 +1,0 @@
-"""Arrow, where pyarrow is installed: without it no column has one of its dtypes."""
-
-try:
-    import pyarrow as pa
-    from pyarrow import compute, ipc
-except ImportError:  # an optional dependency
-    pa = compute = ipc = None
-
-__all__ = ["compute", "ipc", "pa"]
