@@ -15,10 +15,8 @@ from dpframe.certificates.claims import certificate_schema
 from dpframe.files.csv import read_csv, write_csv
 from dpframe.files.pandera import schema
 from dpframe.files.parquet import write_parquet
-from dpframe.inference.change import change
 from dpframe.inference.combine import combine
 from dpframe.inference.independence import independence
-from dpframe.inference.quotients import ratio
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
@@ -43,7 +41,8 @@ from dpframe.reporting.report import report
 from dpframe.steps.concat import concat
 from dpframe.steps.consistent import consistent
 from dpframe.steps.denoise import denoise
-from dpframe.steps.join import interval, percent
+from dpframe.steps.derive import change, per, percent, ratio, relative, standardize, total
+from dpframe.steps.join import interval
 from dpframe.steps.quantiles import between, quantile
 from dpframe.steps.rename import rename
 from dpframe.steps.round import round  # noqa: F401
@@ -86,6 +85,7 @@ __all__ = [
     "interval",
     "margins",
     "mean",
+    "per",
     "percent",
     "plot",
     "plot_map",
@@ -96,6 +96,7 @@ __all__ = [
     "rate",
     "ratio",
     "read_csv",
+    "relative",
     "release",
     "rename",
     "report",
@@ -103,10 +104,12 @@ __all__ = [
     "scan_parquet",
     "schema",
     "slope",
+    "standardize",
     "std",
     "suggest_bounds",
     "suggest_caps",
     "suppress",
+    "total",
     "units",
     "var",
     "verify",

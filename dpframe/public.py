@@ -31,13 +31,15 @@ _HOLDERS = (list, tuple, set, frozenset, Mapping, pd.DataFrame, pd.Series, pd.In
 _OF_QUERIES = frozenset({"by", "column", "columns", "condition"})
 """What functions take first that describe a query."""
 _FRAMES = frozenset(
-    {*_OWNERS, *"against before frame of queries query released releases source table".split()}
+    {*_OWNERS, *"against along frame of queries query released releases source table".split()}
     | {"tables"}
 )
 """What holds private or released cells by its nature, or none, and has a check of its own."""
 _TAKE_DATA = frozenset(
     "ax bins bounds by candidates color column columns coords edges graph keys n parents".split()
-) | frozenset("path q schema weights delta discovery epsilon mu name note rho share".split())
+) | frozenset(
+    "path population q schema weights delta discovery epsilon mu name note rho share".split()
+)
 """What may be, or hold, an array of public values, or has a check of its own that shows none."""
 
 _ELSEWHERE = {

@@ -283,7 +283,7 @@ def test_values_that_are_names_say_what_was_meant(call, meant):
 def test_percentages_of_a_table_are_drawn_from_what_they_are_of():
     frame = pd.DataFrame({"zone": ["A", "B"]})
     made = frame.dp.count("zone", keys=["A", "B"], epsilon=9, privacy_unit=dpf.EACH_ROW)
-    table = made.dp.percent(join=True)
+    table = made.dp.percent()
     with raises(QueryError, "drawn by column='count', percent=True"):
         table.dp.plot(column="count_percent")
 

@@ -134,7 +134,7 @@ def test_a_weight_given_twice_is_named(wide):
 
 @pytest.mark.parametrize("size", [1e-200, 1e100])
 def test_errors_of_combinations_are_right_for_values_of_any_size(wide, size):
-    frame = pd.DataFrame({"x": [size, 0.0]})
+    frame = pd.DataFrame({"x": [size, 0.0] * 50})
     released = frame.dp.release(dpf.sum("x", bounds=(0, size)), mu=0.5)
     error = released.dp.std_error.iloc[0, 0]
     combined = released.dp.combine({0: 3.0})

@@ -291,7 +291,8 @@ def ratios(samples, level):
     counts = {"yes": dpf.count(where="yes"), "no": dpf.count(where="not yes")}
     made = rows.dp.aggregate("g", **counts, epsilon=2, mechanism="laplace")
     scale = float(next(iter(made.dp.certificate.mechanism.scales.values())))
-    bars = made.dp.ratio("yes", "no", level)
+    bars = made.dp.ratio("yes", "no", level).iloc[:, -3:]
+    bars.columns = ["estimate", "low", "high"]
     places = np.linspace(0.5, 2, 3001)
     values, chances = geometric(scale, 40)
     low, high = exact_ends(
@@ -315,7 +316,8 @@ def shares(samples, level):
     rows["g"] = np.arange(len(rows)) // 10 % 12
     rows.dp.declare(keys={"zone": range(samples), "g": range(12)}, privacy_unit=dpf.EACH_ROW)
     made = rows.dp.count(["zone", "g"], epsilon=5)
-    bars = made.dp.percent(level=level, by="zone")
+    bars = made.dp.percent(level=level, by="zone").iloc[:, -3:]
+    bars.columns = ["estimate", "low", "high"]
     cells = made["count"].to_numpy().reshape(-1, 12)
     places = np.linspace(0.05, 0.12, 5601)
     values, chances = geometric(0.2, 8)

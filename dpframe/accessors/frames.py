@@ -15,11 +15,10 @@ from dpframe.denoising.methods import DenoiserName
 from dpframe.files.csv import write_csv
 from dpframe.files.parquet import write_parquet
 from dpframe.inference import intervals
-from dpframe.inference.change import change
 from dpframe.inference.combine import Weights, combine
 from dpframe.inference.independence import independence
-from dpframe.inference.quotients import ratio
 from dpframe.ledger.ledger import Ledger
+from dpframe.options import By
 from dpframe.plotting import plot
 from dpframe.plotting.map import Coords, plot_map
 from dpframe.public import public_calls
@@ -27,7 +26,18 @@ from dpframe.reporting.report import report
 from dpframe.steps import rename, round, suppress
 from dpframe.steps.denoise import denoise
 from dpframe.steps.denoise_checks import Across
-from dpframe.steps.join import interval, percent
+from dpframe.steps.derive import (
+    PER_100_000,
+    Public,
+    change,
+    per,
+    percent,
+    ratio,
+    relative,
+    standardize,
+    total,
+)
+from dpframe.steps.join import interval
 from dpframe.steps.quantiles import between
 from dpframe.steps.suggest_caps import best
 from dpframe.steps.verify import publish
@@ -198,26 +208,54 @@ class DPAccessor(PrivateAccessor):
         """Return a linear combination of released cells with its error; see `dpframe.combine`."""
         return combine(self._frame, weights, level, sampling=sampling)
 
-    def change(
-        self, before: pd.DataFrame, level: float = 0.95, *, percent: bool = False,
-        sampling: bool = False,
+    def total(
+        self, by: By | Mapping[Hashable, Any] = None, level: float = 0.95, *,
+        margins: bool = False, margins_name: Hashable = "All",
     ) -> pd.DataFrame:  # fmt: skip
-        """Return the change of every cell since another release; see `dpframe.change`."""
-        return change(self._frame, before, level, percent=percent, sampling=sampling)
+        """Add rows up to fewer groups, with intervals; see `dpframe.total`."""
+        return total(self._frame, by, level, margins=margins, margins_name=margins_name)
+
+    def change(
+        self, along: Hashable | pd.DataFrame, level: float = 0.95, *, percent: bool = False,
+        lag: int = 1, sampling: bool = False,
+    ) -> pd.DataFrame:  # fmt: skip
+        """Return by how much rows differ from earlier ones; see `dpframe.change`."""
+        return change(self._frame, along, level, percent=percent, lag=lag, sampling=sampling)
 
     def ratio(
         self, numerator: Hashable, denominator: Hashable, level: float = 0.95, *,
         sampling: bool = False,
     ) -> pd.DataFrame:  # fmt: skip
-        """Return the quotient of two released columns with its error; see `dpframe.ratio`."""
+        """Add the quotient of two released columns; see `dpframe.ratio`."""
         return ratio(self._frame, numerator, denominator, level, sampling=sampling)
 
     def percent(
-        self, column: Hashable | None = None, level: float = 0.95, *,
-        by: Hashable | list[Hashable] | None = None, sampling: bool = False, join: bool = False,
+        self, column: Hashable | None = None, level: float = 0.95, *, by: By = None,
+        of: float | pd.DataFrame | None = None, sampling: bool = False,
     ) -> pd.DataFrame:  # fmt: skip
-        """Return percentages of the total with their errors; see `dpframe.percent`."""
-        return percent(self._frame, column, level, by=by, sampling=sampling, join=join)
+        """Add percentages of the total, or of something else; see `dpframe.percent`."""
+        return percent(self._frame, column, level, by=by, of=of, sampling=sampling)
+
+    def per(
+        self, population: Public, unit: float = PER_100_000, level: float = 0.95, *,
+        column: Hashable | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
+        """Add rates for so many members of a public population; see `dpframe.per`."""
+        return per(self._frame, population, unit, level, column=column)
+
+    def standardize(
+        self, weights: Public, *, over: Hashable, population: Public, unit: float = PER_100_000,
+        level: float = 0.95,
+    ) -> pd.DataFrame:  # fmt: skip
+        """Return directly standardized rates; see `dpframe.standardize`."""
+        by = {"unit": unit, "level": level}
+        return standardize(self._frame, weights, over=over, population=population, **by)
+
+    def relative(
+        self, along: Hashable, to: Hashable, level: float = 0.95, *, column: Hashable | None = None
+    ) -> pd.DataFrame:
+        """Add quotients of rows and the one with another key; see `dpframe.relative`."""
+        return relative(self._frame, along, to, level, column=column)
 
     def independence(self, column: Hashable | None = None, level: float = 0.95) -> pd.DataFrame:
         """Test whether two groupings of released counts are independent; `dpframe.independence`."""

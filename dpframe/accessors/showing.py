@@ -102,8 +102,7 @@ _FOR_RELEASED = _by_name(
         ),
         "sort sort_index sort_values": _PANDAS.format(call="released.sort_values(by)"),
         "proportion share": "Use .dp.percent(column) or .dp.ratio(numerator, denominator).",
-        "total": "Use .dp.combine(weights).",
-        "diff pct_change compare sub difference": "Use .dp.change(before), of a later release.",
+        "diff pct_change compare sub difference": "Use .dp.change(along) or .dp.change(before).",
         "hist": "Use .dp.plot().",
         "map replace rename_axis": "Use .dp.rename(columns, levels=..., keys=...).",
         "swaplevel reorder_levels": _PANDAS.format(call="released.swaplevel()"),
@@ -171,22 +170,32 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
     release = certificate.releases[0]
     definitions = {*map(type, certificate.table.definitions)}
     mechanism = release.mechanism
-    parts = zip(certificate.table.released, release.columns, strict=True)
-    chosen = [column for cells, column in parts if opened.shown_label(cells.label) in frame.columns]
+    pairs = () if certificate.is_derived else release.columns
+    parts = zip(certificate.table.released, pairs, strict=True)
+    chosen = [part for cells, part in parts if opened.shown_label(cells.label) in frame.columns]
     columns = chosen or release.columns  # labels of cells side by side may be keys
     totals = sum(column.form.is_total for column in columns)
     numbers = any(column.times is None for column in columns)
-    noisy, tree = isinstance(mechanism, NoisyMechanismPart), isinstance(mechanism, TreePart)
+    derived = certificate.is_derived
+    noisy = not derived and isinstance(mechanism, NoisyMechanismPart)
+    tree = isinstance(mechanism, TreePart)
     read_off = QuantileDefinition in definitions
     tree = tree and not read_off
     known = noisy and not read_off and not isinstance(mechanism, ThresholdPart)
     apart = known and not isinstance(mechanism, LayersPart | SignsPart)
     single = len(certificate.releases) == 1
-    works = {
+    derives = derived or (known and not tree)
+    sums = derives and (totals > 0 or derived)
+    keyed = bool(certificate.table.levels)
+    timed = any(column.form.is_total and column.times is not None for column in columns)
+    works = {"percent": sums, "per": sums and not timed, "relative": sums and keyed}
+    works["standardize"] = sums and keyed and not timed and (derived or totals == len(columns))
+    added_up = all(column.form.interval != "test by row" for column in columns)
+    works |= {"change": derives, "total": derives and (derived or added_up)}
+    works |= {
         "best": SuggestDefinition in definitions,
         "between": tree and single,
         "quantile": tree and single,
-        "change": known and single,
         "combine": known,
         "covariance": noisy and not read_off and single,
         "denoise": apart
@@ -197,15 +206,14 @@ def _not_for(frame: pd.DataFrame) -> set[str]:
         and single
         and any(column.counts_rows for column in columns),
         "interval": noisy,
-        "nlargest": bool(columns),
-        "nsmallest": bool(columns),
-        "percent": totals > 0 and single and not tree,
+        "nlargest": bool(columns) and not derived,
+        "nsmallest": bool(columns) and not derived,
         "plot": noisy,
         "plot_map": noisy and single,
-        "ratio": totals > 1 and single,
+        "ratio": totals > 1 and derives,
         "round": numbers,
         "std_error": noisy and not read_off,
-        "suppress": numbers,
+        "suppress": numbers and not derived,
     }
     return {name for name, fits in works.items() if not fits}
 

@@ -34,7 +34,7 @@ from dpframe.certificates.json_records import plain, read
 from dpframe.certificates.table_parts import NO_ALIAS, CellsPart, JoinedPart, TablePart, Zipped
 from dpframe.context import at_the_door
 from dpframe.declaration.facts import kept_declaration
-from dpframe.errors import CertificateError, UnreadableCertificateError, a_type
+from dpframe.errors import CertificateError, QueryError, UnreadableCertificateError, a_type
 from dpframe.forks import cached_property
 from dpframe.provenance import is_marked, is_private
 
@@ -104,11 +104,14 @@ class Opened:
         Says what there is to say about the cells, but for the origin.
     base
         The record of the release that this one is of; `None`: itself.
+    others
+        The records of other releases that cells were computed from.
     """
 
     releases: tuple[Release, ...]
     describe: Callable[[], TablePart]
     base: "Opened | None" = None
+    others: tuple["Opened", ...] = ()
 
     @classmethod
     def read(cls, certificate: Certificate, text: str) -> "Opened":
@@ -129,7 +132,8 @@ class Opened:
         table = self.describe()
         labels = {part.label for part in table.columns}
         widths = {len(release.columns) for release in self.releases}
-        if len(labels) < len(table.columns) or widths != {len(table.released)}:
+        computed = bool(table.columns) and not table.released
+        if len(labels) < len(table.columns) or not (computed or widths == {len(table.released)}):
             raise ValueError("each released column has its cells")
         return table
 
@@ -179,6 +183,8 @@ class Opened:
     @cached_property
     def labels_by_name(self) -> dict[str, str]:
         """The released columns, as JSON, by their names in the certificate."""
+        if self.promise.is_derived:
+            return {}
         names = [column.name for column in self.releases[0].columns]
         return dict(zip(names, (part.label for part in self.table.released), strict=True))
 
@@ -195,6 +201,22 @@ class Opened:
             if definition is not None and plain(definition) == middle:
                 return label
         return None
+
+    @cached_property
+    def source(self) -> "Opened":
+        """The release that all cells were computed from: its own, where it has released ones.
+
+        Raises
+        ------
+        QueryError
+            If it was left out for publication.
+        """
+        if not self.promise.is_derived:
+            return self
+        if self.base is None or self.table.published is not None:
+            rule = "this table left out the release that it was computed from, as files do"
+            raise QueryError(f"{rule}. Call it on the table before.")
+        return self.base
 
     def cells_of(self, label: str) -> int:
         """Return how many cells of a column were released, published or not."""
@@ -299,7 +321,13 @@ class Opened:
         """Return a record with other fields of its table, or with what is said of some of it."""
         promised = self.releases if releases is None else tuple(releases)
         table = replace(self.table, **fields)
-        return Opened(promised, lambda: table, self.base or self)
+        return Opened(promised, lambda: table, self.base or self, self.others)
+
+    def with_others(self, others: Iterable["Opened"]) -> "Opened":
+        """Return a record of cells that were computed from other releases, too."""
+        table = self.table
+        kept = (*self.others, *(one for one in others if one not in self.others))
+        return Opened(self.releases, lambda: table, self.base or self, kept)
 
     def with_columns(self, added: pd.DataFrame, definitions: Sequence[Definition]) -> "Opened":
         """Return a record with more columns, each with its definition; others of a label go."""

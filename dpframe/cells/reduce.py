@@ -10,7 +10,7 @@ import pandas as pd
 from dpframe.cells.keys import factored
 from dpframe.cells.record import Opened, cells_part, codes_part, levels_of
 from dpframe.cells.verify import Shown, look_with
-from dpframe.certificates.certificate import Release, without_rows
+from dpframe.certificates.certificate import Release, without_all_rows, without_rows
 from dpframe.certificates.definitions import IntervalDefinition
 from dpframe.certificates.table_parts import AliasPart, CellsPart, PublishedPart
 from dpframe.errors import QueryError
@@ -38,16 +38,21 @@ def reduced(shown: Shown, note: str | None = None) -> Opened:
     opened = shown.opened
     labels = [label for label in opened.columns if label in shown.seen]
     whole = all(shown.is_whole(label) for label in opened.columns)
-    if whole and note is None:
+    if whole and note is None and not opened.promise.is_derived:
         return opened
     _check_intervals(shown, labels)
     rows = _rows(shown)
     released = [part.label for part in opened.table.released]
     complete = all(shown.is_whole(label) for label in released)
+    releases = opened.releases
     kept = [at for at, label in enumerate(released) if label in labels]
-    promise = opened.promise.with_columns(kept)
+    if kept or not labels:
+        promise = opened.promise.with_columns(kept)
+        releases = tuple(_of_rows(one, rows, complete=complete) for one in promise.releases)
+    else:  # all of it was computed from released numbers, and shows none
+        releases = tuple(map(without_all_rows, releases))
     return opened.changed(
-        [_of_rows(release, rows, complete=complete) for release in promise.releases],
+        releases,
         **_keys(opened, rows),
         columns=tuple(_part(shown, label, rows) for label in labels),
         alias=_alias(opened.table.alias, labels),

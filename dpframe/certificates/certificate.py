@@ -332,16 +332,24 @@ class Certificate(records.Record):
         """How many columns were released."""
         return len(self.releases[0].columns)
 
+    @property
+    def is_derived(self) -> bool:
+        """Whether all cells were computed from those of a release, and none is a released one."""
+        return self.width > 0 and not self.table.released
+
     def require_numbers(self) -> None:
-        """Refuse groups that were found without numbers, where numbers are needed.
+        """Refuse groups that were found without numbers, where released numbers are needed.
 
         Raises
         ------
         QueryError
-            If there are no columns.
+            If there are none.
         """
         if not self.width:
             raise no_numbers()
+        if self.is_derived:
+            rule = "this table was computed from a release, and shows no released number"
+            raise QueryError(f"{rule}: intervals are beside its numbers. Call it on the release.")
 
     def with_columns(self, places: Sequence[int]) -> "Certificate":
         """Return the certificate of some released columns."""
@@ -441,6 +449,13 @@ def _without_rows(column: ColumnPart) -> ColumnPart:
         for name, part in column.features.items()
     }
     return replace(column, features=features)
+
+
+def without_all_rows(release: Release) -> Release:
+    """Leave out all that is said row by row: of a table with other rows than were released."""
+    nothing = Packed.of(np.zeros(0))
+    columns = tuple(_change_rows(one, lambda _: nothing) for one in release.columns)
+    return replace(release, columns=columns)
 
 
 def has_rows(column: ColumnPart) -> bool:

@@ -106,30 +106,178 @@ class IntervalDefinition(records.Record):
     given: tuple[CutPart, ...]
 
 
-class PercentDefinition(records.Record):
-    """Percentages of the total of a column, or one end of their intervals.
+class TotalLink(records.Record):
+    """Rows are added up to fewer groups; what was measured is added, and columns are read off that.
+
+    Parameters
+    ----------
+    f
+        The function.
+    by
+        The levels that are kept.
+    mapping
+        By level and key, as JSON, the key of the group that it is part of; others stay as they are.
+    margins
+        The key, as JSON, of rows that hold all keys of a level; null: there are none.
+    """
+
+    f: Literal["total"]
+    by: tuple[str, ...]
+    mapping: Mapping[str, Mapping[str, str]]
+    margins: str | None
+
+
+class ChangeLink(records.Record):
+    """Each row less an earlier one, or in percent of it.
+
+    Parameters
+    ----------
+    f
+        The function.
+    along
+        The level along which rows are compared, in the order of its keys.
+    percent
+        Whether changes are in percent of the earlier row.
+    lag
+        How many keys earlier.
+    dropped
+        Whether the level is left out: its keys are two releases.
+    """
+
+    f: Literal["change"]
+    along: str
+    percent: bool
+    lag: records.AtLeastOne
+    dropped: bool
+
+
+class PercentLink(records.Record):
+    """Percentages of the total of a group of rows, or of something else.
+
+    Parameters
+    ----------
+    f
+        The function.
+    by
+        Levels: the total is that of the rows with the same keys there; none: of all rows.
+    of
+        The number, or the origin of the release, that they are percentages of; null: the total.
+    of_column
+        The column of that release; null: there is none.
+    """
+
+    f: Literal["percent"]
+    by: tuple[str, ...]
+    of: float | records.Digest | None
+    of_column: str | None
+
+
+class PerLink(records.Record):
+    """Numbers for so many members of a public population.
+
+    Parameters
+    ----------
+    f
+        The function.
+    population
+        The population of each row.
+    unit
+        For how many of it.
+    """
+
+    f: Literal["per"]
+    population: records.Packed
+    unit: Annotated[float, records.Limits(gt=0)]
+
+
+class StandardizeLink(records.Record):
+    """Directly standardized rates: weighted means of those of the keys of a level.
+
+    Parameters
+    ----------
+    f
+        The function.
+    over
+        The level.
+    weights
+        By row, the weight of its key, of which the sum is 1.
+    population
+        The population of each row.
+    unit
+        For how many of it.
+    """
+
+    f: Literal["standardize"]
+    over: str
+    weights: records.Packed
+    population: records.Packed
+    unit: Annotated[float, records.Limits(gt=0)]
+
+
+class RelativeLink(records.Record):
+    """Quotients of each row and the one with another key of a level.
+
+    Parameters
+    ----------
+    f
+        The function.
+    along
+        The level.
+    to
+        The key, as JSON.
+    """
+
+    f: Literal["relative"]
+    along: str
+    to: str
+
+
+class RatioLink(records.Record):
+    """Quotients of two columns.
+
+    Parameters
+    ----------
+    f
+        The function.
+    to
+        The column that is divided by.
+    """
+
+    f: Literal["ratio"]
+    to: str
+
+
+Link: TypeAlias = (
+    TotalLink | ChangeLink | PercentLink | PerLink | StandardizeLink | RelativeLink | RatioLink
+)
+"""A function by which numbers were computed from others, with its public arguments."""
+
+
+class DerivedDefinition(records.Record):
+    """Weighted sums of released numbers, their quotients, or an end of their intervals.
+
+    All are `scale (w . x) / (v . y) + shift`, with released numbers x and y and public w and v.
 
     Parameters
     ----------
     call
         The call that computed the column.
     column
-        The column, a count or a sum.
+        The released column.
+    chain
+        The functions, in order.
     end
-        Which end of the interval this is; null: the percentage.
-    by
-        Levels of the index: the total is that of the rows with the same keys there; null: of all
-        rows.
+        Which end of the interval this is; null: the number.
     level
         Confidence level of the interval.
     sampling
         Whether it is about a population, of which the rows are a sample.
     """
 
-    call: Literal["percent"]
+    call: Literal["derive"]
     column: str
+    chain: records.Some[Annotated[Link, records.TaggedBy("f")]]
     end: End | None
-    by: records.Some[str] | None
     level: _Level
     sampling: bool
 
@@ -238,7 +386,7 @@ Definition: TypeAlias = (
     DenoiseDefinition
     | SuggestDefinition
     | IntervalDefinition
-    | PercentDefinition
+    | DerivedDefinition
     | QuantileDefinition
 )
 
@@ -250,7 +398,7 @@ def denoised_of(definitions: Iterable[Definition]) -> list[DenoiseDefinition]:
         match definition:
             case DenoiseDefinition():
                 denoised.append(definition)
-            case SuggestDefinition() | IntervalDefinition() | PercentDefinition():
+            case SuggestDefinition() | IntervalDefinition() | DerivedDefinition():
                 continue
             case QuantileDefinition():
                 continue

@@ -14,10 +14,7 @@ from dpframe.html import scrolling
 from dpframe.provenance import DIAGNOSED
 
 _ATTRIBUTE = "dpframe_computed"
-_WAYS = {
-    "interval": "To publish them with it, use .dp.interval(join=True) of the release.",
-    "percent": "To publish them with it, use .dp.percent(join=True) of the release.",
-}
+_WAYS = {"interval": "To publish them with it, use .dp.interval(join=True) of the release."}
 _ELSE = "The release itself has one, and can be published beside it."
 _MOST = 3
 
@@ -34,8 +31,8 @@ def about_computed(attrs: Mapping[Any, Any]) -> str | None:
 
     Examples
     --------
-    >>> about_computed({"dpframe_computed": {"by": "ratio", "releases": ["734b"]}})[:54]
-    'this frame was computed by .dp.ratio from release 734b'
+    >>> about_computed({"dpframe_computed": {"by": "combine", "releases": ["734b"]}})[:56]
+    'this frame was computed by .dp.combine from release 734b'
     """
     note = attrs.get(_ATTRIBUTE)
     if not isinstance(note, Mapping):

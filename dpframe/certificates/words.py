@@ -246,8 +246,8 @@ def about_definition(definition: definitions.Definition) -> str:
     match definition:
         case definitions.IntervalDefinition():
             return _about_intervals(definition)
-        case definitions.PercentDefinition():
-            return _about_percent(definition)
+        case definitions.DerivedDefinition():
+            return _about_derived(definition)
         case definitions.QuantileDefinition():
             return _about_quantiles(definition)
         case definitions.DenoiseDefinition():
@@ -276,10 +276,41 @@ def _about_quantiles(definition: definitions.QuantileDefinition) -> str:
     return f"quantiles {listed} of {definition.column} read off, {within}"
 
 
-def _about_percent(definition: definitions.PercentDefinition) -> str:
-    within = "" if definition.by is None else f" by {', '.join(definition.by)}"
-    beside = f"beside it, with intervals at {definition.level:g}{_SAMPLED * definition.sampling}"
-    return f"percentages of the total of {definition.column}{within} {beside}"
+def _about_derived(definition: definitions.DerivedDefinition) -> str:
+    chain = ", then ".join(map(_about_link, definition.chain))
+    within = f"with intervals at {definition.level:g}{_SAMPLED * definition.sampling}"
+    return f"{chain}, of {definition.column}, {within}"
+
+
+def _about_link(link: definitions.Link) -> str:  # noqa: PLR0911  # a function a line
+    """Say what was computed."""
+    match link:
+        case definitions.TotalLink():
+            joined = " of joined keys" * bool(link.mapping)
+            margins = " and of all" * (link.margins is not None)
+            return f"totals{joined} by {', '.join(link.by) or 'nothing'}{margins}"
+        case definitions.ChangeLink():
+            unit = " in percent" * link.percent
+            return f"changes{unit} along {link.along}, {link.lag} apart"
+        case definitions.PercentLink():
+            within = f" by {', '.join(link.by)}" * bool(link.by)
+            match link.of:
+                case None:
+                    return f"percentages of the total{within}"
+                case str():
+                    return f"percentages of release {link.of}"
+                case number:
+                    return f"percentages of {number:g}"
+        case definitions.PerLink():
+            return f"numbers per {link.unit:g} of a public population"
+        case definitions.StandardizeLink():
+            return f"rates per {link.unit:g}, standardized over {link.over}"
+        case definitions.RelativeLink():
+            return f"quotients by the row of {link.along} {_text(link.to)}"
+        case definitions.RatioLink():
+            return f"quotients by {link.to}"
+        case _:
+            assert_never(link)
 
 
 def _about_suggestion(definition: definitions.SuggestDefinition) -> str:

@@ -175,11 +175,13 @@ def split_tables(
 def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> Any:
     """Write the rows of every bucket to its file, and return the types that their columns had.
 
-    Each table begins streams of its own, with its own narrow types of integers.
+    A table whose narrow types of integers are others begins other streams.
     """
     schema, count = None, len(files)
     with ExitStack() as stack:
         sinks: dict[int, Any] = {}
+        streams: dict[int, Any] = {}
+        types: dict[int, Any] = {}
         for table, buckets in parts:
             schema = pa.schema([(field.name, _decoded_type(field.type)) for field in table.schema])
             last = np.where(buckets < 0, count, buckets).astype(np.min_scalar_type(count))
@@ -192,9 +194,15 @@ def _write(parts: Iterable[tuple[Any, np.ndarray]], files: list[Path]) -> Any:
             for bucket in np.flatnonzero(np.diff(bounds[:-1])).tolist():
                 if bucket not in sinks:
                     sinks[bucket] = stack.enter_context(pa.OSFile(str(files[bucket]), "wb"))
+                if types.get(bucket) != in_order.schema:
+                    if bucket in streams:
+                        streams[bucket].close()
+                    streams[bucket] = ipc.new_stream(sinks[bucket], in_order.schema)
+                    types[bucket] = in_order.schema
                 start, stop = bounds[bucket : bucket + 2].tolist()
-                with ipc.new_stream(sinks[bucket], in_order.schema) as stream:
-                    stream.write_table(in_order.slice(start, stop - start))
+                streams[bucket].write_table(in_order.slice(start, stop - start))
+        for stream in streams.values():
+            stream.close()
     return schema
 
 

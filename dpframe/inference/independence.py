@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpframe.cells.verify import look
+from dpframe.arguments import is_one_of
+from dpframe.cells.verify import look, whole_release
 from dpframe.certificates.certificate import Release
 from dpframe.certificates.diagnosis import mark_diagnosis
 from dpframe.errors import QueryError, quote
@@ -21,7 +22,6 @@ from dpframe.forks import cached_property
 from dpframe.inference.intervals import check_not_selected
 from dpframe.inference.joint_errors import check_apart
 from dpframe.inference.outward import known_numbers
-from dpframe.inference.quotients import column_of_shares
 from dpframe.privacy.half_widths import check_level
 from dpframe.privacy.law import Law
 from dpframe.public import public_call
@@ -216,8 +216,13 @@ def independence(
     """
     level = check_level(level)
     shown = look(released)
-    released = shown.frame
-    release, place = column_of_shares(shown, column, "independence")
+    release, released = whole_release(shown, "independence"), shown.frame
+    labels = list(released.columns)
+    column = labels[0] if column is None and len(labels) == 1 else column
+    if not is_one_of(column, labels):
+        rule = f"must be the label of one of the columns released, {labels!r}"
+        raise QueryError.about("column", rule, column)
+    place = [label == column for label in labels].index(True)
     noise = _noise_of(release, place)
     counts, index = _tables_of(known_numbers(released.iloc[:, place]), released.index)
     tables = [NoisyTable(table, noise) for table in counts]

@@ -18,7 +18,14 @@ from dpframe.certificates.mechanism_parts import NoiseRecord, ThresholdPart, Tre
 from dpframe.errors import QueryError
 from dpframe.inference import sampling as samples
 from dpframe.inference.outward import Ends, known_numbers, outward
-from dpframe.inference.quotients import ErrorOfSum, Quotients, border, part_of, quotient_interval
+from dpframe.inference.quotients import (
+    ErrorOfSum,
+    Quotients,
+    StraightTest,
+    border,
+    part_of,
+    quotient_interval,
+)
 from dpframe.inference.selection import (
     ChosenCells,
     OwnNoise,
@@ -150,8 +157,13 @@ def _ends_by_test(
     inside = (best >= first) & (best <= last)
     kept = np.where(inside, best, np.where(low_kept, first, last))
     all_rejected = ~(inside | low_kept | high_kept)
-    low = np.where(low_kept | all_rejected, first, border(holds, ends[0], kept))
-    high = np.where(high_kept | all_rejected, last, border(holds, ends[1], kept))
+    if spread is None:
+        straight = StraightTest(top, bottom, nodes, widths)
+        low, high = straight.border(kept, -1), straight.border(kept, 1)
+    else:
+        low, high = (border(holds, end, kept) for end in ends)
+    low = np.where(low_kept | all_rejected, first, low)
+    high = np.where(high_kept | all_rejected, last, high)
     return low, high
 
 

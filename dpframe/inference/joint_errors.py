@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 
 from dpframe.certificates.certificate import Release
-from dpframe.certificates.column_parts import ColumnPart
 from dpframe.certificates.mechanism_parts import (
     LayersPart,
     MarginsPart,
@@ -244,43 +243,6 @@ def loading_weights(
         for block, loading in deviations.items()
         if block in structure.by_block
     }
-
-
-def errors_of_shares(
-    column: ColumnPart,
-    structure: LayersPart,
-    a: np.ndarray,
-    b: np.ndarray,
-    levels: Sequence[int] = (),
-) -> dict[str, float | np.ndarray]:
-    """Return by block the deviation of `a x_i - b sum_j x_j`, over all cells j of a group.
-
-    With V the variance of a cell and T that of the sum of the n cells of its group, the covariance
-    of the two is `T / n` for every cell: `a^2 V - 2 a b T / n + b^2 T`. V and T are those of the
-    first cell and group: others are smaller, by rounding alone, and so is all of this.
-
-    Parameters
-    ----------
-    column
-        A count or a sum.
-    structure
-        How cells were measured; of margins.
-    a, b
-        One per cell.
-    levels
-        Positions of the levels of the index whose keys make groups; none: all cells are one.
-    """
-    found: dict[str, float | np.ndarray] = {}
-    group = np.zeros(structure.sizes)
-    group[tuple(0 if k in levels else slice(None) for k in range(group.ndim))] = 1
-    cells = np.count_nonzero(group)
-    for block, weight in loading_weights(column.deviations, structure).items():
-        described = structure.by_block[block]
-        total = described.variance(group)
-        own = described.deviation**2
-        variance = a * a * own - 2 * a * b * total / cells + b * b * total
-        found[block] = np.abs(weight) * np.sqrt(np.maximum(variance, 0))
-    return found
 
 
 def check_apart(release: Release, what: str, instead: str) -> None:

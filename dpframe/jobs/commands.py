@@ -20,7 +20,13 @@ from dpframe.cells.record import certificate_of
 from dpframe.certificates.certificate import TEST
 from dpframe.context import at_the_door
 from dpframe.engines.temporary import remove_leftovers
-from dpframe.errors import BudgetExceededError, DPFrameError, QueryError, ReleaseError
+from dpframe.errors import (
+    BudgetExceededError,
+    DPFrameError,
+    PlanFileError,
+    QueryError,
+    ReleaseError,
+)
 from dpframe.jobs import answers
 from dpframe.jobs.answers import LEFT_OVER, SOUND, TESTED, TOO_MUCH, UNREADABLE, Answer
 from dpframe.jobs.file_commands import look_at_ledger, report_files, show, state_of, verify_file
@@ -224,25 +230,6 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-class _OncePerName(argparse.Action):
-    """Collects settings, and refuses a name that is set twice."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Add one setting."""
-        before: list[tuple[str, str]] = getattr(namespace, self.dest)
-        name, value = values
-        if name in dict(before):
-            told = f"{name}={dict(before)[name]} and {name}={value}"
-            parser.error(f"argument --set: {name} is set twice, {told}; give it once")
-        setattr(namespace, self.dest, [*before, values])
-
-
 def _check_options(parser: argparse.ArgumentParser) -> None:
     also = "check also that this ledger was charged for the releases"
     parser.add_argument("--ledger", type=_ledger, metavar="PATH", help=also)
@@ -312,7 +299,7 @@ def _reading_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     several: dict[str, Any] = {"action": "append", "default": []}
     value = "what {NAME} stands for in the plan"
-    add("--set", type=_setting, action=_OncePerName, metavar="NAME=VALUE", help=value, default=[])
+    add("--set", type=_setting, metavar="NAME=VALUE", help=value, **several)
     add("--data", type=_nonempty, metavar="PATH", help="in place of data.path", **several)
     add("--name", help="in place of release.name")
     add("--note", help="in place of release.note")
@@ -522,8 +509,14 @@ def _job(given: argparse.Namespace, path: Path) -> Job:
     remove_leftovers()
     if not path.is_file():
         raise FileNotFoundError("there is no such file, or it is none.")
-    replaced = (dict(given.set), tuple(given.data), given.name, given.note)
-    return read_plan(path, Overrides(*replaced, given.allow_imports))
+    values = dict(given.set)
+    for name, value in given.set:
+        if values[name] != value:
+            twice = f"{name} is set twice, {name}={value} and {name}={values[name]}"
+            raise PlanFileError(f"--set: {twice}; give it once.")
+    return read_plan(
+        path, Overrides(values, tuple(given.data), given.name, given.note, given.allow_imports)
+    )
 
 
 def rehearse_plan(given: argparse.Namespace, path: Path) -> Answer:

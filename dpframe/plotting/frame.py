@@ -11,12 +11,13 @@ import pandas as pd
 
 from dpframe.arguments import is_one_of, visible
 from dpframe.cells.verify import Shown, whole_release
-from dpframe.certificates.definitions import DenoiseDefinition
+from dpframe.certificates.definitions import DenoiseDefinition, Link, PercentLink, RatioLink
 from dpframe.certificates.mechanism_parts import TreePart
+from dpframe.derived.columns import no_total
+from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import DPFrameError, QueryError, UnknownColumnError, pip_install
 from dpframe.inference.distribution import ENDS_OF_ROUNDING, below_edges, deviations, risen
 from dpframe.inference.intervals import intervals_of
-from dpframe.inference.quotients import percent_of, ratio_of
 from dpframe.inference.ranges import distribution_of
 from dpframe.inference.sampling import check_sampled, widen
 from dpframe.privacy.half_widths import check_level
@@ -202,13 +203,24 @@ def _gather_quotients(
     label = labels[0] if column is None and (per is not None or len(labels) == 1) else column
     if label is not None:
         _check_column(label, labels)
-    tables = []
-    for sampled in [False, True][: 1 + sampling]:
-        if per is None:
-            tables.append(percent_of(shown, label, level, sampling=sampled))
-        else:
-            names = ("column", "per")
-            tables.append(ratio_of(shown, label, per, level, called=names, sampling=sampled))
+    link: Link = PercentLink("percent", (), None, None)
+    if per is None:
+        check_people(shown, "percent")
+    else:
+        if not is_one_of(per, labels):
+            rule = f"must be the label of one of the columns released, {labels!r}"
+            raise QueryError.about("per", rule, per)
+        parts = shown.certificate.releases[0].columns
+        names = [part.name for part in parts]
+        if not parts[[one == per for one in labels].index(True)].form.is_total:
+            raise no_total("per", per)
+        link = RatioLink("ratio", names[[one == per for one in labels].index(True)])
+        if per == label:
+            raise QueryError.about("per", "must be another column than in column=", per)
+    tables = [
+        numbers_shown(shown, link, label, level, sampling=sampled)
+        for sampled in [False, True][: 1 + sampling]
+    ]
     ends = [table[["low", "high"]].to_numpy(np.float64).T for table in tables]
     value, (low, high) = tables[0]["estimate"].to_numpy(np.float64), ends[0]
     cells = pd.DataFrame({"value": value, "low": low, "high": high}, shown.table.index)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,9 @@ from dpframe.cells.verify import Shown, look
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.column_parts import ColumnPart
 from dpframe.errors import QueryError
-from dpframe.inference.change import change_of
 from dpframe.inference.intervals import intervals_of
 from dpframe.queries.timescale import in_seconds
+from dpframe.steps.derive import change
 
 MOST_ROWS = 200
 """Rows of a table that are shown."""
@@ -103,7 +103,8 @@ def cells_of(
         width = (number[2] - number[1]) / 2
         value, lowest, highest = (number_text(text, width) for text in texts)
         within = f"{lowest} to {highest}" if value and lowest else ""
-        drowned = origin is None and bool(width >= abs(number[0]))
+        reach = max(width, number[2] - number[0])  # a count below 0 is outside
+        drowned = origin is None and bool(reach >= abs(number[0]))
         cells.append(CellView(value, within, bar, drowned, share))
     return cells
 
@@ -225,24 +226,29 @@ def compare_tables(
     """Gather what is shown of the changes between two tables that were verified."""
     ours, theirs = look(now), look(before)
     try:
-        changes = change_of(ours, theirs, level, percent=False)
+        changes = change(now, before, level)
     except QueryError as error:
         return SideView(names, "", note=str(error))
     try:
-        percents = change_of(ours, theirs, level, percent=True)
+        percents = change(now, before, level, percent=True)
     except QueryError:  # points in time have none
         percents = pd.DataFrame(index=changes.index, columns=changes.columns, dtype=float)
     parts = ours.certificate.columns
-    index = changes.index[:: len(parts)]
-    index = index if len(parts) == 1 else cast(pd.MultiIndex, index).droplevel(-1)
     tables = [(table.table, _intervals(table, level)) for table in (theirs, ours)]
-    view = _side_by_side(names, level, tables, ours, index)
+    view = _side_by_side(names, level, tables, ours, changes.index)
     by_column = [
-        _changes(changes.iloc[place :: len(parts)], percents.iloc[place :: len(parts)], part)
+        _changes(_of_column(changes, place), _of_column(percents, place), part)
         for place, part in enumerate(parts)
     ]
     rows = zip(view.rows, zip(*by_column, strict=True), strict=False)  # not all are shown
     return replace(view, rows=[(*row[:2], of_row) for row, of_row in rows])
+
+
+def _of_column(changes: pd.DataFrame, place: int) -> pd.DataFrame:
+    """Return the changes of a column, as numbers; times in seconds."""
+    made = changes.iloc[:, 3 * place : 3 * place + 3].set_axis(["estimate", "low", "high"], axis=1)
+    lengths = made.dtypes.iloc[0].kind == "m"
+    return made.apply(lambda one: one.dt.total_seconds()) if lengths else made.astype(float)
 
 
 def put_side_by_side(

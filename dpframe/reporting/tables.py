@@ -16,10 +16,10 @@ from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.mechanism_parts import SelectionPart, TreePart
 from dpframe.certificates.parts import GroupingPart
 from dpframe.certificates.table_parts import TablePart
+from dpframe.derived.table import check_people, numbers_shown
 from dpframe.errors import CertificateError, QueryError
 from dpframe.html import bounds_text
 from dpframe.inference.intervals import ENDS, intervals_of
-from dpframe.inference.quotients import percent_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.reporting.cells import (
     MOST_ROWS,
@@ -135,7 +135,8 @@ def published_beside(shown: Shown) -> Beside:
     percent: dict[int, dict[str, int]] = {}
     said: dict[int, tuple[str, str]] = {}
     level, each = "", None
-    for place, column in enumerate(shown.certificate.releases[0].columns):
+    columns = shown.certificate.releases[0].columns
+    for place, column in enumerate(() if shown.opened.promise.is_derived else columns):
         for label, one in shown.computed.items():
             if one.column != column.name:
                 continue
@@ -146,11 +147,15 @@ def published_beside(shown: Shown) -> Beside:
                     level = f"{100 * one.level:g} %{at_once}{_sampled(one)}"
                     alone = bool(_sampled(one)) and not one.simultaneous
                     each = one.level if alone else None
-                case definitions.PercentDefinition():
+                case definitions.DerivedDefinition(
+                    chain=[definitions.PercentLink(of=None) as link]
+                ):
                     percent.setdefault(place, {})[str(one.end)] = places[label]
-                    within = "" if one.by is None else f" by {_shown_levels(shown, one.by)}"
+                    within = f" by {_shown_levels(shown, link.by)}" * bool(link.by)
                     about = f"{100 * one.level:g} %{_sampled(one)}"
                     said[place] = f"of the total{within}", about
+                case definitions.DerivedDefinition():
+                    continue
                 case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
                     continue
                 case _:
@@ -359,7 +364,8 @@ def _views(names: Sequence[str], carried: Certificate, stamp: Stamp) -> list[Tab
 def _fill_view(view: TableView, shown: Shown, level: float, shares: bool) -> TableView:
     """Put the numbers of a release on its view."""
     beside = published_beside(shown)
-    of_total, notes = _percentages(shown, level, {*beside.percent}, shares)
+    asked = shares and not shown.opened.promise.is_derived
+    of_total, notes = _percentages(shown, level, {*beside.percent}, asked)
     columns = _columns(shown, level, beside, of_total)
     table = shown.table
     index = table.index[:MOST_ROWS]
@@ -387,7 +393,8 @@ def _columns(
 
     Intervals and percentages that are in the table are shown with the column that they are of.
     """
-    parts = shown.certificate.columns
+    computed = shown.opened.promise.is_derived
+    parts = () if computed else shown.certificate.columns
     bars = _intervals(shown, level)
     asked = beside.sampled
     alone = None if asked is None else _intervals(shown, asked)
@@ -437,8 +444,10 @@ def _percentages(
             continue
         label = shown.frame.columns[place]
         try:
-            shares = percent_of(shown, label, level).set_axis(shown.table.index, axis=0)
-            found[place] = shares[["estimate", "low", "high"]]
+            check_people(shown, "percent")
+            link = definitions.PercentLink("percent", (), None, None)
+            shares = numbers_shown(shown, link, label, level)
+            found[place] = shares.set_axis(shown.table.index, axis=0)
         except QueryError as error:
             without.setdefault(str(error), []).append(str(label))
     return found, [f"No percentages of {_few(names)}: {why}" for why, names in without.items()]

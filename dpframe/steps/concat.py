@@ -71,7 +71,13 @@ def concat(
     frames = [*releases] if isinstance(releases, list | tuple) else []
     if not frames:
         raise QueryError.about("releases", "must be a list or a dict of released frames", releases)
-    tables = [look(frame) for frame in frames]
+    return join_tables([look(frame) for frame in frames], keys, name)
+
+
+def join_tables(
+    tables: Sequence[Shown], keys: Sequence[Hashable] | None, name: str | None
+) -> pd.DataFrame:
+    """Put tables that were looked at into one; see `concat`."""
     parts = [_only_release(table) for table in tables]
     for table, part in zip(tables, parts, strict=True):
         check_alike(table.frame, part, tables[0].frame, parts[0], "releases")

@@ -1,20 +1,18 @@
-"""Intervals and percentages of a release: a frame of their own, or columns of its table."""
+"""Intervals of a release: a frame of their own, or columns of its table."""
 
-from collections.abc import Hashable, Sequence
 from typing import Literal, get_args
 
 import pandas as pd
 
 from dpframe.arguments import check_flag
-from dpframe.cells.verify import Shown, look
-from dpframe.certificates.definitions import Definition, End, IntervalDefinition, PercentDefinition
+from dpframe.cells.verify import look
+from dpframe.certificates.definitions import End, IntervalDefinition
+from dpframe.derived.table import put_beside
 from dpframe.errors import QueryError
-from dpframe.inference import intervals, quotients
+from dpframe.inference import intervals
 from dpframe.inference.selection import ChosenCells, choices_of
 from dpframe.privacy.half_widths import check_level
 from dpframe.public import public_call
-
-PERCENT = "_percent"
 
 
 @public_call
@@ -130,119 +128,3 @@ def interval(
     ]
     sources = [label for label in shown.labels for _ in ends]
     return put_beside(shown, made, definitions, sources, "interval")
-
-
-@public_call
-def percent(
-    released: pd.DataFrame,
-    column: Hashable | None = None,
-    level: float = 0.95,
-    *,
-    by: Hashable | Sequence[Hashable] | None = None,
-    sampling: bool = False,
-    join: bool = False,
-) -> pd.DataFrame:
-    """Return every row's percentage of the total of a released column, with error and interval.
-
-    The total is the sum over the rows of the table or of a group. For every share s, a test looks
-    at the combination `(1 - s) X_i - s sum_(j != i) X_j`, as `ratio` does.
-
-    Parameters
-    ----------
-    released
-        A released frame.
-    column
-        A count or a sum; `None`: the only column.
-    level
-        Confidence level of each interval, in (0, 1).
-    by
-        A level of the index, or a list of them: percentages of the total of the rows with the same
-        keys there. `None`: of all rows.
-    sampling
-        Whether the rows are a random sample, and the percentages are those of the population: with
-        n the total, `n s (1 - s)` is added to the variance. For counts only; a unit may have one
-        row in all.
-    join
-        Whether to add them to the table as columns; it keeps its certificate. Later steps treat
-        them with their column; `round` takes them by their own name, and rounds their intervals to
-        the outside.
-
-    Returns
-    -------
-    DataFrame
-        The released rows, with `estimate`, `std_error`, `low` and `high`, in percent. In estimates,
-        a total is at least 1, or at least its standard error for sums. With `join`, the table, then
-        `<column>_percent`, `<column>_percent_low` and `<column>_percent_high`.
-
-    Raises
-    ------
-    CertificateError
-        If the frame is not what was released.
-    QueryError
-        If the column is no count or sum, the level is not in (0, 1), or `by` names no levels, or
-        all. With `sampling`, if the column is no count, or a unit may have several rows. With
-        `join`, if a label is taken.
-
-    Examples
-    --------
-    >>> import dpframe as dpf
-    >>> trips = pd.DataFrame({"day": [0, 0, 0, 0, 1], "zone": ["A", "B", "A", "A", "B"]})
-    >>> query = dpf.count(by=["day", "zone"], keys={"day": [0, 1], "zone": ["A", "B"]})
-    >>> released = dpf.release(trips, query, epsilon=1e6)
-    >>> percent(released)["estimate"].to_list(), percent(released, by="day")["estimate"].to_list()
-    ([60.0, 20.0, 0.0, 20.0], [75.0, 25.0, 0.0, 100.0])
-    >>> list(percent(released, join=True).columns)
-    ['count', 'count_percent', 'count_percent_low', 'count_percent_high']
-    """
-    for flag, given in (("join", join), ("sampling", sampling)):
-        check_flag(flag, given)
-    level = check_level(level)
-    shown = look(released)
-    if not join:
-        return quotients.percent_of(shown, column, level, by, sampling=sampling)
-    release, place = quotients.column_of_shares(shown, column, "percent", sampling=sampling)
-    whole = quotients.all_percentages(shown, column, level, by, sampling=sampling)
-    levels = quotients.levels_of(shown, by)
-    names = [None, *get_args(End)]
-    label = shown.frame.columns[place]
-    made = whole[["estimate", "low", "high"]]
-    made.columns = pd.Index([f"{label}{PERCENT}{end}" for end in ("", *intervals.ENDS)])
-    definitions = [
-        PercentDefinition(
-            call="percent",
-            column=release.columns[place].name,
-            end=end,
-            by=tuple(str(shown.opened.levels[at].name) for at in levels) or None,
-            level=level,
-            sampling=bool(sampling),
-        )
-        for end in names
-    ]
-    return put_beside(shown, made, definitions, [shown.labels[place]] * len(names), "percent")
-
-
-def put_beside(
-    shown: Shown,
-    added: pd.DataFrame,
-    definitions: Sequence[Definition],
-    sources: Sequence[str],
-    what: str,
-) -> pd.DataFrame:
-    """Return a table with more columns, after those that it has.
-
-    Raises
-    ------
-    QueryError
-        If one of their labels is that of another column or level.
-    """
-    table = shown.in_rows()
-    released = [shown.opened.shown_label(part.label) for part in shown.opened.table.released]
-    names = [*table.columns, *released, *shown.opened.index.names]
-    computed = [shown.opened.shown_label(label) for label in shown.computed]
-    taken = {*map(str, names)} - {*map(str, computed)}
-    again = [label for label in added.columns if label in taken]
-    again += [label for label in added.columns if list(map(str, added.columns)).count(label) > 1]
-    if again:
-        rule = f"{what} would add {again[0]!r}, which is the name of a column or level already"
-        raise QueryError(f"{rule}. Leave that out, or use .dp.rename before.", label=again[0])
-    return shown.add(added, definitions, sources)

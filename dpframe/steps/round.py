@@ -54,7 +54,8 @@ def round(
     [150, 140, 150]
     """
     shown = look(released)
-    shown.certificate.require_numbers()
+    if not shown.opened.promise.is_derived:
+        shown.certificate.require_numbers()
     units = _units(shown, decimals, to)
     opened = shown.opened
     if to is not None:
@@ -106,7 +107,9 @@ def _source(shown: Shown, label: str) -> str | None:
     own = shown.opened.columns[label].part.definition
     if getattr(own, "end", None) is None:
         return None
-    if own is not None and own.call == "percent":  # beside the percentage, not the number
+    if (
+        own is not None and own.call == "derive"
+    ):  # beside what was computed, not the released number
         return shown.opened.middle_of(own, shown.opened.columns)
     source = shown.opened.labels_by_name.get(getattr(own, "column", ""), "")
     return source if source in shown.labels else None

@@ -2,11 +2,12 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import pandas as pd
 
 from dpframe.arguments import check_text
+from dpframe.cells.keys import label_of
 from dpframe.cells.record import Opened, attach, carry, cells_part, record_on, salt_of
 from dpframe.cells.reduce import reduced
 from dpframe.cells.verify import Shown, look, look_with
@@ -14,8 +15,9 @@ from dpframe.certificates import definitions
 from dpframe.certificates.certificate import Certificate
 from dpframe.certificates.claims import check_recorded
 from dpframe.certificates.table_parts import NO_ALIAS
-from dpframe.errors import CertificateError, a_type
-from dpframe.inference import intervals, quotients
+from dpframe.derived.table import attach_computed, computed_again
+from dpframe.errors import CertificateError, QueryError, a_type
+from dpframe.inference import intervals
 from dpframe.inference.ranges import Read, quantiles_read
 from dpframe.inference.selection import ChosenCells
 from dpframe.ledger.ledger import Ledger
@@ -89,10 +91,32 @@ def _compare(frame: pd.DataFrame, opened: Opened, whole: Opened) -> None:
     if read and read[0].of == full.origin:
         anew = _quantiles_again(whole, read[0])
     elif full.published is None and full.origin == table.origin:
-        anew = _computed_again(opened, whole)
+        again = _derived_again(opened, whole)
+        if again is not None and opened.promise.is_derived:
+            anew = again
+        else:
+            anew = _computed_again(opened, whole, again)
     else:
         raise CertificateError(_ANOTHER, parameter="against")
     look_with(frame, anew.changed(alias=table.alias, units=table.units))
+
+
+def _derived_again(opened: Opened, whole: Opened) -> Opened | None:
+    """Return the record of all that was computed by chains, computed again, if anything was."""
+    try:
+        found = computed_again(opened, whole)
+    except QueryError:
+        raise CertificateError(_ANOTHER, parameter="against") from None
+    columns = list(found.values())
+    if not columns:
+        return None
+    return attach_computed(
+        columns[0][2],
+        [cells for cells, *_ in columns],
+        [label_of(label) for label in found],
+        [definition for _, definition, _ in columns],
+        [whole.source],
+    )
 
 
 def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Opened:
@@ -105,14 +129,17 @@ def _quantiles_again(whole: Opened, read: definitions.QuantileDefinition) -> Ope
     return record_on(made)
 
 
-def _computed_again(opened: Opened, whole: Opened) -> Opened:
+def _computed_again(opened: Opened, full: Opened, derived: Opened | None) -> Opened:
     """Return the record of a release with all that a table says was computed from it."""
+    whole = full.source
     released = tuple(whole.table.released)
     plain = whole.changed(columns=released, alias=NO_ALIAS)
     view = look_with(plain.frame, plain)
     computed = []
     for part in opened.table.columns:
-        if part.definition is not None:
+        if derived is not None and part.label in derived.columns:
+            computed.append(derived.columns[part.label].part)
+        elif part.definition is not None:
             cells = _again(view, whole, part.label, part.definition)
             computed.append(replace(cells_part(None, cells, part.definition), label=part.label))
     return plain.changed(columns=(*released, *computed))
@@ -136,12 +163,6 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
                 choices=choices,
             )
             return made.iloc[:, 2 * place + (definition.end == "high")]
-        case definitions.PercentDefinition():
-            by: Any = None if definition.by is None else _levels(view, definition.by)
-            column, level = view.frame.columns[place], definition.level
-            sampling = definition.sampling
-            made = quotients.all_percentages(view, column, level, by, sampling=sampling)
-            return made[definition.end or "estimate"]
         case definitions.DenoiseDefinition() | definitions.SuggestDefinition():
             known = whole.columns.get(label)
             if known is None or known.part.definition != definition:
@@ -149,15 +170,10 @@ def _again(view: Shown, whole: Opened, label: str, definition: definitions.Defin
                 way_out = "give it with its denoised columns"
                 raise CertificateError(f"{rule}: {way_out}.", parameter="against")
             return whole.frame_of([label]).iloc[:, 0]
-        case definitions.QuantileDefinition():
+        case definitions.QuantileDefinition() | definitions.DerivedDefinition():
             raise CertificateError(_ANOTHER, parameter="against")
         case _:
             assert_never(definition)
-
-
-def _levels(view: Shown, names: Sequence[str]) -> list[Hashable]:
-    """Return the levels that are called so."""
-    return [level.name for level in view.opened.levels if str(level.name) in names]
 
 
 @public_call

@@ -57,10 +57,18 @@ def attempts(frame, name, folder, kind):
     if isinstance(vars(dpf.DPAccessor).get(name), property):
         return [lambda: getattr(frame.dp, name)]
     first, keys = frame.columns[0], list(frame.index)
+    levels = [one for one in frame.index.names if one is not None]
+    tops = [frame.index.get_level_values(one)[0] for one in levels]
     weights = pd.DataFrame(0.0, index=frame.index, columns=frame.columns)
     given = {
         "between": [{"low": 5}],
-        "change": [{"before": FRAMES[kind]()}] if name == "change" else [],
+        "change": [{"along": one} for one in (*levels, FRAMES[kind]())] if name == "change" else [],
+        "per": [{"population": 10.0}],
+        "relative": [{"along": one, "to": to} for one, to in zip(levels, tops, strict=True)],
+        "standardize": [
+            {"weights": dict.fromkeys(frame.index.unique(one), 1), "over": one, "population": 9.0}
+            for one in levels
+        ],
         "combine": [{"weights": {keys[0]: 1}}, {"weights": "total"}, {"weights": weights}],
         "plot_map": [{"coords": {key: (at, at) for at, key in enumerate(keys)}, "column": first}],
         "ratio": [

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from support.quotients import changes
 
 import dpframe as dpf
 from dpframe.privacy.law import Law
@@ -98,7 +99,7 @@ def test_changes_are_held_as_often_as_intervals_say(query, spend):
                 if np.isnan(truth).all():
                     continue
                 for level in LEVELS:
-                    found = dpf.change(made[1], made[0], level, percent=percent)
+                    found = changes(dpf.change(made[1], made[0], level, percent=percent))
                     width = made[0].shape[1]
                     for at, column in enumerate(made[0].columns):
                         rows = found.iloc[at::width]

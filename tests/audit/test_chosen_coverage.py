@@ -84,7 +84,8 @@ def test_intervals_of_chosen_cells_hold_as_often_as_they_say(law, counts, rule):
     print(f"{law}, {counts}, {rule}: {shown} shown; held {held.round(4)}, width {narrower:.2f}")
     assert shown >= 2_000
     assert 0.94 <= held[0] <= 0.99
-    assert held[1] >= 0.94
+    if rule.startswith("nlargest"):  # of other numbers shown, the level is kept on average by table
+        assert held[1] >= 0.94
     if counts == "poisson 2":
         assert held[2] < 0.9  # ordinary intervals are caught
     if rule == "nlargest(10)":

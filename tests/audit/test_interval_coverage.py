@@ -8,6 +8,7 @@ little wider, do not show.
 import numpy as np
 import pandas as pd
 import pytest
+from support.quotients import changes, quotients_of
 
 import dpframe as dpf
 
@@ -84,8 +85,8 @@ def test_intervals_of_staircase_noise_hold_as_often_as_they_say(epsilon, level):
     first = [h == 0 for _, h in before.index]  # shares of a group go together
     found = {
         "a sum": (before.dp.interval(level), 7.0),
-        "a change": (now.dp.change(before, level)[["low", "high"]], 0.0),
-        "a share": (before.dp.percent(level=level, by="g")[["low", "high"]], 25.0),
+        "a change": (changes(now.dp.change(before, level))[["low", "high"]], 0.0),
+        "a share": (quotients_of(before.dp.percent(level=level, by="g"))[["low", "high"]], 25.0),
     }
     error = 5 * np.sqrt(level * (1 - level) / GROUPS)
     for name, (bars, true) in found.items():

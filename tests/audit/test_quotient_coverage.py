@@ -8,7 +8,7 @@ certain to be, and where nothing can be excluded.
 import numpy as np
 import pandas as pd
 import pytest
-from support.quotients import DISJOINT, nothing, shifted
+from support.quotients import DISJOINT, nothing, quotients_of, shifted
 
 import dpframe as dpf
 
@@ -55,7 +55,7 @@ def test_rates_are_covered_as_often_as_intervals_say(mechanism):
     found, usual, narrow = {}, {}, {}
     for rows, late in TRUTHS:
         made = shifted(noise, late, rows, *(rows for _ in extra))
-        bars = made.dp.ratio("late", "flights", LEVEL)
+        bars = quotients_of(made.dp.ratio("late", "flights", LEVEL))
         assert not bars.isna().to_numpy().any()
         truth = late / rows if rows else 0.3
         found[rows, late] = covered(bars, truth)
@@ -75,7 +75,10 @@ def test_rates_are_covered_as_often_as_intervals_say(mechanism):
 def test_intervals_of_first_order_are_found_too_narrow():
     noise = nothing(GROUPS, mechanism="box", epsilon=1)
     worst = min(
-        covered(first_order(shifted(noise, late, rows).dp.ratio("late", "flights")), late / rows)
+        covered(
+            first_order(quotients_of(shifted(noise, late, rows).dp.ratio("late", "flights"))),
+            late / rows,
+        )
         for rows, late in TRUTHS
         if rows
     )
@@ -88,7 +91,7 @@ def test_odds_of_disjoint_counts_are_covered(mechanism):
     found = {}
     for rows, late in TRUTHS:
         if rows > late:
-            bars = shifted(noise, late, rows - late).dp.ratio("late", "rest", LEVEL)
+            bars = quotients_of(shifted(noise, late, rows - late).dp.ratio("late", "rest", LEVEL))
             found[rows, late] = covered(bars, late / (rows - late))
     print(mechanism, {key: round(value, 4) for key, value in found.items()})
     assert min(found.values()) >= LEAST
@@ -114,7 +117,7 @@ def test_percentages_of_a_total_are_covered(mechanism, total):
     held, narrow = np.zeros(groups), np.zeros(groups)
     for _ in range(tables):
         noise = frame.dp.count("g", mechanism=mechanism, **SPENDS[mechanism])
-        bars = shifted(noise, sizes).dp.percent()
+        bars = quotients_of(shifted(noise, sizes).dp.percent())
         assert not bars.isna().to_numpy().any()
         low, high = (bars[name].to_numpy() for name in ("low", "high"))
         held += (low <= truth) & (truth <= high)

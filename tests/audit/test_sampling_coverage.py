@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from support.quotients import changes, quotients_of
 
 import dpframe as dpf
 
@@ -124,15 +125,17 @@ def ends_of(frames, truths, level, spend):
     for kind, call in calls.items():
         made, before = map(call, frames)
         yield kind, made.dp.interval(level, sampling=True), now[kind]
-        found = made.dp.change(before, level, sampling=True)
+        found = changes(made.dp.change(before, level, sampling=True))
         yield f"change of {kind}", found, now[kind] - then[kind]
-        found = made.dp.change(before, level, percent=True, sampling=True)
+        found = changes(made.dp.change(before, level, percent=True, sampling=True))
         yield f"change of {kind} in percent", found, 100 * (now[kind] / then[kind] - 1)
     query = dpf.aggregate("g", some=dpf.count(where="x > 2"), n=dpf.count())
-    found = frame.dp.release(query, **spend).dp.ratio("some", "n", level, sampling=True)
+    found = quotients_of(
+        frame.dp.release(query, **spend).dp.ratio("some", "n", level, sampling=True)
+    )
     yield "ratio", found, now["rate"]
     kinds = frame.dp.release(dpf.count(["g", "kind"]), **spend)
-    found = kinds.dp.percent(level=level, by="g", sampling=True)
+    found = quotients_of(kinds.dp.percent(level=level, by="g", sampling=True))
     yield "percent", found, 100 * np.tile(SHARES, len(found) // 3)
 
 

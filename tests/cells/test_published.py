@@ -148,7 +148,7 @@ def test_an_interval_of_a_hidden_cell_is_not_written(released):
         hidden.dp.publish()
     with pytest.raises(QueryError, match=r"'n' is rounded, and 'n_low' tells .*\.dp\.round"):
         full.round({"n": -1}).dp.publish()
-    percent = released[["n"]].dp.percent("n", join=True)
+    percent = released[["n"]].dp.percent("n")
     assert percent.dp.round({"n": -1, "n_percent": 1}).dp.publish().shape == (len(ZONES), 4)
     with pytest.raises(QueryError, match="'n_percent' is rounded, and 'n_percent_low' tells"):
         percent.round({"n": -1, "n_percent": 1}).dp.publish()

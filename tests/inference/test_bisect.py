@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpframe.inference.quotients import border, narrow
+from dpframe.inference.quotients import StraightTest, border, narrow
 
 
 def test_the_border_is_the_last_place_rejected_from_either_side():
@@ -58,3 +58,28 @@ def test_places_that_are_not_apart_stay_where_they_are_beside_others(by_row):
     with np.errstate(all="ignore"):  # as where quotients are estimated
         found = narrow(lambda x, rows: at[rows] - x, rejected, kept, by_row=by_row)
     assert found == pytest.approx([0.4, 0.3, 0.0, 0.0], abs=1e-11)
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_borders_between_nodes_are_those_of_halving_and_never_nearer(side):
+    rng = np.random.default_rng(2)
+    nodes = np.linspace(-0.5, 0.5, 33)
+    widths = np.hypot(3.0, 20 * nodes)  # convex, as half-widths are
+    bottom = rng.normal(30, 20, 999)
+    top = bottom * rng.uniform(-0.6, 0.6, 999) + rng.normal(0, 9, 999)
+    bottom[:9], top[:9] = 0, rng.normal(0, 9, 9)
+    best = np.divide(top, bottom, out=np.zeros(999), where=bottom != 0)
+
+    def holds(at):
+        return np.abs(top - at * bottom) <= np.interp(at, nodes, widths)
+
+    end = np.full(999, 0.5 * side)
+    kept = np.clip(best, -0.5, 0.5)
+    asked = holds(kept) & ~holds(end)
+    halved = border(holds, end, kept)
+    with np.errstate(all="ignore"):  # as where quotients are estimated
+        found = StraightTest(top, bottom, nodes, widths).border(kept, side)
+    off = side * (found - halved)[asked]
+    assert np.count_nonzero(asked) > 300
+    assert (off >= -(2.0**-42)).all() and (off <= 2.0**-39).all()
+    assert not holds(found)[asked].any()

@@ -114,7 +114,7 @@ def test_noise_that_had_no_part_in_the_choice_changes_nothing(counts):
         lambda r: r[["n"]].dp.nlargest(9).head(5),
         lambda r: r[["n"]].dp.nlargest(9).dp.publish().head(5),
         lambda r: r[["n"]].dp.nlargest(5).dp.publish(),
-        lambda r: r.dp.percent("n", join=True).dp.nlargest(9, "n").head(5)[["n"]],
+        lambda r: r.dp.percent("n").dp.nlargest(9, "n").head(5)[["n"]],
     ],
 )
 def test_another_choice_has_the_level_of_any(counts, choose):

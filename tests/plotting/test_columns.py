@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from support.certifying import recertified
 from support.pictures import caption, drawn, entries, heights, labels, segments, trips
+from support.quotients import quotients_of
 
 import dpframe as dpf
 from dpframe.errors import QueryError, UnknownColumnError
@@ -112,7 +113,7 @@ def test_flags_are_true_or_false(option):
 def test_quotients_are_drawn_with_their_intervals():
     made = several()
     axes = made.dp.plot(column="dear", per="trips", level=0.9)
-    table = made.dp.ratio("dear", "trips", level=0.9)
+    table = quotients_of(made.dp.ratio("dear", "trips", level=0.9))
     assert heights(axes) == [table["estimate"].tolist()]
     assert segments(axes) == pytest.approx(table[["low", "high"]].to_numpy())
     assert axes.get_ylabel() == "dear / trips"
@@ -122,7 +123,7 @@ def test_quotients_are_drawn_with_their_intervals():
 def test_percentages_are_drawn_with_their_intervals():
     made = several()
     axes = made.dp.plot(column="trips", percent=True, kind="points")
-    table = made.dp.percent("trips")
+    table = quotients_of(made.dp.percent("trips"))
     assert axes.lines[-1].get_ydata().tolist() == table["estimate"].tolist()
     assert segments(axes) == pytest.approx(table[["low", "high"]].to_numpy())
     assert axes.get_ylabel() == "trips (% of the total)"
@@ -149,7 +150,7 @@ def test_intervals_without_an_end_have_an_arrow(kind):
     made = several(
         over=dpf.sum("fare", bounds=(-60, 60)), rest=dpf.sum("day", bounds=(-1, 2)), epsilon=0.001
     )
-    table = made.dp.ratio("over", "rest")
+    table = quotients_of(made.dp.ratio("over", "rest"))
     assert np.isinf(table[["low", "high"]].to_numpy()).any()
     axes = made.dp.plot(column="over", per="rest", kind=kind)
     drawn(axes)

@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from support.pictures import caption, trips
+from support.quotients import quotients_of
 
 import dpframe as dpf
 
@@ -56,7 +57,7 @@ def test_shares_have_both():
     query = dpf.aggregate("zone", some=dpf.count(where="day > 0"), n=dpf.count())
     made = frame.dp.release(query_with_keys(query), **SPEND)
     light, dark = bars_of(made.dp.plot(column="some", per="n", sampling=True))
-    both = made.dp.ratio("some", "n", sampling=True)
+    both = quotients_of(made.dp.ratio("some", "n", sampling=True))
     assert (light[:, 0] <= dark[:, 0]).all()
     assert (light[:, 1] >= both["high"].to_numpy() - 1e-12).all()
     counts = frame.dp.count("zone", keys=KEYS["zone"], **SPEND)

@@ -99,7 +99,7 @@ def test_roundings_are_added():
 @pytest.mark.parametrize(("epsilon", "width"), [(1, 13), (5, 1)])
 def test_a_total_of_cells_has_the_interval_of_its_law(epsilon, width):
     keys = list(range(24))
-    frame = pd.DataFrame({"zone": [0, 3, 3]})
+    frame = pd.DataFrame({"zone": [0, 3, 3] * 20})
     frame.dp.declare(keys={"zone": keys}, privacy_unit=dpf.EACH_ROW)
     made = frame.dp.count("zone", epsilon=epsilon, mechanism="laplace")
     row = made.dp.combine(dict.fromkeys(keys, 1)).iloc[0]

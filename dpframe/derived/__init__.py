@@ -1,0 +1,1 @@
+"""Numbers computed from released ones: `scale (w . x) / (v . y) + shift`, with intervals."""

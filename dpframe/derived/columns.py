@@ -1,0 +1,502 @@
+"""Columns computed from released ones: their numbers, and the ends of their intervals."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from dpframe.certificates.column_parts import ColumnPart
+from dpframe.derived.linear import Bottom, JointNoise, LinearSums, Shared
+from dpframe.errors import QueryError, quote
+from dpframe.inference.joint_errors import Side
+from dpframe.inference.quotients import (
+    ErrorOfSum,
+    Quotients,
+    estimate_quotients,
+    quotient_interval,
+    span_of_signs,
+    unit_of,
+)
+from dpframe.inference.sampling import WithSampling
+from dpframe.inference.sums import IndependentSum
+from dpframe.privacy.half_widths import Rows
+from dpframe.privacy.noise_sum import Value, norm
+from dpframe.statistics.form import Statistic, Totals
+
+EndPair: TypeAlias = tuple[np.ndarray, np.ndarray]
+NumberKind: TypeAlias = Literal["number", "whole", "duration", "like"]
+"""What numbers stand for: themselves, whole ones, seconds, or what those of the column do."""
+_ALL = slice(None)
+
+
+class CellEstimates(NamedTuple):
+    """Numbers with the ends of their intervals, and what they stand for."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    kind: NumberKind = "number"
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSums:
+    """Weighted sums of the cells of a column, or a statistic read off sums of what was measured.
+
+    Parameters
+    ----------
+    part
+        What is said about the column.
+    features
+        What it is read off, by name.
+    known
+        The released cells themselves, and their intervals at a level, if these are all.
+    scaled
+        Whether weights are other than 1 and -1: the numbers count no rows.
+    variance
+        What sampling adds to the variance of the cells themselves; `None`: it is not asked for.
+    """
+
+    part: ColumnPart
+    features: Mapping[str, LinearSums]
+    known: "Callable[[float], EndPair] | None" = None
+    scaled: bool = False
+    variance: np.ndarray | None = None
+
+    @property
+    def statistic(self) -> Statistic:
+        """What is read off the sums."""
+        return self.part.statistic
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is a sum of totals."""
+        return self.part.form.is_total
+
+    @property
+    def total(self) -> LinearSums:
+        """The only feature of a total."""
+        (total,) = self.features.values()
+        return total
+
+    @property
+    def signs(self) -> tuple[float, float]:
+        """What is possible for one of them."""
+        low, high = self.part.span
+        if self.is_total:
+            return (0.0 if low >= 0 else -np.inf), (0.0 if high <= 0 else np.inf)
+        return low, high
+
+    def map(
+        self, change: Callable[[LinearSums], LinearSums], *, scaled: bool = False
+    ) -> "ColumnSums":
+        """Return sums of which each feature is changed alike."""
+        features = {name: change(one) for name, one in self.features.items()}
+        scaled = scaled or self.scaled
+        return replace(self, features=features, known=None, variance=None, scaled=scaled)
+
+    def take(self, rows: np.ndarray) -> "ColumnSums":
+        """Return some rows, which are what they were."""
+        known, variance = self.known, self.variance
+        made = self.map(lambda one: one.take(rows))
+        ends = None if known is None else lambda level: _taken(known(level), rows)
+        return replace(made, known=ends, variance=None if variance is None else variance[rows])
+
+    def read(self) -> "StatisticReading":
+        """Return the values, and their errors to first order."""
+        statistic = self.statistic
+        if self.is_total:
+            return StatisticReading(self.total.values, self.total, 1.0, None)
+        values = {name: one.values for name, one in self.features.items()}
+        totals: Totals[str] = Totals(values, {name: {} for name in values})
+        quotient = statistic.quotient(totals)
+        raw = quotient.value(totals)
+        shown, slope = statistic.show(raw)
+        apart = _weighed(self.features, quotient.apart(raw))
+        error = JointNoise(apart)(1.0, 0.0).deviation / quotient.divisor * slope
+        settled, limit = statistic.settle(shown, error)
+        moved = apart.scaled(limit * slope * statistic.unit / quotient.divisor * np.ones(len(raw)))
+        top, bottom = (_weighed(self.features, one) for one in (quotient.top, quotient.bottom))
+        return StatisticReading(statistic.place(settled), moved, quotient.divisor, (top, bottom))
+
+    def estimates(self, level: float) -> CellEstimates:
+        """Return the values with their intervals."""
+        reading = self.read()
+        low, high = self.ends(reading, level)
+        if not self.is_total:
+            low, high = np.minimum(low, reading.value), np.maximum(high, reading.value)
+        return CellEstimates(reading.value, low, high, self.kind)
+
+    @property
+    def kind(self) -> NumberKind:
+        """What its numbers stand for."""
+        if self.part.times is not None:
+            return "like"
+        whole = self.is_total and self.part.integer and not self.scaled
+        return "whole" if whole else "number"
+
+    def ends(self, reading: "StatisticReading", level: float) -> EndPair:
+        """Return the ends of intervals."""
+        if self.known is not None and not self.is_total:
+            return self.known(level)
+        value, statistic = reading.value, self.statistic
+        if reading.parts is None:
+            sampled = self.variance is not None
+            if self.variance is None:
+                width = half_width(self.total, level)
+            else:
+                noise = JointNoise(self.total)(1.0, 0.0)
+                width = WithSampling(noise, self.variance).half_width(level)
+            if self.kind == "whole":
+                width = np.ceil(width) if sampled else np.floor(width)
+            return value - width, value + width
+        match statistic.interval:
+            case "test":
+                top, bottom = reading.parts
+                joint, span = JointNoise(top, bottom), statistic.ends
+                quotients = Quotients(top.values, bottom.values, 1.0, span, 1.0, joint, by_row=True)
+                ends = quotient_interval(quotients, level)
+            case "first order":
+                moved = JointNoise(reading.moved)(1.0, 0.0).half_width(level)
+                first, last = self.part.span
+                return np.clip(value - moved, first, last), np.clip(value + moved, first, last)
+            case _:
+                raise not_read_off(self.part)
+        low, high = (statistic.place(statistic.show(end)[0]) for end in ends)
+        return low, high
+
+
+def half_width(sums: LinearSums, level: float) -> np.ndarray:
+    """Return the half-widths of sums: of equal weights, by the law of so many noises.
+
+    Rows with as many weights, all of one size, are alike but for that size.
+    """
+    sizes = sums.sizes()
+    if sizes is None:
+        return np.asarray(JointNoise(sums)(1.0, 0.0).half_width(level))
+    lengths, size = sizes
+    widths = np.zeros(len(lengths))
+    for length in np.unique(lengths[lengths > 0]):
+        rows = np.flatnonzero(lengths == length)
+        one = sums.take(rows[:1]).scaled(1 / size[rows[0]])
+        widths[rows] = float(np.max(JointNoise(one)(1.0, 0.0).half_width(level))) * size[rows]
+    return widths
+
+
+class StatisticReading(NamedTuple):
+    """Values, what noise does to them to first order, and the two parts of quotients."""
+
+    value: np.ndarray
+    moved: LinearSums
+    divisor: Value
+    parts: tuple[LinearSums, LinearSums] | None
+
+
+def not_read_off(part: ColumnPart) -> QueryError:
+    """Make the error about what is not known to add up."""
+    rule = f"{part.kind} {quote(part.name)} of joined groups is not known"
+    return QueryError(f"{rule}. Choose other columns, released[[...]].", label=part.name)
+
+
+def _taken(ends: EndPair, rows: np.ndarray) -> EndPair:
+    low, high = ends
+    return low[rows], high[rows]
+
+
+def _weighed(features: Mapping[str, LinearSums], weights: Mapping[str, Value]) -> LinearSums:
+    """Return the weighted sum of features."""
+    first, *others = [features[name].scaled(weight) for name, weight in weights.items()]
+    total = first
+    for other in others:
+        total = total.plus(other)
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnQuotient:
+    """Quotients of sums, times a scale, plus a shift.
+
+    Parameters
+    ----------
+    top, bottom
+        What is divided by what.
+    span
+        Where quotients lie, whatever the data hold.
+    least
+        What is divided by where the lower number is smaller.
+    scale, shift
+        What quotients are multiplied by, and what is added.
+    shares
+        How many cells the total of each row has, where top is a cell of it.
+    variance
+        From a and b to what sampling adds to the variance of `a top - b bottom`.
+    same
+        The rows that are divided by themselves.
+    """
+
+    top: LinearSums
+    bottom: LinearSums | Shared
+    span: tuple[float, float]
+    least: Value
+    scale: float = 1.0
+    shift: float = 0.0
+    shares: np.ndarray | None = None
+    variance: "Callable[[Value, Value, Rows], np.ndarray] | None" = None
+    same: np.ndarray | None = None
+
+    def estimates(self, level: float) -> CellEstimates:
+        """Return the quotients with their intervals."""
+        joint = JointNoise(self.top, self.bottom, shares=self.shares)
+
+        def noise(a: np.ndarray, b: np.ndarray, rows: Rows) -> ErrorOfSum:
+            alone = joint(a, b, rows)
+            if self.variance is None:
+                return alone
+            return WithSampling(alone, self.variance(a, b, rows))
+
+        top, bottom = self.top.values, self.bottom.values
+        unit = unit_of(self.span, error_of(self.top), error_of(self.bottom))
+        by_row = self.shares is None
+        quotients = Quotients(top, bottom, self.least, self.span, unit, noise, by_row=by_row)
+        found = estimate_quotients(quotients, level)
+        if self.same is not None:
+            found = (
+                np.where(self.same, 1.0, found[0]),
+                np.where(self.same, 1.0, found[1]),
+                np.where(self.same, 1.0, found[2]),
+            )
+        value, low, high = (self.scale * part + self.shift for part in found)
+        return CellEstimates(value, low, high)
+
+
+def error_of(sums: Bottom) -> np.ndarray:
+    """Return the standard error of sums."""
+    match sums:
+        case None:
+            return np.zeros(1)
+        case Shared(inner, groups):
+            errors: np.ndarray = error_of(inner)[groups]
+            return errors
+        case _:
+            deviation = JointNoise(sums)(1.0, 0.0).deviation
+            return np.broadcast_to(deviation, sums.rows)
+
+
+def least_of(sums: ColumnSums, bottom: Bottom) -> Value:
+    """Return what is divided by where sums are smaller: 1 of rows, or the standard error."""
+    if sums.part.counts_rows and not sums.scaled:
+        return 1.0
+    errors = error_of(bottom)
+    return np.where(errors > 0, errors, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPair:
+    """Changes of a column that is itself a quotient: now, and then.
+
+    Parameters
+    ----------
+    now, then
+        The column, row by row.
+    percent
+        Whether changes are in percent.
+    """
+
+    now: ColumnSums
+    then: ColumnSums
+    percent: bool
+
+    def estimates(self, level: float) -> CellEstimates:
+        """Return the changes with their intervals; see `_Uneven`."""
+        both = _Both.of(self.now, self.then, level)
+        if not self.percent:
+            return both.difference()
+        return both.relative()
+
+
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """A column now and then, at a level, with what is known of each of them."""
+
+    now: StatisticReading
+    then: StatisticReading
+    column: ColumnSums
+    level: float
+    ends: tuple[EndPair, EndPair]
+    variances: tuple[np.ndarray | None, np.ndarray | None]
+
+    @classmethod
+    def of(cls, now: ColumnSums, then: ColumnSums, level: float) -> "_Both":
+        """Read both off."""
+        readings = now.read(), then.read()
+        ends = now.ends(readings[0], level), then.ends(readings[1], level)
+        return cls(*readings, now, level, ends, (now.variance, then.variance))
+
+    @property
+    def alone(self) -> list[Value]:
+        """The half-widths of the errors of each."""
+        widths: list[Value] = []
+        for reading, variance in zip((self.now, self.then), self.variances, strict=True):
+            noise = JointNoise(reading.moved)(1.0, 0.0)
+            error = noise if variance is None else WithSampling(noise, variance)
+            widths.append(error.half_width(self.level))
+        return widths
+
+    def distances(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Return how far ends are below and above, and which are all that is possible."""
+        first, last = self.column.part.span
+        found = []
+        for reading, (low, high) in zip((self.now, self.then), self.ends, strict=True):
+            down, up = reading.value - low, high - reading.value
+            found.append((np.maximum(down, 0), np.maximum(up, 0), low <= first, high >= last))
+        return found
+
+    def error(self) -> "_Uneven":
+        """Return the error of `a now - b then`."""
+        alone, distances = self.alone, self.distances()
+        joint = JointNoise(self.now.moved, self.then.moved)
+        return _Uneven(self, joint, alone, distances, (1.0, 1.0), _ALL)
+
+    def difference(self) -> CellEstimates:
+        """Return differences."""
+        change = self.now.value - self.then.value
+        error = self.error()
+        width = error.noise.half_width(self.level)
+        below, above = (side.width(width, error.alike) for side in error.sides())
+        first, last = self.column.part.span
+        low = np.maximum(change - below, first - last)
+        high = np.minimum(change + above, last - first)
+        kind: NumberKind = "number" if self.column.part.times is None else "duration"
+        return CellEstimates(change, low, high, kind)
+
+    def relative(self) -> CellEstimates:
+        """Return changes in percent."""
+        part = self.column.part
+        span = span_of_signs(part.span, part.span)
+        errors = [error_of(one.moved) for one in (self.now, self.then)]
+        low, high = part.span
+        half = (high - low) / 2  # of no rows, it is in the middle of what is possible
+        least = np.where(errors[1] > 0, errors[1], 1.0)
+        least = np.minimum(least, min(half, abs(low + high) / 2) or half or 1.0)
+        unit = unit_of((-np.inf, np.inf), *errors)
+        values = self.now.value, self.then.value
+        quotients = Quotients(*values, least, span, unit, self.error(), by_row=False)
+        value, below, above = (100 * (one - 1) for one in estimate_quotients(quotients, self.level))
+        return CellEstimates(value, below, above)
+
+
+@dataclass(frozen=True, eq=False)
+class _Uneven:
+    """The error of `a now - b then`, where intervals of both are uneven.
+
+    Distances to the ends of both are added as squares, times the half-width for the sum of the
+    errors to first order over the root of the sum of their squared half-widths (Zou and Donner
+    2008); as they are where one of these ends is all that is possible.
+    """
+
+    both: _Both
+    joint: JointNoise
+    alone: list[Value]
+    distances: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
+    weights: tuple[Value, Value]
+    rows: Rows
+
+    def __call__(self, a: Value, b: Value, rows: Rows) -> "_Uneven":
+        """Return it for some weights, in some rows."""
+        return replace(self, weights=(a, b), rows=rows)
+
+    @property
+    def noise(self) -> IndependentSum | WithSampling:
+        """The errors to first order."""
+        a, b = self.weights
+        noise = self.joint(a, b, self.rows)
+        now, then = self.both.variances
+        if now is None or then is None:
+            return noise
+        return WithSampling(noise, np.square(a) * now[self.rows] + np.square(b) * then[self.rows])
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Their standard deviation."""
+        return self.noise.deviation
+
+    @property
+    def alike(self) -> np.ndarray:
+        """What the half-widths of both add up to, as squares."""
+        a, b = self.weights
+        one, other = (
+            np.asarray(width)[self.rows] if np.ndim(width) else width for width in self.alone
+        )
+        size = self.both.now.value[self.rows].shape
+        return np.broadcast_to(norm([np.abs(a * one), np.abs(b * other)]), size)
+
+    def sides(self) -> tuple[Side, Side]:
+        """Return distances to ends for true sums below and above the estimate."""
+        now, then = ([part[self.rows] for part in own] for own in self.distances)
+        down, up, first, last = now
+        fall, rise, lowest, highest = then
+        a, b = self.weights
+        turned, b = np.asarray(b) < 0, np.abs(b)
+        fall, rise = np.where(turned, rise, fall), np.where(turned, fall, rise)
+        lowest, highest = np.where(turned, highest, lowest), np.where(turned, lowest, highest)
+        return (
+            Side.of([a * down, b * rise], [first, highest]),
+            Side.of([a * up, b * fall], [last, lowest]),
+        )
+
+    def excess(self, distance: np.ndarray, level: float, rows: int = 0) -> np.ndarray:
+        """Say how far it is beyond the level that the sum is that far off."""
+        a, b = self.weights
+        high = a * self.both.now.value[self.rows] > b * self.both.then.value[self.rows]
+        sides = zip(*self.sides(), strict=True)
+        part, full, ends = (np.where(high, below, above) for below, above in sides)
+        # how far off it is where errors are those of the noise alone
+        far = np.where(distance > 0, np.inf, 0.0)
+        off = np.divide(distance * self.alike, part, out=far, where=part > 0)
+        return np.where(ends, distance - full, self.noise.excess(off, level, rows))
+
+
+ComputedColumn: TypeAlias = ColumnSums | ColumnQuotient | ColumnPair
+
+
+def sums_of(column: ComputedColumn, call: str) -> ColumnSums:
+    """Return a column of sums, which more can be computed from.
+
+    Raises
+    ------
+    QueryError
+        If it is a quotient already.
+    """
+    if isinstance(column, ColumnSums):
+        return column
+    rule = f"{call} is for counts, sums and what was released, not for quotients computed of them"
+    raise QueryError(f"{rule}. Take the percentage or quotient last.")
+
+
+def of_total(column: ComputedColumn, call: str) -> ColumnSums:
+    """Return a column of counts or sums.
+
+    Raises
+    ------
+    QueryError
+        If it is none.
+    """
+    sums = sums_of(column, call)
+    if not sums.is_total:
+        raise no_total("column", sums.part.name)
+    return sums
+
+
+def no_total(called: str, label: Hashable) -> QueryError:
+    """Make the error about a column that is no count or sum."""
+    way_out = (
+        "It is a quotient already, with an interval in .dp.interval(). For another one, release "
+        "its sum and count: dpf.aggregate(total=dpf.sum(...), n=dpf.count())."
+    )
+    return QueryError.about(called, "must be a count or a sum", label, way_out)
+
+
+def poisson(rows: np.ndarray) -> Callable[[Value, Value, Rows], np.ndarray]:
+    """Return what sampling adds to the variance of `a x - b n`, of x among n sampled rows."""
+    some = np.maximum(rows, 0.0)
+    return lambda a, b, places: cast(np.ndarray, some[places] * np.maximum(b * (a - b), 0))
