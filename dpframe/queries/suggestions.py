@@ -230,7 +230,7 @@ def suggest_caps(
     `noise`; `error`; and `error_high`, which the error is below in 95 % of the histograms, however
     a cap cuts off groups. If it is far above `error`, the look cannot tell a tail from noise.
     `error` is the geometric mean of the least errors of all histograms, times the average ratio of
-    the cap's error to the least one. `.dp.best` is the cap with the least `error`. `preview` shows
+    the cap's error to the least one. `.dp.best` is the cap with the least `error`. `plan` shows
     `std_error` of the number of units, and `noise`.
 
     Parameters
@@ -273,7 +273,7 @@ def suggest_caps(
     >>> found = rides.dp.suggest_caps(largest=64, epsilon=0.1)
     >>> found.dp.best, list(found.columns)
     ({'max_rows': 4}, ['units', 'lost', 'noise', 'error', 'error_high'])
-    >>> shown = rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1)
+    >>> shown = rides.dp.plan(dpf.suggest_caps(largest=3), epsilon=0.1).table
     >>> shown["noise"].round(2).to_dict()
     {1: 1.07, 2: 2.2, 3: 3.32}
     """
@@ -366,7 +366,7 @@ def suggest_bounds(
     per bin. `count`, released with noise: the number of values in it. Computed from it: `as_low`
     and `as_high`, the predicted errors with the left end of the bin as the lower bound, and with
     its right end as the upper one, each beside the best other one; infinite if that is no bound.
-    `.dp.best` is the pair with the least error. `preview` shows `std_error` of the number of
+    `.dp.best` is the pair with the least error. `plan` shows `std_error` of the number of
     values, and `as_low` and `as_high` for the noise alone; for a mean, in a group of one row.
 
     Parameters
@@ -408,7 +408,7 @@ def suggest_bounds(
     >>> list(found.columns), list(found.dp.best)  # most often {"bounds": (0.0, 64.0)}
     (['count', 'as_low', 'as_high'], ['bounds'])
     >>> search = dpf.suggest_bounds("fare", smallest=1, largest=2)
-    >>> dpf.preview(trips, search, **spend)["std_error"].round(2).tolist()
+    >>> trips.dp.plan(search, **spend).table["std_error"].round(2).tolist()
     [28.28, 28.28, 28.28, 28.28, 28.28, 28.28]
     """
     if not isinstance(query, str) or query not in _MAKERS:

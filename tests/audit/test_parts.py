@@ -28,7 +28,7 @@ from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.ledger import copy_in_memory
-from dpframe.operations.release import in_part, plan_operation
+from dpframe.operations.planning import in_part, plan_operation
 from dpframe.plan.plan import Plan
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import settle_pots

@@ -12,8 +12,8 @@ from dpframe.checker.check import KeptVerdicts
 from dpframe.checker.rows import row_vectors
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import PlanCheckError
+from dpframe.operations.planning import plan_operation
 from dpframe.operations.probing import recognized
-from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import Spend
 
 

@@ -335,7 +335,7 @@ def test_nothing_is_charged_where_a_file_lacks_what_is_needed(lost, tmp_path):
     declare()
     rows.drop(columns=lost).to_parquet(tmp_path / "0.parquet")
     query = dpf.mean("fare", by="zone", where="paid == 1")
-    for ask in (late.dp.preview, late.dp.release):
+    for ask in (late.dp.plan, late.dp.release):
         with pytest.raises(UnknownColumnError, match=f"no column '{lost}'"):
             ask(query, share=0.5)
     assert not ledger.entries

@@ -198,7 +198,7 @@ def test_a_column_that_a_file_lacks_is_refused_by_preview(tmp_path):
     scan.dp.declare(keys={"zone": ["A"]}, bounds={"zone": (0, 1)})
     assert counts(scan)[0] == 36
     with raises(UnknownColumnError, "1.feather has no column 'fare'"):
-        scan.dp.preview(dpf.sum("fare", bounds=(0, 9)), epsilon=1)
+        scan.dp.plan(dpf.sum("fare", bounds=(0, 9)), epsilon=1)
 
 
 @pytest.mark.parametrize("form", ["parquet", "feather", "orc"])

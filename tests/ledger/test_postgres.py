@@ -95,7 +95,7 @@ def test_frames_are_released_on_it(server, url):
     frame = trips(ledger)
     released = frame.dp.count(by="zone", epsilon=0.25, mechanism="laplace", name="zones")
     assert dpf.verify(released, ledger=Ledger(url)).ledger.id == ledger.ledger_id
-    assert not frame.dp.preview(dpf.count(), epsilon=0.9)["fits"].any()
+    assert not frame.dp.plan(dpf.count(), epsilon=0.9).table["fits"].any()
     with raises(DeclarationError, "protects each row"):
         frame.dp.declare(privacy_unit="zone", max_rows=2, ledger=Ledger(url))
     shown = [

@@ -103,9 +103,9 @@ def test_noise_of_all_bounds_is_what_the_planner_says():
         ends = power_ends(2, 8)
         make = getattr(dpf, query)
         noise = {
-            (low, high): frame.dp.preview(make("fare", "zone", bounds=(low, high)), **spend)[
-                "std_error"
-            ].iloc[0]
+            (low, high): frame.dp.plan(make("fare", "zone", bounds=(low, high)), **spend)
+            .table["std_error"]
+            .iloc[0]
             for low in ends
             for high in ends
             if low < high
@@ -123,7 +123,7 @@ def test_errors_are_those_of_typical_values_and_noise():
         found = frame.dp.suggest_bounds("fare", "zone", epsilon=1, **SMALL)
     (low, high), counts = found.dp.best["bounds"], found["count"].to_numpy()
     assert (low, high) == (-4.0, 64.0)  # lower ones do not make less noise
-    later = frame.dp.preview(dpf.sum("fare", "zone", bounds=(low, high)), epsilon=9)
+    later = frame.dp.plan(dpf.sum("fare", "zone", bounds=(low, high)), epsilon=9).table
     # what is beyond 64 counts as 64 / log 2
     beyond = counts[-1] * (64 / np.log(2) - 64) / 2
     noise = later["std_error"].iloc[0] * np.sqrt(0.5)

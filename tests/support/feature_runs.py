@@ -140,7 +140,7 @@ def refusal_of(case):
     """What is said where a case cannot be asked; nothing where it can."""
     try:
         frame = declared(case, frame_of([]))
-        dpf.preview(frame, request_of(case), **options_of(case))
+        frame.dp.plan(request_of(case), **options_of(case))
     except dpf.errors.DPFrameError as error:
         return str(error)
     return ""

@@ -10,7 +10,7 @@ from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.engines.declared import declaration_of
-from dpframe.operations.release import plan_operation
+from dpframe.operations.planning import plan_operation
 from dpframe.privacy.amounts import Spend
 
 MECHANISMS = ["auto", "laplace", "gaussian", "box", "staircase", "correlated", "classical"]
