@@ -129,6 +129,11 @@ class AxisKeys:
             return np.asarray(self._index)
         return None
 
+    def times(self, kind: str) -> Any:
+        """Return the keys as an index of times or durations, if their dtype is one of these."""
+        of_times = isinstance(self._index, pd.DatetimeIndex | pd.TimedeltaIndex)
+        return self._index if of_times and self._index.dtype.kind == kind else None
+
 
 _KNOWN: Remembered[pd.Index, AxisKeys] = Remembered(_FEW_LISTS)
 
@@ -149,8 +154,7 @@ def search_of(keys: AxisKeys, dtype: np.dtype[Any], aware: bool) -> Search:
     if kind == "f":
         return _hash_search(_floats(keys), len(keys))
     unit = np.datetime_data(dtype)[0]
-    ticks = _exact(keys.boxed_keys, lambda key: _as_ticks(key, kind, unit, aware), np.int64)
-    return _integer_search(ticks, len(keys))
+    return _integer_search(_ticks(keys, kind, unit, aware), len(keys))
 
 
 def _integers(keys: AxisKeys, dtype: type[np.integer[Any]]) -> _Places:
@@ -171,6 +175,20 @@ def _floats(keys: AxisKeys) -> _Places:
     if numbers is None:
         return _exact(keys.boxed_keys, lambda key: _as_number(float, key), np.float64)
     return numbers.astype(np.float64), np.arange(len(numbers))
+
+
+def _ticks(keys: AxisKeys, kind: str, unit: Any, aware: bool) -> _Places:
+    """Find the keys that are times, as the integers that a column of this unit keeps."""
+    times = keys.times(kind)
+    if times is not None and (kind == "m" or (times.tz is not None) == aware):
+        try:
+            held = times.as_unit(unit)
+        except ValueError:  # one of them is out of range
+            pass
+        else:
+            same = np.asarray(held == times)  # the others are between two ticks
+            return held.asi8[same], np.flatnonzero(same)
+    return _exact(keys.boxed_keys, lambda key: _as_ticks(key, kind, unit, aware), np.int64)
 
 
 def _exact(keys: list[Any], convert: Callable[[Any], Any], dtype: type[np.number[Any]]) -> _Places:

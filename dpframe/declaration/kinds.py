@@ -247,7 +247,8 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
         raise wrong_keys(label, f"{rule} {remedy}")
     try:
         keys = _as_index(value, label)
-        "".join(key for key in keys if isinstance(key, str)).encode()
+        times = keys.dtype.kind in "mM"  # of which pandas makes objects slowly
+        "".join(() if times else (key for key in keys if isinstance(key, str))).encode()
     except UnicodeEncodeError:
         raise wrong_keys(label, "must be valid Unicode texts.") from None
     except OverflowError:
@@ -256,7 +257,7 @@ def check_keys(label: Hashable, value: object) -> pd.Index:
     if not len(keys):
         raise wrong_keys(label, "must name at least one group, got none.")
     try:
-        distinct = len(set(keys))
+        distinct = keys.nunique(dropna=False) if times else len(set(keys))
     except TypeError:
         raise wrong_keys(label, "must be hashable.") from None
     if keys.isna().any():
