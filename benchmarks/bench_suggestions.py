@@ -7,7 +7,7 @@ a suggested cap, a part of the same epsilon spent on asking. With `--bounds`, th
 sums and means of rows, each of which is a unit.
 
 Errors are mean absolute errors of a group: suggestions are released, and what a cap or bounds then
-do to each group is computed from the data, with the noise that `preview` says.
+do to each group is computed from the data, with the noise that `plan` says.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import pandas as pd
 from suggestion_tables import SEEN, TABLES, UNSEEN, is_there, table_of  # a script, no package
 
 import dpframe as dpf
-from dpframe.steps.suggest_caps import expected_error, mean_error
+from dpframe.steps.suggest_caps import best_suggestion, expected_error, mean_error
 
 DELTA = 1e-6
 ENDS = [0.0, *(sign * 2.0**k for k in range(-3, 14) for sign in (-1, 1))]
@@ -47,22 +47,21 @@ class Compared:
     def candidates(self) -> list[object]:
         """All fixed caps or bounds that may be best."""
         if self.query == "count":
-            shown = self.table.dp.preview(dpf.suggest_caps("group", largest=2**12), epsilon=1)
+            shown = self.table.dp.plan(dpf.suggest_caps("group", largest=2**12), epsilon=1).table
             return shown.index.tolist()
         return [(low, high) for low in ENDS for high in ENDS if low < high]
 
-    def suggested(self, epsilon: float, part: float) -> tuple[object, float]:
-        """Suggest a cap or bounds, and say what the error is to be below."""
+    def suggested(self, epsilon: float, part: float) -> object:
+        """Suggest a cap or bounds."""
         spend = {
             "epsilon": part * epsilon,
             "planned": {"epsilon": (1 - part) * epsilon, "delta": DELTA},
         }
         if self.query == "count":
             found = self.table.dp.suggest_caps("group", **spend)
-            best = found.dp.best["max_rows"]
-            return best, found["error_high"].loc[best]
+            return best_suggestion(found)[-1].best["max_rows"]
         found = self.table.dp.suggest_bounds("value", "group", query=self.query, **spend)
-        return found.dp.best["bounds"], np.nan
+        return best_suggestion(found)[-1].best["bounds"]
 
     def _error(self, chosen: object, epsilon: float) -> float:
         """Return the mean absolute error of a group with a cap or bounds."""
@@ -73,7 +72,7 @@ class Compared:
             asked = getattr(dpf, self.query)("value", "group", bounds=chosen)
             values = self.table["value"].to_numpy()
             lost = np.abs(self._added_up(values - np.clip(values, *chosen)))
-        shown = self.table.dp.preview(asked, epsilon=epsilon, delta=DELTA)
+        shown = self.table.dp.plan(asked, epsilon=epsilon, delta=DELTA).table
         noise = np.full(len(lost), mean_error(shown["std_error"].iloc[0]))
         per = self.rows if self.query == "mean" else 1
         return float(expected_error(lost / per, noise / per).mean())
@@ -95,10 +94,8 @@ def compare(one: Compared, epsilon: float, parts: list[float], times: int) -> di
     }
     for part in parts:
         suggested = [one.suggested(epsilon, part) for _ in range(times)]
-        errors = [one.error(chosen, (1 - part) * epsilon) for chosen, _ in suggested]
+        errors = [one.error(chosen, (1 - part) * epsilon) for chosen in suggested]
         row[f"ratio, {part:.0%}"] = statistics.mean(errors) / least
-        below = [float(error <= high) for error, (_, high) in zip(errors, suggested, strict=True)]
-        row[f"below, {part:.0%}"] = statistics.mean(below)
     return row
 
 

@@ -20,10 +20,10 @@ import pandas as pd
 import pytest
 from support.charging import entry, pure
 from support.plans import parts_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.chain import Chain

@@ -13,9 +13,9 @@ import pytest
 from pandera.errors import SchemaErrors
 from pandera.typing import Series
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column
 from dpframe.declaration.from_pandera import facts
 from dpframe.engines.declared import declaration_of

@@ -16,9 +16,9 @@ import pytest
 from support.hostile import ARROW
 from support.plans import parts_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import keep_declaration
 from dpframe.engines import engine_for, scans
 from dpframe.engines.declared import declaration_of

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, orc
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import batches, engine_for, scans
 from dpframe.engines.batches import common_type
 from dpframe.errors import DeclarationError, ReleaseError, UnknownColumnError

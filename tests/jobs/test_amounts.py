@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from support.planning import planned
 from support.raising import raises
+from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError
-from dpframe.jobs.answers import SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
 from dpframe.privacy.amounts import Spend

@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
 from support.raising import raises
+from support.terminal import SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError, QueryError
-from dpframe.jobs.answers import SOUND
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
 from dpframe.privacy.law import Law

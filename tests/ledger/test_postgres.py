@@ -16,6 +16,7 @@ import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.databases import KEEPER, KEEPERS_PASSWORD, URL_OF_KEEPER, Proxy, table_of
 from support.raising import raises
+from support.terminal import main
 
 import dpframe as dpf
 from dpframe import Ledger
@@ -29,7 +30,6 @@ from dpframe.errors import (
     LedgerError,
     ReleaseError,
 )
-from dpframe.jobs.commands import main
 from dpframe.ledger.chain import Row
 from dpframe.ledger.deadline import patience
 from dpframe.ledger.postgres import LedgerTable

@@ -9,12 +9,12 @@ import pandera.pandas as pa
 import pytest
 from support.charging import PURE
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.ledger.parts import check_part, number_of

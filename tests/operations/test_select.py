@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 from support.certifying import carry_text, record_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import (

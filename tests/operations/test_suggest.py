@@ -23,7 +23,7 @@ from dpframe.errors import (
 from dpframe.operations.tables import PlannedTables
 from dpframe.privacy.law import Law
 
-COLUMNS = ["units", "lost", "noise", "error", "error_high"]
+COLUMNS = ["units", "lost", "noise", "error", "unseen"]
 DAYS = pd.Timedelta("1D")
 
 
@@ -58,8 +58,8 @@ def test_function_and_accessor_count_units_by_rows():
     frame = rides()
     with quiet():
         for found in (
-            dpf.release(frame, dpf.suggest_caps("zone", largest=64), epsilon=0.1),
-            frame.dp.suggest_caps("zone", epsilon=0.1, largest=64),
+            dpf.release(frame, dpf.suggest_caps("zone", largest=64), epsilon=1),
+            frame.dp.suggest_caps("zone", epsilon=1, largest=64),
         ):
             assert found["units"].loc[[1, 2, 3, 4, 32, 48]].tolist() == [60, 60, 60, 60, 0, 60]
             assert found["units"].sum() == 300 and found["units"].dtype == np.int64

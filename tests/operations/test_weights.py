@@ -8,9 +8,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.blocks import weigh_integers
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError

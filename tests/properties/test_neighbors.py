@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
 from support.plans import law_of, parts_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.plan import tables

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.plan import plan_release

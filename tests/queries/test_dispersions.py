@@ -7,9 +7,9 @@ import pandera.pandas as pa
 import pytest
 from support.plans import parts_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release

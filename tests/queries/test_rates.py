@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from support.plans import parts_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plan.plan import plan_release

@@ -6,9 +6,9 @@ import random
 
 import pandas as pd
 import pandera.pandas as pa
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.planning import plan_operation
 from dpframe.privacy.amounts import Spend
