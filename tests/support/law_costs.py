@@ -6,7 +6,7 @@ Nothing here asks a design how far it moves: integers, and the noise that is dra
 import math
 
 import numpy as np
-from support.plans import law_of, noises_of
+from support.plans import noises_of
 
 
 def costs_of(plan, units, pairs):
@@ -22,7 +22,7 @@ def costs_of(plan, units, pairs):
         Positions of frames, one array for each side.
     """
     return [
-        _costs(law_of(plan).name, noise, _moved([unit[at] for unit in units], pairs))
+        _costs(noise.law.name, noise, _moved([unit[at] for unit in units], pairs))
         for at, noise in enumerate(noises_of(plan))
     ]
 
