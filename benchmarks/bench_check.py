@@ -21,7 +21,7 @@ from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations import pipeline
 from dpframe.operations.pipeline import Operation
-from dpframe.operations.release import plan_operation
+from dpframe.operations.planning import plan_operation
 from dpframe.privacy.amounts import PrivacyLoss, Spend
 
 ROUNDS, RELEASES = 15, 300

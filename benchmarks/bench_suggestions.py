@@ -21,7 +21,7 @@ import pandas as pd
 from suggestion_tables import SEEN, TABLES, UNSEEN, is_there, table_of  # a script, no package
 
 import dpframe as dpf
-from dpframe.steps.suggest_caps import expected_error, mean_error
+from dpframe.steps.suggest_caps import best_suggestion, expected_error, mean_error
 
 DELTA = 1e-6
 ENDS = [0.0, *(sign * 2.0**k for k in range(-3, 14) for sign in (-1, 1))]
@@ -51,18 +51,17 @@ class Compared:
             return shown.index.tolist()
         return [(low, high) for low in ENDS for high in ENDS if low < high]
 
-    def suggested(self, epsilon: float, part: float) -> tuple[object, float]:
-        """Suggest a cap or bounds, and say what the error is to be below."""
+    def suggested(self, epsilon: float, part: float) -> object:
+        """Suggest a cap or bounds."""
         spend = {
             "epsilon": part * epsilon,
             "planned": {"epsilon": (1 - part) * epsilon, "delta": DELTA},
         }
         if self.query == "count":
             found = self.table.dp.suggest_caps("group", **spend)
-            best = found.dp.best["max_rows"]
-            return best, found["error_high"].loc[best]
+            return best_suggestion(found)[-1].best["max_rows"]
         found = self.table.dp.suggest_bounds("value", "group", query=self.query, **spend)
-        return found.dp.best["bounds"], np.nan
+        return best_suggestion(found)[-1].best["bounds"]
 
     def _error(self, chosen: object, epsilon: float) -> float:
         """Return the mean absolute error of a group with a cap or bounds."""
@@ -95,10 +94,8 @@ def compare(one: Compared, epsilon: float, parts: list[float], times: int) -> di
     }
     for part in parts:
         suggested = [one.suggested(epsilon, part) for _ in range(times)]
-        errors = [one.error(chosen, (1 - part) * epsilon) for chosen, _ in suggested]
+        errors = [one.error(chosen, (1 - part) * epsilon) for chosen in suggested]
         row[f"ratio, {part:.0%}"] = statistics.mean(errors) / least
-        below = [float(error <= high) for error, (_, high) in zip(errors, suggested, strict=True)]
-        row[f"below, {part:.0%}"] = statistics.mean(below)
     return row
 
 

@@ -325,7 +325,7 @@ def test_ten_tables_have_the_errors_that_are_shown(groups):
     keys = {name: range(groups) for name in names}
     frame.dp.declare(keys=keys, privacy_unit=dpframe.EACH_ROW)
     tables = {name: dpframe.count(by=name) for name in names}
-    found = [frame.dp.preview(dpframe.count(by="q0"), epsilon="0.1")]
-    found += [frame.dp.preview(q, epsilon=1) for q in (tables, dpframe.margins(names, ways=1))]
+    found = [frame.dp.plan(dpframe.count(by="q0"), epsilon="0.1").table]
+    found += [frame.dp.plan(q, epsilon=1).table for q in (tables, dpframe.margins(names, ways=1))]
     errors = [f"{one['std_error'].iloc[-1]:.1f}" for one in found]
     assert errors == [alone.strip(), together.strip(), margins.strip()]

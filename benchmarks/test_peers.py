@@ -99,8 +99,8 @@ def test_nothing_is_taken_from_the_data_that_was_not_declared(values):
     query = dpf.aggregate(
         n=dpf.count(), s=dpf.sum("x", bounds=(0, 5)), m=dpf.mean("x", bounds=(0, 5))
     )
-    plan = pd.DataFrame({"x": values}).dp.preview(query, mu=1)
-    pd.testing.assert_frame_equal(plan, pd.DataFrame({"x": []}).dp.preview(query, mu=1))
+    plan = pd.DataFrame({"x": values}).dp.plan(query, mu=1).table
+    pd.testing.assert_frame_equal(plan, pd.DataFrame({"x": []}).dp.plan(query, mu=1).table)
 
 
 @pytest.mark.sampled(every=3)

@@ -22,7 +22,7 @@ from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare, declares
 from dpframe.operations.diagnose import diagnose
 from dpframe.operations.pipeline import VERSION
-from dpframe.operations.preview import preview
+from dpframe.operations.planning import ReleasePlan
 from dpframe.operations.release import release
 from dpframe.plotting.map import plot_map
 from dpframe.plotting.plot import plot
@@ -62,6 +62,7 @@ __all__ = [
     "DPAccessor",
     "Ledger",
     "Query",
+    "ReleasePlan",
     "Scan",
     "aggregate",
     "between",
@@ -89,7 +90,6 @@ __all__ = [
     "percent",
     "plot",
     "plot_map",
-    "preview",
     "publish",
     "quantile",
     "ranges",

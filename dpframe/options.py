@@ -33,6 +33,9 @@ class ChosenRows:
     max_rows, max_groups, max_rows_per_group
         Caps on one unit, in place of the declared ones of the same name: rows in all, groups, rows
         per group. Noise follows the caps.
+    weight
+        How much its error counts: in a dict, queries share the amount in proportion; in an
+        aggregate, variances of outputs do. For releases of several alone.
     """
 
     where: str | None = None
@@ -40,6 +43,7 @@ class ChosenRows:
     max_rows: int | None = None
     max_groups: int | None = None
     max_rows_per_group: int | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Spending:
         The release is (epsilon, delta)-DP. `delta` defaults to the budget's, and to 0 without a
         budget. Gaussian noise spends the delta, however small epsilon is.
     mu
-        The release is mu-GDP. For `release` and `preview`, as `rho`.
+        The release is mu-GDP. For `release` and `plan`, as `rho`.
     rho
         The release is rho-zCDP: Gaussian noise with `mu = sqrt(2 rho)`, or pure noise with
         `epsilon tanh(epsilon / 2) = rho`. Laplace noise costs less: its epsilon is up to 15 %
@@ -108,7 +112,36 @@ class Memo:
     graph: object = None
 
 
-RARE = ("mu", "rho", "graph")
+Within: TypeAlias = float | Mapping[Hashable, float] | None
+Usefulness: TypeAlias = Literal["rough", "any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """How accurate a release is to be.
+
+    Parameters
+    ----------
+    within
+        The largest half-width of a 95 % interval: one number for all outputs, or a dict by output
+        (by query and output, in a tuple, for a dict of queries; for margins also by table). Queries
+        that are named get the least that reaches it; the others share what is left.
+    rows
+        A public guess of the rows in a cell, for errors of means and for `useful`.
+    useful
+        "rough": outputs whose half-width is more than half of what they can be are refused before
+        anything is charged; "any": nothing is. It needs `rows`.
+    """
+
+    within: Within = None
+    rows: float | None = None
+    useful: Usefulness = "rough"
+
+
+NO_AIM = Aim()
+"""No accuracy is asked for."""
+
+RARE = ("mu", "rho", "graph", "weight")
 """What `release` takes, and calls that make a query and release it at once do not."""
 
 FRONT = tuple(

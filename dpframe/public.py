@@ -67,14 +67,14 @@ _WAYS_OUT = {
 """What to do in place of taking a public argument from the data."""
 
 _OF_ROWS = "bins bounds by column columns keys max_groups max_rows max_rows_per_group where".split()
-_OF_RELEASE = ("mu", "rho", "graph")
-_OF_SUMS = ("n_weight", "objective")
+_OF_RELEASE = ("mu", "rho", "graph", "within", "rows", "useful")
+_OF_SUMS = ("n_weight", "objective", "weight")
 _NOT_THERE = {
     ("rename", "index"): "Name the level, too: keys={'zone': {'A': 'Alpha'}}.",
     ("plot", "x"): "The groups are on the x axis. It takes column, kind and others.",
 } | {
     (call, name): "Give it to the query, as in dpf.count(where=...)."
-    for call in ("diagnose", "preview", "release")
+    for call in ("diagnose", "plan", "release")
     for name in _OF_ROWS
 }
 """What to do in place of keywords that pandas has, by call."""
@@ -243,9 +243,7 @@ def no_such_keyword(
     if (called, name) in _NOT_THERE:
         hint = f". {_NOT_THERE[called, name]}"
     elif (
-        name in _OF_RELEASE
-        and called != "preview"
-        and not {"where", "mechanism"}.isdisjoint(keywords)
+        name in _OF_RELEASE and called != "plan" and not {"where", "mechanism"}.isdisjoint(keywords)
     ):
         hint = f". Give it to the release: .dp.release(dpf.{called}(...), {name}=...)."
     elif name in _OF_SUMS and "epsilon" in keywords:

@@ -51,7 +51,7 @@ def released(flights: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
     airports = dpf.aggregate(by="origin", flights=dpf.count(), delay=dpf.mean("dep_delay"), **cap)
     print("\nWhat a quarter of the budget would buy (no data are read):")
-    print(flights.dp.preview(airports, share=0.25, rows=100_000).T.to_string())
+    print(flights.dp.plan(airports, share=0.25, rows=100_000).table.T.to_string())
 
     # no list says where flights go to: what enough aircraft share is found
     found = flights.dp.discover("dest", share=0.1, max_groups=3)

@@ -61,13 +61,14 @@ def main() -> None:
     query = dpf.margins(COLUMNS, ways=2, bins=BINS)
 
     print("Standard errors of a cell, before anything is spent:")
-    print(survey.dp.preview(query, share=0.5, compare=True).iloc[:, :4].round(1).to_string())
+    shown = survey.dp.plan(query, share=0.5).table
+    print(shown["std_error"].unstack().round(1).to_string())
     one_by_one = {
         str(table): dpf.margins([list(table)], bins={k: v for k, v in BINS.items() if k in table})
         for table in query.tables
         if table
     }
-    apart = survey.dp.preview(one_by_one, share=0.5)["std_error"]
+    apart = survey.dp.plan(one_by_one, share=0.5).table["std_error"]
     print(f"one by one, the same tables have {apart.median():.1f}")
 
     tables = survey.dp.release(query, share=0.5)

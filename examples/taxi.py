@@ -38,7 +38,7 @@ def main() -> None:
         max_rows=5,
         budget=dpf.Budget(epsilon=1, delta=1e-6),
     )
-    print(table.dp.preview(dpf.count(by="junction", where=HOUR), epsilon=1).T.to_string())
+    print(table.dp.plan(dpf.count(by="junction", where=HOUR), epsilon=1).table.T.to_string())
 
     counts = table.dp.release(
         dpf.count(by="junction", where=HOUR), epsilon=1, denoise="auto", graph=town.roads

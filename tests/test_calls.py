@@ -49,7 +49,7 @@ def required(call):
 
 
 def test_all_calls_are_looked_at():
-    assert {*QUERIES, "release", "preview", "discover", "declare", "interval"} <= {*FUNCTIONS}
+    assert {*QUERIES, "release", "discover", "declare", "interval"} <= {*FUNCTIONS}
     assert {f".{name}" for name in (*QUERIES, "release", "denoise", "plot")} <= {*METHODS}
 
 
@@ -70,7 +70,7 @@ def test_methods_of_queries_show_amounts_caps_and_what_is_recorded(name):
     assert {*parameters(FUNCTIONS[name])} >= CAPS
 
 
-@pytest.mark.parametrize("name", ["release", "preview"])
+@pytest.mark.parametrize("name", ["release"])
 def test_methods_show_the_keywords_of_their_functions_with_the_same_defaults(name):
     function, method = parameters(FUNCTIONS[name]), parameters(METHODS[f".{name}"])
     known = {one: function[one].default for one in function if one not in ("frame", "queries")}
@@ -121,7 +121,7 @@ def frame():
         (lambda dp: dp.aggregate(n=dpf.count(), epsilom=1), "'epsilom'; did you mean 'epsilon'"),
         (lambda dp: dp.declare(budgets=1), "did you mean 'budget'"),
         (lambda dp: dp.count("zone", 0.5), "takes by alone by position: give where="),
-        (lambda dp: dp.preview(dpf.count(), 0.5), "takes query alone by position"),
+        (lambda dp: dp.plan(dpf.count(), 0.5).table, "takes query alone by position"),
     ],
 )
 def test_nothing_is_charged_for_a_call_that_is_wrong(frame, ask, words):

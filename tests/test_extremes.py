@@ -24,7 +24,7 @@ def visits(**facts):
 
 def assert_finite(frame, query, **spend):
     """Check that all that is said of a release is finite, before it and after."""
-    preview = frame.dp.preview(query, **spend)
+    preview = frame.dp.plan(query, **spend).table
     released = frame.dp.release(query, **spend)
     for table in (released, released.dp.std_error, released.dp.interval()):
         assert np.isfinite(table.to_numpy(float)).all()
@@ -44,7 +44,7 @@ def test_bounds_that_are_too_large_are_refused_before_the_charge(bounds):
         with pytest.raises(DeclarationError, match=told):
             frame.dp.release(query, epsilon=0.1)
         with pytest.raises(DeclarationError, match=told):
-            dpf.preview(frame, query, epsilon=0.1)
+            frame.dp.plan(query, epsilon=0.1)
     assert frame.dp.ledger.entries == ()
 
 
@@ -103,10 +103,10 @@ def test_released_rows_are_no_exact_number():
         with raises(QueryError, "variance"):
             frame.dp.release(dpf.sum(["fare", "who"], "zone", n=noisy), mu=0.01)
     assert len(frame.dp.ledger.entries) == 1
-    with_rows = frame.dp.preview(dpf.sum(["fare", "who"], "zone", n=(rows, variance)), mu=0.01)
-    exact = frame.dp.preview(
+    with_rows = frame.dp.plan(dpf.sum(["fare", "who"], "zone", n=(rows, variance)), mu=0.01).table
+    exact = frame.dp.plan(
         dpf.sum(["fare", "who"], "zone", n=pd.Series({"A": 2, "B": 1})), mu=0.01
-    )
+    ).table
     assert (with_rows["std_error"] > exact["std_error"]).all()
 
 

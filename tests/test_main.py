@@ -8,10 +8,9 @@ import sys
 import pandas as pd
 import pyarrow as pa
 import pytest
+from support.terminal import ALTERED, LATER, SOUND, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import ALTERED, LATER, SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.ledger import deadline
 
 HOLD = """
@@ -325,7 +324,6 @@ def test_a_ledger_that_cannot_be_read_has_a_code_of_its_own(charged, tmp_path, c
     assert f"the ledger {place}: " in shown(capsys.readouterr().err, charged[0])
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("command", ["ledger", "verify"])
 def test_a_busy_ledger_is_not_an_altered_one(charged, capsys, monkeypatch, command):
     path, ledger = charged

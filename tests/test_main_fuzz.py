@@ -5,9 +5,9 @@ import random
 
 import pandas as pd
 import pytest
+from support.terminal import main
 
 import dpframe as dpf
-from dpframe.jobs.commands import main
 
 SEVERAL = [1, 1, 1, 2, 5, 20]
 PIECES = [

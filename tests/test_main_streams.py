@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import SOUND, UNREADABLE
-from dpframe.jobs.commands import COMMANDS, Command, main
+from dpframe.jobs.commands import COMMANDS, Command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a shell and /dev/full are needed")
 

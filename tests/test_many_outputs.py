@@ -76,7 +76,7 @@ def test_options_without_meaning_together_are_refused(options):
 )
 def test_public_numbers_of_rows_are_numbers_of_every_group(wide, n):
     with pytest.raises(QueryError, match=r"\bn\b"):
-        wide.dp.preview(dpf.sum(NAMES, by="g", n=n), mu=0.1)
+        wide.dp.plan(dpf.sum(NAMES, by="g", n=n), mu=0.1)
 
 
 def test_levels_of_public_numbers_are_matched_by_name(wide):

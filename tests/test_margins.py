@@ -90,9 +90,9 @@ def test_no_row_moves_conditions_that_exclude_each_other_beyond_the_charge(
 def test_conditions_that_exclude_each_other_cost_what_one_of_them_does(people, sides, mechanism):
     how = {"epsilon": 0.5, "mechanism": mechanism}
     how |= {"delta": 1e-6} if mechanism == "gaussian" else {}
-    both = people.dp.preview(dpf.margins(["sex", "region"], 1, **SIDES[sides]), **how)
+    both = people.dp.plan(dpf.margins(["sex", "region"], 1, **SIDES[sides]), **how).table
     one = {"up": SIDES[sides]["up"]}
-    alone = people.dp.preview(dpf.margins(["sex", "region"], 1, **one), **how)
+    alone = people.dp.plan(dpf.margins(["sex", "region"], 1, **one), **how).table
     errors = both["std_error"].xs("up", level="column")
     expected = alone["std_error"].xs("up", level="column")
     np.testing.assert_allclose(errors, expected, rtol=1e-9)
@@ -208,33 +208,31 @@ def test_noise_that_is_shared_goes_with_margins_beside_other_tables(people, mech
 def test_weighted_tables_have_less_error(people):
     query = dpf.margins(["sex", "region"], weights={(): 100})
     even, first = (
-        people.dp.preview(one, mu=1, mechanism="gaussian")["std_error"]
+        people.dp.plan(one, mu=1, mechanism="gaussian").table["std_error"]
         for one in (dpf.margins(["sex", "region"]), query)
     )
     assert first.iloc[0] < 0.8 * even.iloc[0]
     assert first.iloc[-1] > even.iloc[-1]
 
 
-def test_a_preview_has_a_row_for_each_table_and_output(people):
+def test_a_plan_has_a_row_for_each_table_and_output(people):
     query = asked(n=dpf.count(), pay=dpf.mean("pay"))
-    shown = people.dp.preview(query, epsilon=1)
+    shown = people.dp.plan(query, epsilon=1).table
     assert shown.index.names == ["table", "column"]
     assert shown.index.tolist() == [(table, out) for table in TABLES for out in ("n", "pay")]
-    several = people.dp.preview({"m": query, "all": dpf.count("sex")}, epsilon=1)
+    several = people.dp.plan({"m": query, "all": dpf.count("sex")}, epsilon=1).table
     assert several.index.names == ["query", "table", "column"]
     assert several.index[-1] == ("all", ("sex",), "count")
-    compared = people.dp.preview(query, epsilon=1, delta=1e-6, compare=True, rows=50)
-    assert {*compared.index} == {"laplace", "gaussian"}
-    assert (("sex",), "n") in compared.columns
 
 
 def test_the_spend_for_an_error_is_found_by_column_or_table(people):
     query = asked(n=dpf.count(), total=dpf.sum("pay"))
-    for wanted in ({"n": 7.0}, {(("region", "age"), "n"): 7.0}):
-        needed = people.dp.preview(query, std_error=wanted, mechanism="gaussian", delta=1e-6)
-        assert needed[("region", "age"), "n"].item() == pytest.approx(7, rel=2e-3)
+    spend = {"epsilon": 9, "mechanism": "gaussian", "delta": 1e-6}
+    for wanted in ({"n": 14.0}, {(("region", "age"), "n"): 14.0}):
+        shown = people.dp.plan(query, within=wanted, **spend).table["half_width_95"]
+        assert shown[("region", "age"), "n"] == pytest.approx(14, rel=2e-3)
     with pytest.raises(QueryError, match="a dict by output"):
-        people.dp.preview(query, std_error={"m": 7.0})
+        people.dp.plan(query, within={"m": 7.0}, **spend)
 
 
 def test_certificates_say_what_was_asked_and_where_groups_come_from(people):

@@ -43,7 +43,7 @@ def trips():
     ],
 )
 def test_a_misspelled_column_is_named_with_its_neighbor(trips, query):
-    for call in (trips.dp.release, trips.dp.preview):
+    for call in (trips.dp.release, trips.dp.plan):
         with raises(UnknownColumnError, "Did you mean"):
             call(query, epsilon=1)
 
@@ -112,7 +112,7 @@ CALLS = {
     "mechanism of discover": lambda frame, odd: frame.dp.discover(
         "zone", max_groups=1, mechanism=odd, discovery=1e-7, epsilon=1
     ),
-    "compare": lambda frame, odd: frame.dp.preview(dpf.count(), epsilon=1, compare=odd),
+    "useful": lambda frame, odd: frame.dp.plan(dpf.count(), epsilon=1, useful=odd),
 }
 AFTER = {
     "numerator": lambda made, odd: made.dp.ratio(odd, "n"),

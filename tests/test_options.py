@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 import dpframe as dpf
-from dpframe.options import FRONT, RARE, ChosenRows, GivenBounds, Memo, Spending
+from dpframe.options import FRONT, RARE, Aim, ChosenRows, GivenBounds, Memo, Spending
 from dpframe.privacy.amounts import AMOUNTS, Amount
 from dpframe.queries.discovery import DiscoveryMechanism
 
@@ -18,10 +18,9 @@ SEARCHES = ["discover", "suggest_caps", "suggest_bounds"]
 RELEASED_AT_ONCE = [*QUERIES, "margins", *SEARCHES]
 PART_OF = {  # fields that a call leaves out, since they say nothing there
     "margins": {"max_groups", "max_rows_per_group"},
-    "discover": {"keys", "max_rows", "max_rows_per_group", "denoise"},
+    "discover": {"keys", "max_rows", "max_rows_per_group", "denoise", "weight"},
     "suggest_caps": {field.name for field in fields(ChosenRows)} | {"denoise"},
-    "suggest_bounds": {"max_rows", "max_groups", "max_rows_per_group", "denoise"},
-    "preview": {"name", "note", "denoise", "graph"},
+    "suggest_bounds": {"max_rows", "max_groups", "max_rows_per_group", "denoise", "weight"},
 }
 OTHER_TYPES = {("discover", "mechanism"): DiscoveryMechanism}
 OTHERS = {"weights": (Hashable, None), "bounds": (GivenBounds, None), "level": (float, 0.95)}
@@ -70,22 +69,21 @@ def test_methods_repeat_all_three_families_but_what_is_rare(name):
 
 @pytest.mark.parametrize("call", [dpf.release, dpf.DPAccessor.release])
 def test_release_takes_all_of_the_amount_and_of_the_memo(call):
-    assert drift(call, [Spending, Memo]) == []
+    assert drift(call, [Spending, Aim, Memo]) == []
 
 
-@pytest.mark.parametrize("call", [dpf.preview, dpf.DPAccessor.preview])
-def test_preview_takes_all_of_the_amount(call):
-    assert drift(call, [Spending], PART_OF["preview"]) == []
+def test_plans_take_all_of_the_amount_and_of_the_aim():
+    assert drift(dpf.DPAccessor.plan, [Spending, Aim]) == []
 
 
-@pytest.mark.parametrize("name", [*QUERIES, "margins", *SEARCHES, "declare", "release", "preview"])
+@pytest.mark.parametrize("name", [*QUERIES, "margins", *SEARCHES, "declare", "release"])
 def test_methods_and_functions_differ_in_what_is_released_alone(name):
     function = inspect.signature(getattr(dpf, name)).parameters
     method = inspect.signature(getattr(dpf.DPAccessor, name)).parameters
-    rare = {"n_weight", "objective", "frame", "queries"}
+    rare = {"n_weight", "objective", "frame", "queries", "weight"}
     shown = [function[label] for label in function if label not in rare]
-    own = {"self", "query", "named"} if name in ("release", "preview") else {"self", "named"}
-    added = [] if name in ("declare", "release", "preview") else FRONT
+    own = {"self", "query", "named"} if name == "release" else {"self", "named"}
+    added = [] if name in ("declare", "release") else FRONT
     repeated = [method[label] for label in method if label not in {*own, *added}]
     assert [(p.name, p.default, p.annotation) for p in repeated] == [
         (p.name, p.default, p.annotation) for p in shown

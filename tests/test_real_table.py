@@ -47,7 +47,7 @@ def test_sharing_noise_gains_what_it_predicts(flights):
     errors, predicted = {}, {}
     for mechanism in ("gaussian", "correlated"):
         spend = {"mu": 0.3, "mechanism": mechanism}
-        predicted[mechanism] = frame.dp.preview(query, **spend)["std_error"][["n", "a"]]
+        predicted[mechanism] = frame.dp.plan(query, **spend).table["std_error"][["n", "a"]]
         released = [frame.dp.release(query, **spend) for _ in range(RELEASES)]
         assert len(released[0]) > 300
         squares = [((one[["n", "a"]] - truth.loc[one.index]) ** 2).mean() for one in released]

@@ -116,7 +116,7 @@ CALLS = {
     "discover": lambda dp: dp.discover("zone", **SPEND),
     "suggest_caps": lambda dp: dp.suggest_caps("zone", **SPEND),
     "suggest_bounds": lambda dp: dp.suggest_bounds("odd", **SPEND),
-    "preview": lambda dp: dp.preview(dpf.mean("odd", "zone"), **SPEND),
+    "preview": lambda dp: dp.plan(dpf.mean("odd", "zone"), **SPEND).table,
     "diagnose": lambda dp: dp.diagnose(dpf.mean("odd", "zone", where=WHERE)),
     "intervals": lambda dp: dp.mean("odd", "zone", **SPEND).dp.interval(),
     "errors": lambda dp: dp.mean("odd", "zone", **SPEND).dp.std_error,

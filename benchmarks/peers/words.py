@@ -188,10 +188,10 @@ they are one of up to 49 equally likely variants: the tail ends earlier, has hal
 people, or larger sizes. Its upper end is a bound for every rule on the worst variant: the ratio of
 the best answer to a prior that is unfavorable to all rules.
 
-| asking | optimum known, median | median | worst | real error at most `error_high` |
-|---|---|---|---|---|
-| 10 % | 1.11 to 1.28 | 1.22 | 1.58 | 98 % (78 % on one table) |
-| 5 % | 1.08 to 1.51 | 1.24 | 2.37 | 99 % |
+| asking | optimum known, median | median | worst |
+|---|---|---|---|
+| 10 % | 1.11 to 1.28 | 1.22 | 1.58 |
+| 5 % | 1.08 to 1.51 | 1.24 | 2.37 |
 
 Made-up tables of 500 to 50,000 people, asking 10 %. The numbers of rows come from one family with
 unknown parameters; the optimum is the best rule that knows the family. 12 tables each:

@@ -150,7 +150,7 @@ def _toctree(entries: Iterable[str], option: str) -> str:
 
 
 SHARED = {  # keywords that many methods share, by what stands for them in signatures
-    "**selection": tuple(field.name for field in fields(ChosenRows)),
+    "**selection": tuple(field.name for field in fields(ChosenRows) if field.name not in RARE),
     "**release": FRONT,
     "**spend": tuple(field.name for field in fields(Spending) if field.name not in RARE),
 }

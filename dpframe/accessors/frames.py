@@ -189,12 +189,14 @@ class DPAccessor(PrivateAccessor):
         ------
         CertificateError
             If the frame is no suggestion.
+        QueryError
+            If too few people are seen to tell.
 
         Examples
         --------
         >>> import pandas as pd
         >>> import dpframe as dpf
-        >>> trips = pd.DataFrame({"rider": [1, 1, 2, 3], "zone": ["A", "A", "B", "A"]})
+        >>> trips = pd.DataFrame({"rider": range(999), "zone": ["A", "A", "B"] * 333})
         >>> _ = trips.dp.declare(keys={"zone": ["A", "B"]}, privacy_unit="rider", max_rows=9)
         >>> found = trips.dp.suggest_caps("zone", largest=1, epsilon=1)
         >>> found.dp.best, list(trips.dp.count("zone", **found.dp.best, epsilon=1).columns)

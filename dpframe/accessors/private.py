@@ -26,9 +26,19 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.status import BudgetStatus
 from dpframe.operations.declare import declare
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.preview import Wanted, preview
+from dpframe.operations.planning import ReleasePlan, plan
 from dpframe.operations.release import release
-from dpframe.options import FRONT, RARE, By, Columns, GivenBounds, Keys, KnownRows
+from dpframe.options import (
+    FRONT,
+    RARE,
+    By,
+    Columns,
+    GivenBounds,
+    Keys,
+    KnownRows,
+    Usefulness,
+    Within,
+)
 from dpframe.privacy.amounts import Amount, Budget
 from dpframe.privacy.neighbors import EachRow, Neighboring
 from dpframe.public import no_such_keyword, public_calls
@@ -343,6 +353,7 @@ class PrivateAccessor:
         epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
         rho: Amount | None = None, share: Amount | None = None, part: object = None,
         mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None, graph: object = None,
     ) -> pd.DataFrame: ...  # fmt: skip
@@ -353,6 +364,7 @@ class PrivateAccessor:
         epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
         rho: Amount | None = None, share: Amount | None = None, part: object = None,
         mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None, graph: object = None,
     ) -> dict[str, pd.DataFrame]: ...  # fmt: skip
@@ -362,22 +374,55 @@ class PrivateAccessor:
         epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
         rho: Amount | None = None, share: Amount | None = None, part: object = None,
         mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+        within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
         name: str | None = None, note: str | None = None,
         denoise: DenoiserName | None = None, graph: object = None,
     ) -> Any:  # fmt: skip
         """Release a query, or a dict of them at once; see `dpframe.release`."""
         return release(self._frame, query, **_others(locals()))
 
-    def preview(
+    def plan(
         self, query: Request, *,
         epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
         rho: Amount | None = None, share: Amount | None = None, part: object = None,
         mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
-        compare: bool = False, std_error: Wanted | None = None, half_width: Wanted | None = None,
-        rows: float | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Show cost and error of a release without making it; see `dpframe.preview`."""
-        return preview(self._frame, query, **_others(locals()))
+        within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
+        denoise: DenoiserName | None = None, graph: object = None,
+    ) -> ReleasePlan:  # fmt: skip
+        """Plan a release without making it; reads no rows and spends nothing.
+
+        Parameters
+        ----------
+        query
+            As for `dpframe.release`.
+        epsilon, delta, mu, rho, share, part, mechanism, privacy_unit
+            See `dpframe.options.Spending`.
+        within, rows, useful
+            See `dpframe.options.Aim`.
+        denoise, graph
+            See `dpframe.options.Memo`.
+
+        Returns
+        -------
+        ReleasePlan
+            With `.table`, one row per output, `.advice`, and `.release()`, which charges exactly
+            what is shown.
+
+        Raises
+        ------
+        CalibrationError, DeclarationError, QueryError, UnknownColumnError
+            As `dpframe.release`; what would say nothing is shown, and refused when released.
+
+        Examples
+        --------
+        >>> import dpframe as dpf
+        >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+        >>> trips.dp.declare(keys={"zone": ["A", "B", "C"]}, privacy_unit=dpf.EACH_ROW)
+        >>> plan = trips.dp.plan(dpf.count(by="zone"), epsilon=0.5, rows=10)
+        >>> plan.table[["mechanism", "epsilon", "useful"]].to_dict("list")
+        {'mechanism': ['laplace'], 'epsilon': [0.5], 'useful': ['nothing']}
+        """
+        return plan(self._frame, query, **_others(locals()))
 
     def diagnose(
         self, query: Request | None = None, *, groups: bool = False, part: object = None

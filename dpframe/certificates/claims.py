@@ -70,7 +70,7 @@ def _claims(release: Release, entry: Entry) -> dict[str, tuple[object, object]]:
     return {
         "time": (release.released_at, entry.released_at),
         "query": (f"; {words}; " in f"; {entry.what}; ", True),  # one of those released together
-        "mechanism": (release.mechanism.name, entry.mechanism),
+        "mechanism": (f", {release.mechanism.name}," in f", {entry.mechanism},", True),
         "cost": (
             (loss.rho, said, loss.extra_delta),
             (entry.spend.rho_of(entry.loss), float(kept), float(entry.loss.delta)),

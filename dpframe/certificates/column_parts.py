@@ -319,7 +319,7 @@ def no_errors() -> QueryError:
     return QueryError(
         "quantiles that were selected have no error bars: no noise was added to them. For "
         "intervals, release the distribution, .dp.ranges(...), and read quantiles off that; "
-        ".dp.preview says by how many rows selected ones may be off."
+        ".dp.plan says by how many rows selected ones may be off."
     )
 
 

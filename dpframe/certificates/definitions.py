@@ -365,13 +365,17 @@ class SuggestDefinition(records.Record):
         The released column it was computed from.
     into
         The column it was written to. lost: what a candidate cuts off; noise: what it takes to hide
-        a unit under it; error: both together; error_high: what they are below in most cases.
+        a unit under it; error: both together; unseen: how many units may be beyond it.
     query
         The query whose errors are predicted.
     planned
         How much that query is to spend.
     best
         The candidate with the smallest error, by the keyword that it is for.
+    seen
+        How many units or rows were counted, with noise.
+    needed
+        How many must be, so that they tell the best candidate.
     """
 
     call: Literal["suggest"]
@@ -380,6 +384,8 @@ class SuggestDefinition(records.Record):
     query: records.Text
     planned: Annotated[Mapping[str, float], records.Limits(min_length=1)]
     best: Annotated[Mapping[str, Suggested], records.Limits(min_length=1)]
+    seen: float
+    needed: records.NotNegative
 
 
 Definition: TypeAlias = (

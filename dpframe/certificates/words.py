@@ -318,7 +318,8 @@ def _about_suggestion(definition: definitions.SuggestDefinition) -> str:
     planned = ", ".join(f"{name}={amount:g}" for name, amount in definition.planned.items())
     best = ", ".join(f"{name}={found}" for name, found in definition.best.items())
     said = f"predicted from {definition.column} for {definition.query} with {planned}"
-    return f"{definition.into}: {said}; best {best}"
+    told = f"best {best}" if definition.seen >= definition.needed else "too few people to tell"
+    return f"{definition.into}: {said}; {told}"
 
 
 def _about_denoising(definition: definitions.DenoiseDefinition) -> str:

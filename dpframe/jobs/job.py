@@ -56,7 +56,7 @@ QUERIES: dict[str, Callable[..., Query]] = {
 }
 SEARCHES: dict[str, Callable[..., Discovery]] = {"discover": discover}
 _NOT_DECIDING = ("files", "name", "note", "spill_folder")  # names are found as they are
-_NO_KEYWORDS = {"kind", "files", "outputs"}
+_NO_KEYWORDS = {"kind", "within", "files", "outputs"}
 _YAML = (".yaml", ".yml")
 _ENDS = 2
 _FAR = 1e300  # edges stay finite
@@ -170,7 +170,7 @@ def read_plan(path: Path, given: Overrides) -> Job:
         where = None if search.where is None else search.where.text
         reading: Query = counts.units(by=list(search.by), where=where)
         queries = dict.fromkeys(asked.table, reading)
-    options = _options(plan.section("release"), given)
+    options = _options(plan.section("release"), asked, given)
     data = read_data(plan.section("data"), given.data)
     if search is not None:
         kinds = {str(axis.column): axis.kind for axis in search.axes}
@@ -226,12 +226,16 @@ def _check_name(plan: Section) -> None:
         raise release.error(why, "name")
 
 
-def _options(section: Section, given: Overrides) -> dict[str, Any]:
+def _options(section: Section, queries: Section, given: Overrides) -> dict[str, Any]:
     """Read how much to spend, how, and what to record."""
     table = section.table
     options: dict[str, Any] = {name: table.get(name) for name in AMOUNTS}
     _check_section(section, lambda: Spend.of(**options))
-    options |= {name: table[name] for name in ("mechanism", "denoise") if name in table}
+    named_here = ("mechanism", "denoise", "rows", "useful")
+    options |= {name: table[name] for name in named_here if name in table}
+    limits = {name: queries.section(name).table.get("within", {}) for name in queries.table}
+    within = {(name, out): most for name, own in limits.items() for out, most in own.items()}
+    options |= {"within": within} if within else {}
     named = section.text("name") if given.name is None else given.name
     if named is None:
         way = 'for instance name = "trips {month}", so that no run counts twice'

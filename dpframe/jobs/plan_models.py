@@ -20,6 +20,7 @@ from dpframe.errors import PlanFileError
 from dpframe.jobs import job
 from dpframe.jobs.data import FILESYSTEMS
 from dpframe.jobs.plan_toml import Section, values_within
+from dpframe.options import Usefulness
 from dpframe.privacy.amounts import AMOUNTS
 from dpframe.privacy.neighbors import Neighboring
 from dpframe.queries.tasks import LabelKind
@@ -135,7 +136,8 @@ _ARGUMENTS: dict[str, Any] = {
     "other": str | int | dict[str, Any],
     "n": float | list[float],
     "q": float | list[float],
-    **dict.fromkeys(("level", "n_weight"), float),
+    **dict.fromkeys(("level", "n_weight", "weight"), float),
+    "within": _by_column(float),
     **dict.fromkeys(("simultaneous", "sampling", "counts", "missing"), bool),
     **dict.fromkeys((*job.CAPS, "max_true", "ways", "max_length"), int),
     "dtype": _DTYPE | _by_column(_DTYPE),
@@ -180,6 +182,8 @@ _RELEASE = {
     "denoise": _names(get_args(DenoiserName)),
     **dict.fromkeys(("name", "note"), str),
     "part": _AMOUNT,
+    "rows": float,
+    "useful": _names(get_args(Usefulness)),
     "files": _PATHS,
 }
 _BUDGET = _table("budget", dict.fromkeys(job.BUDGET, _AMOUNT), ["epsilon"], "a budget")
@@ -203,7 +207,8 @@ def _query(kind: str, used: Sequence[str], *, is_output: bool) -> type[PlanTable
         known.append("outputs")
         parts = [part for part in used if part in _PARTS]
         forms["outputs"] = _by_column(_queries(parts, is_output=True))
-    keys = ["kind", *known, *["files"] * (not is_output)]
+    own = [] if is_output else ["files"] if kind in job.SEARCHES else ["within", "files"]
+    keys = ["kind", *known, *own]
     needed = ["kind", *(one.name for one in named if one.default is one.empty)]
     name = f"{kind}_output" if is_output else kind
     return _table(name, {key: forms[key] for key in keys}, needed, f'a query of kind "{kind}"')

@@ -39,8 +39,8 @@ from dpframe.ledger.log import Entry
 from dpframe.ledger.runs import MOST_AGAIN, ChargedRun
 from dpframe.operations.declare import declare, facts_of
 from dpframe.operations.diagnose import diagnose
-from dpframe.operations.preview import preview
-from dpframe.operations.release import in_part, release
+from dpframe.operations.planning import in_part, plan
+from dpframe.operations.release import release
 from dpframe.privacy.amounts import AMOUNTS, Budget
 from dpframe.sources.cells import STRING
 from dpframe.sources.text import ID, type_of
@@ -48,7 +48,7 @@ from dpframe.sources.text import ID, type_of
 PATIENCE = 120.0
 """Seconds that a release waits for another start of its run: most runs take less."""
 
-_PREVIEWED = (*AMOUNTS, "mechanism", "part")
+_PLANNED = (*AMOUNTS, "mechanism", "part", "within", "rows", "useful", "denoise")
 _TIMES = ("time", "times")
 _CLEAR = (
     errors.AlreadyReleasedError,
@@ -64,7 +64,7 @@ _CLEAR = (
 class Tried:
     """What a job would do."""
 
-    table: pd.DataFrame  # cost and error of every output, as `preview` shows them
+    table: pd.DataFrame  # cost and error of every output, as plans show them
     fits: bool  # whether the budget allows it
     ledger: Ledger  # the ledger as it is, in memory
     warned: tuple[str, ...]  # what protects people less than it seems to
@@ -107,12 +107,11 @@ def preview_job(
         declare_plan(job, frame, tried)
         tried.check_name(name)
         try:
-            spend = {name: job.options[name] for name in _PREVIEWED if name in job.options}
-            if not job.is_alone:
-                spend["rows"] = rows  # of queries whose errors depend on them
-            table = preview(frame, job.request, **spend)
-            # of what is looked for, the first row has the mechanism that is used
-            fits = bool(table["fits"].iloc[0] if job.is_alone else table["fits"].all())
+            asked = {name: job.options[name] for name in _PLANNED if name in job.options}
+            if rows is not None and not job.is_alone:
+                asked["rows"] = rows  # of queries whose errors depend on them
+            planned = plan(frame, job.request, **asked)
+            table, fits = planned.table, planned.fits
             notes = check_places(job, overwrite=overwrite, here=with_data)
             size = try_to_write(job, _released(job, frame), here=with_data) if fits else 0
         except _CLEAR:

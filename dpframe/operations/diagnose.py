@@ -31,7 +31,7 @@ from dpframe.operations.lines import (
     rows_there,
     share_of,
 )
-from dpframe.operations.release import in_part
+from dpframe.operations.planning import in_part
 from dpframe.operations.suggest import query_of_search
 from dpframe.plan.tables import Table, table_of
 from dpframe.public import public_call

@@ -120,7 +120,7 @@ class Labels(Operation):
         """There are no groups yet."""
         return {}
 
-    def preview(self) -> pd.DataFrame:
+    def outlook_table(self) -> pd.DataFrame:
         """One row per mechanism, the one that would be used first."""
         compared = [self, *self.others]
         index = pd.Index([labels.mechanism for labels in compared], name="mechanism")

@@ -33,7 +33,14 @@ from dpframe.context import Context
 from dpframe.declaration.facts import Declaration
 from dpframe.declaration.warnings import warn_of_release
 from dpframe.engines import Engine, Frame
-from dpframe.errors import STOPS, DeclarationError, LedgerError, QueryError, ReleaseError
+from dpframe.errors import (
+    STOPS,
+    CalibrationError,
+    DeclarationError,
+    LedgerError,
+    QueryError,
+    ReleaseError,
+)
 from dpframe.forks import cached_property
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.log import Entry
@@ -101,7 +108,7 @@ class Operation(ABC):
         """The groups of each query, by its name."""
 
     @abstractmethod
-    def preview(self) -> pd.DataFrame:
+    def outlook_table(self) -> pd.DataFrame:
         """Say what to expect of it."""
 
     @abstractmethod
@@ -121,6 +128,10 @@ class Operation(ABC):
         self, entry: Entry, witness: Witness, context: Context
     ) -> Callable[[Any, LedgerPart | None], Any]:
         """Write all of the certificate that is known before there are values."""
+
+    def useless(self) -> CalibrationError | None:
+        """Return the error about outputs that say nothing, if that is known and not wanted."""
+        return None
 
     def denoised(self, method: str | None, graph: object) -> Self:
         """Denoise what is released, too; most kinds cannot."""

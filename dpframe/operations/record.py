@@ -66,7 +66,7 @@ def record_of(
         **facts,
         query=_query(name, table, declaration),
         columns=(),
-        mechanism=mechanism_of(plan, table),
+        mechanism=mechanism_of(noisy, table),
         covariance=_STRUCTURED if noisy.is_over_cells else _COVARIANCE,
     )
     pairs = zip(table.outputs, plan.predictions(table), strict=True)
@@ -99,13 +99,13 @@ def _options(work: Workload) -> parts.OptionsPart:
     return parts.OptionsPart(work.most, work.rows_weight, "worst" if work.worst else "total", n)
 
 
-def mechanism_of(plan: Plan, table: Table) -> mechanism_parts.NoiseRecord:
+def mechanism_of(measured: NoisyDesign, table: Table) -> mechanism_parts.NoiseRecord:
     """Say where the noise comes from: that of blocks that the table reads, or drawn with them."""
-    measured = plan.of(table)
-    named = plan.mechanism, MECHANISMS[plan.mechanism].title, measured.law.name
+    named = measured.mechanism, MECHANISMS[measured.mechanism].title, measured.law.name
     if measured.design.layers is not None:
         return _layers(named, table.place, measured.scales, measured.design.layers)
-    read = {block for output in plan.predictions(table) for block in output.loadings if block >= 0}
+    predictions = measured.predictions[table.own]
+    read = {block for output in predictions for block in output.loadings if block >= 0}
     together = [group for group in measured.shared if not read.isdisjoint(group)]
     if len(measured.design.common) == len(measured.scales):
         return mechanism_parts.SignsPart(

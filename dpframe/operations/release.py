@@ -1,104 +1,21 @@
 """The public call that releases: whatever is asked goes through one pipeline."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, overload
 
 import pandas as pd
 
 from dpframe.context import at_the_door
-from dpframe.declaration.facts import Declaration
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
-from dpframe.engines.declared import SINGLE, check_matches, declaration_of
-from dpframe.errors import QueryError
-from dpframe.operations.discover import plan_labels
-from dpframe.operations.pipeline import Operation, check_recorded, entry_of, make_release
-from dpframe.operations.select import plan_quantiles
-from dpframe.operations.suggest import plan_suggestion
-from dpframe.operations.tables import plan_tables
+from dpframe.operations.planning import PlanRequest, plan_asked
+from dpframe.operations.tables import check_aim
+from dpframe.options import Usefulness, Within
 from dpframe.privacy.amounts import Amount, Spend
 from dpframe.privacy.neighbors import EachRow
-from dpframe.privacy.selection import SELECT
 from dpframe.public import public_call
-from dpframe.queries.discovery import Discovery
-from dpframe.queries.quantiles import Quantile
 from dpframe.queries.query import Query, Request, Search
-from dpframe.queries.suggestions import BoundSearch, CapSearch
-from dpframe.queries.where import Condition
 from dpframe.strategies import MechanismName
-
-
-def has_noise(asked: Request, mechanism: str) -> bool:
-    """Whether what is asked are outputs of queries, with noise of which errors are known."""
-    match asked:
-        case Search():
-            return False
-        case Quantile():
-            return mechanism != SELECT
-        case _:
-            return True
-
-
-def plan_operation(
-    frame: Frame,
-    declaration: Declaration,
-    asked: Request,
-    spend: Spend,
-    mechanism: str,
-    *,
-    apart: bool = False,
-) -> Operation:
-    """Check everything public about a release and plan it, without reading data or spending.
-
-    Errors of cells are independent where tables are to be measured apart, to be denoised.
-    """
-    if isinstance(mechanism, str) and mechanism != SELECT:
-        _refuse_candidates(asked)
-    operation: Operation
-    match asked:
-        case Discovery():
-            operation = plan_labels(frame, declaration, asked, spend, mechanism)
-        case CapSearch() | BoundSearch():
-            operation = plan_suggestion(frame, declaration, asked, spend, mechanism)
-        case Quantile() if mechanism == SELECT:
-            operation = plan_quantiles(frame, declaration, asked, spend)
-        case Query(counts_units=True, by=()):
-            operation = plan_tables(frame, declaration, asked, spend, mechanism, look=True)
-        case _:
-            operation = plan_tables(frame, declaration, asked, spend, mechanism, apart=apart)
-    named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
-    manifest = operation.engine.manifest(frame)
-    check_matches(manifest, declaration, named, operation.axes)
-    return replace(operation, manifest=manifest)
-
-
-def _refuse_candidates(asked: Request) -> None:
-    """Refuse values to select among where nothing is selected."""
-    queries: Iterable[object] = asked.values() if isinstance(asked, Mapping) else (asked,)
-    if any(getattr(query, "candidates", None) is not None for query in queries):
-        why = 'candidates= are selected among: add mechanism="select".'
-        way = "Where quantiles are read off numbers of rows, give edges, bins=[...]."
-        raise QueryError(f"{why} {way}", parameter="candidates")
-
-
-def in_part(declaration: Declaration, asked: Request) -> Request:
-    """Ask of the rows of one part alone, where the call says which."""
-    condition = declaration.part_condition
-    among: Request = asked if condition is None else _among(condition, asked)
-    return among
-
-
-def _among(condition: Condition, asked: Any) -> Any:
-    match asked:
-        case Mapping():
-            return {name: _among(condition, query) for name, query in asked.items()}
-        case Query() | Discovery():
-            return replace(asked, where=Condition.all_of(condition, asked.where))
-        case CapSearch() | BoundSearch():
-            return replace(asked, query=_among(condition, asked.query))
-        case _:  # which is refused
-            return asked
 
 
 @overload
@@ -107,6 +24,7 @@ def release(
     epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
     rho: Amount | None = None, share: Amount | None = None, part: object = None,
     mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
     name: str | None = None, note: str | None = None,
     denoise: DenoiserName | None = None, graph: object = None,
 ) -> pd.DataFrame: ...  # fmt: skip
@@ -118,6 +36,7 @@ def release(
     epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
     rho: Amount | None = None, share: Amount | None = None, part: object = None,
     mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
     name: str | None = None, note: str | None = None,
     denoise: DenoiserName | None = None, graph: object = None,
 ) -> dict[str, pd.DataFrame]: ...  # fmt: skip
@@ -129,6 +48,7 @@ def release(
     epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
     rho: Amount | None = None, share: Amount | None = None, part: object = None,
     mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
     name: str | None = None, note: str | None = None,
     denoise: DenoiserName | None = None, graph: object = None,
 ) -> Any:  # fmt: skip
@@ -147,6 +67,8 @@ def release(
         `dpf.discover`, `dpf.suggest_caps` or `dpf.suggest_bounds`.
     epsilon, delta, mu, rho, share, part, mechanism, privacy_unit
         See `dpframe.options.Spending`.
+    within, rows, useful
+        See `dpframe.options.Aim`.
     name, note, denoise, graph
         See `dpframe.options.Memo`.
 
@@ -186,14 +108,7 @@ def release(
     (['A', 'B', 'C'], ['count'])
     """
     context = at_the_door()
-    declaration = declaration_of(frame, context).within(context)
-    declaration = declaration.with_unit(privacy_unit).in_part(part)
-    queries = in_part(declaration, queries)
+    aim = check_aim(within, rows, useful)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
-    check_recorded(declaration.ledger, name, note)
-    apart = denoise is not None
-    operation = plan_operation(frame, declaration, queries, spend, mechanism, apart=apart)
-    if apart or graph is not None:
-        operation = operation.denoised(denoise, graph)
-    entry = entry_of(operation, context, name, note)
-    return make_release(frame, operation, entry, context)
+    asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
+    return plan_asked(frame, asked, context, name, note).make(context, name, note)

@@ -163,7 +163,7 @@ class SelectedQuantiles(Operation):
         """The groups, and the bins that are selected among."""
         return {SINGLE: (*self.groups.axes, self.bins.axis)}
 
-    def preview(self) -> pd.DataFrame:
+    def outlook_table(self) -> pd.DataFrame:
         """One row per quantile: how far off it may be."""
         table = {"mechanism": self.mechanism, "rank_error_95": self.rank_errors(), **self.outlook()}
         quantiles = pd.Index([float(q) for q in self.query.quantiles], name=LEVEL)

@@ -62,7 +62,7 @@ class Suggestion(PlannedTables):
         """Refuse to denoise what errors are predicted from."""
         return Operation.denoised(self, method, graph)
 
-    def preview(self, rows: float | None = None) -> pd.DataFrame:
+    def outlook_table(self) -> pd.DataFrame:
         """One row per bin: its error, and the noise of the later query."""
         table = self.plan.tables[SINGLE]
         (prediction,) = self.plan.predictions(table)

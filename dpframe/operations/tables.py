@@ -1,13 +1,15 @@
 """Tables of known groups: counts, sums and whatever else is decoded from noisy totals."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, cast, get_args
 
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from dpframe.arguments import is_one_of
 from dpframe.cells.record import attach
 from dpframe.cells.verify import look
 from dpframe.certificates.certificate import Release
@@ -19,7 +21,7 @@ from dpframe.declaration.facts import Declaration
 from dpframe.engines import Engine, Frame
 from dpframe.engines.base import totals_by
 from dpframe.engines.declared import SINGLE, check_queries
-from dpframe.errors import QueryError, of_query
+from dpframe.errors import CalibrationError, QueryError, of_query, quote
 from dpframe.forks import cached_property
 from dpframe.inference.distribution import least_squares
 from dpframe.inference.intervals import half_width as width_of
@@ -27,8 +29,11 @@ from dpframe.ledger.log import Entry
 from dpframe.operations.pipeline import Operation
 from dpframe.operations.probing import check_rows, recognized
 from dpframe.operations.record import Describe, mechanism_of, noise_of_column, record_of
+from dpframe.options import NO_AIM, Aim, Usefulness, Within
 from dpframe.plan.columns import OutputColumn
-from dpframe.plan.plan import Plan, plan_release
+from dpframe.plan.designs import NoisyDesign
+from dpframe.plan.joining import Joining, NamedTables
+from dpframe.plan.plan import Excess, Plan, plan_joined
 from dpframe.plan.tables import Table, TableName, caps_of, name_of
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.neighbors import Caps
@@ -41,7 +46,7 @@ from dpframe.steps.consistent import check_margins, made_consistent
 from dpframe.steps.denoise import apply_denoising
 from dpframe.steps.denoise_checks import Denoising, Described, check_denoising
 from dpframe.steps.quantiles import quantiles_of
-from dpframe.strategies.base import Estimate, Prediction
+from dpframe.strategies.base import Estimate
 
 PER_ROWS = frozenset({"1 / rows", "1 / weighted total"})
 """Of what an error is, where it is to be divided by the number of rows of a cell, or weights."""
@@ -155,12 +160,15 @@ class PlannedTables(Operation):
         What is measured, with which noise, and what it costs.
     several
         Whether queries have names.
+    aim
+        How accurate they are to be.
     denoisings
         How the tables are to be denoised.
     """
 
     plan: Plan
     several: bool
+    aim: Aim = NO_AIM
     denoisings: Denoisings = Denoisings()
 
     @classmethod
@@ -206,19 +214,45 @@ class PlannedTables(Operation):
         """Denoise the tables, too."""
         return replace(self, denoisings=denoisings_of(self.plan, method, graph))
 
-    def preview(self, rows: float | None = None) -> pd.DataFrame:
-        """One row per output column; errors of means are those of a cell of so many rows."""
-        plan, facts = self.plan, self.outlook()
-        expected = expected_outputs(plan, rows, several=self.several)
-        every = [one | facts for one in expected.values()]
-        table = pd.DataFrame({name: [one[name] for one in every] for name in every[0]})
-        names = [*["query"] * self.several, *["table"] * in_tables(plan), "column"]
-        labels: list[Any] = list(expected)
+    def outlook_table(self) -> pd.DataFrame:
+        """One row per output column."""
+        facts = self.outlook()
+        rows = {label: one | facts for label, one in self.expected.items()}
+        fields = next(iter(rows.values()))
+        table = pd.DataFrame({name: [one[name] for one in rows.values()] for name in fields})
+        names = [*["query"] * self.several, *["table"] * in_tables(self.plan.tables), "column"]
+        labels: list[Any] = list(rows)
         if len(names) > 1:
             table.index = pd.MultiIndex.from_tuples(labels, names=names)
         else:
             table.index = pd.Index(labels, name="column", tupleize_cols=False)
         return table
+
+    @cached_property
+    def expected(self) -> Mapping[Hashable, dict[str, Any]]:
+        """What to expect of every output, by column, or by query and column."""
+        places = _places(self.plan.tables, several=self.several)
+        return {
+            label: {
+                "mechanism": self.plan.of(table).mechanism,
+                "part": self.plan.part_of(name),
+                **_output(self.plan.of(table), table, place, self.aim.rows),
+            }
+            for label, (name, table, place) in places.items()
+        }
+
+    def useless(self) -> CalibrationError | None:
+        """Return the error about outputs that say nothing, if there are any and none is wanted."""
+        useless = [label for label, one in self.expected.items() if one["useful"] == "nothing"]
+        if self.aim.useful == "any" or not useless:
+            return None
+        one = self.expected[useless[0]]
+        reach = f"95 % intervals reach {one['half_width_95']:.3g} to either side"
+        wrong = (
+            f"{useless[0]!r} would say nothing: its {reach}, in cells of {self.aim.rows:,.6g} rows."
+        )
+        way = 'Spend more, ask for fewer groups, or allow it: useful="any".'
+        return CalibrationError(f"{wrong} {way}", parameter="useful", value=useless)
 
     def witness(self) -> Witness:
         """Find the worst unit of each measurement."""
@@ -287,6 +321,7 @@ def plan_tables(
     spend: Spend,
     mechanism: str,
     *,
+    aim: Aim = NO_AIM,
     look: bool = False,
     apart: bool = False,
 ) -> PlannedTables:
@@ -296,9 +331,11 @@ def plan_tables(
         for name, query in asked.items():
             with of_query(name):
                 _check_sampled(declaration, query)
-    plan = plan_release(declaration, asked, spend, mechanism, look=look, apart=apart)
     several = isinstance(queries, Mapping)
-    tables = PlannedTables.of(plan, declaration, engine, several=several)
+    joining = Joining.of(declaration, asked, apart=apart)
+    excess = excess_of(aim, joining.all_tables, several=several)
+    plan = plan_joined(joining, spend, mechanism, excess=excess, look=look)
+    tables = PlannedTables.of(plan, declaration, engine, several=several, aim=aim)
     engine.check(frame, tables.columns)
     return tables
 
@@ -360,23 +397,19 @@ def _in_units(estimate: Estimate, column: OutputColumn) -> np.ndarray | Extensio
     return values
 
 
-def expected_outputs(
-    plan: Plan, cell: float | None, *, several: bool
-) -> dict[Hashable, dict[str, Any]]:
-    """Say what to expect of every output, by column, or by query and column."""
-    tables = in_tables(plan)
+def _places(tables: NamedTables, *, several: bool) -> dict[Hashable, tuple[Hashable, Table, int]]:
+    """Name all outputs: by the query, the columns of the table and their own, as far as needed."""
+    every = in_tables(tables)
     return {
-        _label(name, table, column, several=several, tables=tables): _output(
-            plan, table, column, prediction, cell
-        )
-        for name, table in plan.tables.items()
-        for column, prediction in zip(table.outputs, plan.predictions(table), strict=True)
+        _label(name, table, column, several=several, tables=every): (name, table, at)
+        for name, table in tables.items()
+        for at, column in enumerate(table.outputs)
     }
 
 
-def in_tables(plan: Plan) -> bool:
+def in_tables(tables: NamedTables) -> bool:
     """Whether a query asks for several tables, so that outputs are named by table, too."""
-    return any(table.of is not None for table in plan.tables.values())
+    return any(table.of is not None for table in tables.values())
 
 
 def _label(
@@ -388,12 +421,11 @@ def _label(
     return (*query, *by, column.name) if query or by else column.name
 
 
-def _output(
-    plan: Plan, table: Table, column: OutputColumn, prediction: Prediction, cell: float | None
-) -> dict[str, Any]:
+def _output(noisy: NoisyDesign, table: Table, place: int, rows: float | None) -> dict[str, Any]:
     """Say what to expect of one output, in a cell of so many rows."""
-    step, mechanism = column.unit, mechanism_of(plan, table)
-    noise = noise_of_column(column, prediction, plan.of(table))
+    column, prediction = table.outputs[place], noisy.predictions[table.own][place]
+    step, mechanism = column.unit, mechanism_of(noisy, table)
+    noise = noise_of_column(column, prediction, noisy)
     loadings = {str(block): loading * step for block, loading in prediction.loadings.items()}
     groups = mechanism.drawn_together(table.cells.size)
     error = prediction.std_error * step
@@ -402,15 +434,118 @@ def _output(
     if prediction.per_row:
         plain = column.weights is None
         per = "1 / rows" if plain else "1 / weighted total"
-        if cell is not None:
-            size = f"{cell:,.6g}"
+        if rows is not None:
+            size = f"{rows:,.6g}"
             per = f"cell of {size} rows" if plain else f"cell of weighted total {size}"
-        each = column.row_step / (cell or 1)
-        error, width = error * each, width * each
+        each = column.row_step / (rows or 1)
+        error, width = error * each, float(width) * each
     return {
-        "mechanism": plan.mechanism,
         "sigma": np.nan if noise is None else noise.scale * step,
         "std_error": error,
         "half_width_95": width,
         "per": per,
+        "useful": "" if rows is None else _usefulness(float(width), _largest(table, place, rows)),
     }
+
+
+_NOTHING, _ROUGH = 0.5, 0.1
+"""Half-widths, in parts of what an output can be, from which it says nothing, or little."""
+
+
+def _usefulness(half_width: float, largest: float) -> str:
+    """Say how useful an output is, from the half-width of its intervals and what it can be."""
+    if not 0 < largest < math.inf:
+        return ""
+    part = half_width / largest
+    return "nothing" if part >= _NOTHING else "rough" if part >= _ROUGH else "good"
+
+
+def _largest(table: Table, place: int, rows: float) -> float:
+    """Return how far apart values can be; of a total, how large it is with all rows."""
+    column, output = table.outputs[place], table.workload.outputs[place]
+    if column.weights is not None:
+        return math.inf
+    low, high = table.workload.statistic(output).span
+    whole = rows * max(abs(low), abs(high)) if column.form.is_total else high - low
+    return whole * column.unit
+
+
+def excess_of(aim: Aim, tables: NamedTables, *, several: bool) -> Excess | None:
+    """Say by how much errors of tables are above those wanted; `None` where none are.
+
+    Raises
+    ------
+    QueryError
+        If there is no output of a name, or a limit is no number.
+    """
+    if aim.within is None:
+        return None
+    places = _places(tables, several=several)
+    limits = _limits(aim.within, places, tables=in_tables(tables))
+
+    def excess(measured: NamedTables, noisy: NoisyDesign) -> float | None:
+        found = []
+        for label, limit in limits.items():
+            name, _, place = places[label]
+            if name not in measured:
+                continue
+            one = _output(noisy, measured[name], place, aim.rows)
+            if one["per"] in PER_ROWS:
+                why = "the error of a mean depends on the number of rows of its cell:"
+                raise QueryError(f"{why} give rows=, for instance rows=100.", parameter="rows")
+            found.append(one["half_width_95"] / limit)
+        return max(found, default=None)
+
+    return excess
+
+
+def _limits(
+    within: float | Mapping[Hashable, float], labels: Iterable[Hashable], *, tables: bool
+) -> Mapping[Hashable, float]:
+    """Read how large errors of outputs may be; a name without a table is for all tables."""
+    named = within if isinstance(within, Mapping) else dict.fromkeys(labels, within)
+    known: dict[Hashable, list[Hashable]] = {label: [label] for label in labels}
+    for label in [*known] if tables else ():
+        known.setdefault(_without_table(label), []).append(label)
+    if not named or any(label not in known for label in named):
+        rule = f"must be a number, or a dict by output; the outputs are {quote(list(labels))}"
+        raise QueryError.about("within", rule, within)
+    limits = {label: check_above("within", named[label]) for label in named}
+    return {one: limit for label, limit in limits.items() for one in known[label]}
+
+
+def _without_table(label: Hashable) -> Hashable:
+    """Return the name of an output that has a table, without it."""
+    if not isinstance(label, tuple):
+        return label
+    return (*label[:-2], label[-1]) if label[:-2] else label[-1]
+
+
+def check_aim(within: Within, rows: object, useful: object) -> Aim:
+    """Check how accurate a release is to be.
+
+    Raises
+    ------
+    CalibrationError, QueryError
+        If an argument is not usable.
+    """
+    if not is_one_of(useful, get_args(Usefulness)):
+        raise CalibrationError.about("useful", 'must be "rough" or "any"', useful)
+    guess = None if rows is None else check_above("rows", rows, least=1)
+    return Aim(within, guess, cast(Usefulness, useful))
+
+
+def check_above(name: str, given: object, least: float = 0.0) -> float:
+    """Check a number above 0 and no smaller than the least.
+
+    Raises
+    ------
+    QueryError
+        If it is something else.
+    """
+    if isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
+        number = float(given)
+        if 0 < number < math.inf and number >= least:
+            return number
+    rule = f"at least {least:g}" if least else "above 0"
+    raise QueryError.about(name, f"must be a finite number {rule}", given)

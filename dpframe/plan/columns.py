@@ -89,6 +89,8 @@ class OutputColumn:
         The same of the second column of a pair.
     weights
         What each row counts for; `None`: 1.
+    weight
+        How much its variance counts beside those of other outputs.
     """
 
     name: Hashable
@@ -105,6 +107,7 @@ class OutputColumn:
     other_grid: Grid | None = None
     other_bounds: Bounds | None = None
     weights: RowWeights | None = None
+    weight: float = 1.0
     averaged: bool = False
 
     @property
@@ -222,6 +225,7 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
             condition=asked.condition,
             blanks_fail=asked.blanks_fail,
             weights=weights,
+            weight=asked.weight,
         )
     if asked.bounds:
         declaration = declaration.with_facts(bounds=asked.bounds, source="call")
@@ -234,13 +238,15 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     own = asked.name, asked.statistic, asked.column, grid, bounds, asked.where
     if not asked.of_pair:
         averaged = asked.averaged
-        made = OutputColumn(*own, sampled=asked.sampled, weights=weights, averaged=averaged)
+        made = OutputColumn(
+            *own, sampled=asked.sampled, weights=weights, weight=asked.weight, averaged=averaged
+        )
         if not made.step and made.form.is_total:
             raise _too_small(asked)
         return made
     other, beside = _grid_and_bounds(asked.other, what, declaration, bits)
     pair = {"other": asked.other, "other_grid": other, "other_bounds": beside}
-    return OutputColumn(*own, sampled=asked.sampled, **pair)  # type: ignore[arg-type]
+    return OutputColumn(*own, sampled=asked.sampled, weight=asked.weight, **pair)  # type: ignore[arg-type]
 
 
 def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:

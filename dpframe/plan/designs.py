@@ -1,17 +1,17 @@
-"""Designs of a mechanism with the noise that an allowance demands; equal ones are kept.
+"""Designs of a mechanism with the noise that an allowance demands.
 
-A preview and its release, or releases made again and again, ask for the same. What is kept depends
-on public facts alone.
+Candidates are compared in floats; what is chosen is calibrated in fractions. So a wrong choice
+costs accuracy, and never privacy.
 """
 
+import itertools
 import math
 import operator
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,12 @@ from dpframe.privacy.amounts import round_up
 from dpframe.privacy.law import Law
 from dpframe.privacy.noise import MAX_SCALE
 from dpframe.privacy.sensitivity import Norm
-from dpframe.strategies import Mechanism, Planner
+from dpframe.strategies import MECHANISMS
 from dpframe.strategies.base import Design, Estimate, Need, Prediction, Workload
 from dpframe.strategies.weighted import WeightedDesign
 
 _ORDINARY = 2**20, 2.0**39  # with factors and scales up to these, no product is near the limit
-_WIDE = 2.0**50  # of noise so wide, rounding adds nothing that shows
-_SMALL = 2**11  # cells of the plans of which many are kept
+_SMALL = 2**11  # cells of the designs of which many are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +44,15 @@ class NoisyDesign:
         The law of the noise.
     scales
         Noise scales of the measured blocks: sigma of a Gaussian, b of a Laplace.
+    mechanism
+        Name of the mechanism that plans so.
     """
 
     workload: Workload
     design: Design
     law: Law
     scales: tuple[float, ...]
+    mechanism: str = ""
 
     @cached_property
     def needs(self) -> list[Need]:
@@ -93,9 +95,20 @@ class NoisyDesign:
         return tuple(deviations[kind] for kind in kinds)
 
     @cached_property
+    def errors(self) -> list[float]:
+        """The errors of all outputs, by which designs are compared."""
+        return self.design.errors(self.deviations)
+
+    @cached_property
+    def relative_errors(self) -> list[float]:
+        """The same, relative to the ranges of what a row adds."""
+        widths = [self.workload.width(output) for output in self.workload.outputs]
+        return [error / width for error, width in zip(self.errors, itertools.cycle(widths))]
+
+    @cached_property
     def variance(self) -> float:
         """Variance of all outputs wanted, relative to the ranges of what a row adds."""
-        return relative_variance(self.workload, self.design.errors(self.deviations))
+        return relative_variance(self.workload, self.errors)
 
     @cached_property
     def predictions(self) -> tuple[Prediction, ...]:
@@ -125,165 +138,133 @@ class NoisyDesign:
         ]
 
 
-Designs: TypeAlias = Mapping[Workload, NoisyDesign]
-"""A design with its noise for every workload; equal ones share it."""
-
-
-def calibrate(mechanism: Mechanism, workloads: Sequence[Workload], allowed: Fraction) -> Designs:
-    """Choose a design for every workload, and scale its noise.
+def sketch(
+    mechanism: str, workload: Workload, allowed: Fraction, *, beside: bool
+) -> NoisyDesign | None:
+    """Choose a design for a workload, with noise that is enough but for rounding.
 
     Parameters
     ----------
     mechanism
-        The mechanism.
-    workloads
-        What is wanted of each table.
+        A name in `MECHANISMS`.
+    workload
+        What is wanted of a table.
     allowed
-        What movement may add up to, over all tables.
+        What movement may add up to.
+    beside
+        Whether it is released beside others: then the plain designs of the mechanism do, too.
 
     Returns
     -------
-    mapping
-        Empty where the mechanism fits none of them, or not all.
+    NoisyDesign or None
+        That of the least relative variance, the first among equals; `None` where no design fits.
 
     Raises
     ------
     CalibrationError
-        If a scale would be above 2**60.
+        If a scale would be above 2**60, or the amount is too small for the law.
     """
-    make: Callable[..., Designs] = _keep_many
-    if any(work.known_rows is not None for work in workloads):  # arrays are not kept
-        make = _calibrate
-    elif sum(work.cells for work in workloads) > _SMALL:
-        make = _keep_few
-    return make(mechanism, tuple(workloads), allowed)
+    return _kept(_sketch, workload)(mechanism, workload, allowed, beside=beside)
 
 
-def _calibrate(mechanism: Mechanism, workloads: tuple[Workload, ...], allowed: Fraction) -> Designs:
-    times, law = Counter(workloads), mechanism.law
-    designs = choose_designs(mechanism, times, allowed)
-    scales = scale_designs(designs, times, law, allowed) if designs else {}
-    return {work: NoisyDesign(work, design, law, scales[work]) for work, design in designs.items()}
+def _sketch(
+    mechanism: str, workload: Workload, allowed: Fraction, *, beside: bool
+) -> NoisyDesign | None:
+    law = MECHANISMS[mechanism].law
+    sketches, refusals = [], []
+    for design in fitting(mechanism, workload, beside=beside):
+        try:
+            scales = scale_design(design, law, allowed, exact=False)
+        except CalibrationError as error:  # another design may still do
+            refusals.append(error)
+        else:
+            sketches.append(NoisyDesign(workload, design, law, scales, mechanism))
+    if refusals and not sketches:
+        raise refusals[0]
+    if len(sketches) < 2:  # noqa: PLR2004
+        return next(iter(sketches), None)
+    return min(sketches, key=lambda noisy: noisy.variance)
 
 
-_keep_many = lru_cache(maxsize=512)(_calibrate)  # suggestions plan hundreds, every time
-_keep_few = lru_cache(maxsize=8)(_calibrate)  # what "auto" compares for one request
+def calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
+    """Scale the noise of a sketch so that it costs no more than is allowed, in exact fractions."""
+    return _kept(_calibrate, noisy.workload)(noisy, allowed)
 
 
-def choose_designs(
-    mechanism: Mechanism, times: Mapping[Workload, int], allowed: Fraction
-) -> dict[Workload, Design]:
-    """Choose a design for every workload; none where the mechanism does not fit them all.
-
-    Each candidate is given the same part of the allowance, alone; that with the least relative
-    variance is taken, the first among equals. Beside other tables, one may do as well or better
-    with the plain designs of the law.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism.
-    times
-        What is wanted of each table, and of how many.
-    allowed
-        What movement may add up to, over all tables.
-    """
-    law, number = mechanism.law, sum(times.values())
-    fitting = {work: _fitting(mechanism.planners(work), work, law) for work in times}
-    if not any(fitting.values()):
-        return {}
-    if number > 1:
-        for work in fitting:
-            fitting[work] += _fitting(mechanism.plain_planners(work), work, law)
-    if not all(fitting.values()):
-        return {}
-    part = allowed / number
-    return {work: _least(designs, work, law, part) for work, designs in fitting.items()}
+def _calibrate(noisy: NoisyDesign, allowed: Fraction) -> NoisyDesign:
+    return replace(noisy, scales=scale_design(noisy.design, noisy.law, allowed, exact=True))
 
 
-def _fitting(planners: Sequence[Planner], workload: Workload, law: Law) -> list[Design]:
-    """Designs of the strategies that apply."""
-    made = [planner(workload, law) for planner in planners]
+_Made = TypeVar("_Made")
+
+
+def _kept(make: Callable[..., _Made], workload: Workload) -> Callable[..., _Made]:
+    """Keep what is made again and again, of equal demands: few where there are many cells."""
+    if workload.known_rows is not None:  # arrays are not kept
+        return make
+    return _KEPT[make, workload.cells > _SMALL]
+
+
+_KEPT: dict[Any, Callable[..., Any]] = {
+    (make, large): lru_cache(maxsize=32 if large else 1024)(make)  # suggestions plan hundreds
+    for make in (_sketch, _calibrate)
+    for large in (False, True)
+}
+
+
+def fitting(mechanism: str, workload: Workload, *, beside: bool) -> list[Design]:
+    """Return the designs of a mechanism that apply to a workload; see `sketch`."""
+    how = MECHANISMS[mechanism]
+    planners = how.planners(workload)
+    if beside:
+        planners += how.plain_planners(workload)
+    made = [planner(workload, how.law) for planner in planners]
     designs = [design for design in made if design is not None]
     if workload.weight == 1:
         return designs
     return [WeightedDesign(design, workload.weight) for design in designs]
 
 
-def _least(designs: Sequence[Design], workload: Workload, law: Law, part: Fraction) -> Design:
-    """Return the first design of the least relative variance."""
-    if len(designs) == 1:
-        return designs[0]
-    return min(designs, key=lambda design: _variance(design, workload, law, part))
+def scale_design(design: Design, law: Law, allowed: Fraction, *, exact: bool) -> tuple[float, ...]:
+    """Return noise scales for every block of a design.
 
-
-def _variance(design: Design, workload: Workload, law: Law, part: Fraction) -> float:
-    """Predict the relative variance of a design that may move so far; infinite if it cannot."""
-    moved = Fraction(design.movement(design.scales, law)) / part
-    if _is_too_wide(moved, widest(design, design.scales), law.norm):
-        return math.inf
-    factor = float(moved) ** (1 / law.norm)
-    wide = (min(factor * scale, MAX_SCALE) for scale in design.scales)
-    try:
-        scales = tuple(map(law.settle, wide, design.scales))
-    except CalibrationError:  # the amount is too small for the law
-        return math.inf
-    return NoisyDesign(workload, design, law, scales).variance
-
-
-def scale_designs(
-    designs: Mapping[Workload, Design], times: Mapping[Workload, int], law: Law, allowed: Fraction
-) -> dict[Workload, tuple[float, ...]]:
-    """Return noise scales for every block of every design.
-
-    They are the relative scales of the designs, times a factor per design that shares the
-    allowance, times the smallest common factor, up to a few ulps, for which the total movement is
-    at most the allowance.
+    They are its relative scales, times the smallest factor, up to a few ulps, for which it moves by
+    no more than is allowed.
 
     Parameters
     ----------
-    designs, times
-        Designs by the workloads that they are for, and for how many tables each is.
+    design
+        What is measured.
     law
         Law of the noise.
     allowed
         mu^2 for Gaussian and epsilon for Laplace noise.
+    exact
+        Whether fractions judge; otherwise the last digits may be too small.
 
     Raises
     ------
     CalibrationError
-        If a scale would be above 2**60.
+        If a scale would be above 2**60, or the amount is too small for the law.
     """
-    balanced = {work: design.scales for work, design in designs.items()}
-    if sum(times.values()) > 1:
-        balanced = {work: _balance(work, design, law) for work, design in designs.items()}
-
-    def loss(factor: float) -> Fraction:
-        moved = (
-            times[work] * design.movement(_fractions(factor, balanced[work]), law)
-            for work, design in designs.items()
-        )
-        return sum(moved, start=Fraction(0))
-
-    moves = {work: design.movement(balanced[work], law) for work, design in designs.items()}
-    moved = Fraction(math.fsum(moves[work] for work in Counter(times).elements()))
+    moved = Fraction(design.movement(design.scales, law))
     if moved == 0:
-        return balanced
+        return design.scales
     least = moved / allowed
-    largest = max(widest(design, balanced[work]) for work, design in designs.items())
-    if _is_too_wide(least, largest, law.norm):
+    if _is_too_wide(least, widest(design, design.scales), law.norm):
         raise _too_wide()
-    # floats say where to start, and fractions judge
-    start = float(least) ** (1 / law.norm)
-    factor = round_up(start, lambda factor: loss(factor) <= allowed)
-    settled = {}
-    for work, design in designs.items():
-        scales = tuple(factor * scale for scale in balanced[work])
-        # products are rounded: the last digit may be above the limit, which draws would refuse
-        if widest(design, scales) > MAX_SCALE:
-            raise _too_wide()
-        settled[work] = tuple(map(law.settle, scales, design.scales))
-    return settled
+
+    def is_enough(factor: float) -> bool:
+        return Fraction(design.movement(_fractions(factor, design.scales), law)) <= allowed
+
+    factor = float(least) ** (1 / law.norm)
+    if exact:
+        factor = round_up(factor, is_enough)
+    scales = tuple(factor * scale for scale in design.scales)
+    # products are rounded: the last digit may be above the limit, which draws would refuse
+    if widest(design, scales) > MAX_SCALE:
+        raise _too_wide()
+    return tuple(map(law.settle, scales, design.scales))
 
 
 def _fractions(factor: float, scales: Sequence[float]) -> list[Fraction]:
@@ -307,19 +288,6 @@ def _too_wide() -> CalibrationError:
     )
 
 
-def _balance(workload: Workload, design: Design, law: Law) -> tuple[float, ...]:
-    """Relative scales at which a design moves in proportion to its best share."""
-    moved, norm = design.movement(design.scales, law), law.norm
-    if moved == 0:
-        return design.scales
-    wide = _WIDE / widest(design, design.scales)
-    scales = tuple(wide * scale for scale in design.scales)
-    unit = moved ** (1 / norm) / wide  # of its noise when it moves by 1, but for rounding
-    variance = NoisyDesign(workload, design, law.limit, scales).variance * unit * unit
-    factor = (moved / variance ** (norm / (norm + 2))) ** (1 / norm) if variance else 1.0
-    return tuple(factor * scale for scale in design.scales)
-
-
 def widest(design: Design, scales: Sequence[float]) -> float:
     """Return the largest scale of all integers that are measured, at these scales of blocks."""
     factor = 1.0 if design.layers is None else float(design.layers.profile.max(initial=0.0))
@@ -334,7 +302,7 @@ def narrowest(design: Design, scales: Sequence[float]) -> float:
 
 
 def relative_variance(workload: Workload, errors: Sequence[float]) -> float:
-    """Return the variance of all outputs wanted, relative to the ranges of what a row adds.
+    """Return the variance of all outputs by weight, relative to the ranges of what a row adds.
 
     The number of rows counts with its weight, once more where it is an output itself. Of several
     tables of a query, it is the mean, by their weights; those of several queries add up.
@@ -342,11 +310,13 @@ def relative_variance(workload: Workload, errors: Sequence[float]) -> float:
     domain, size = workload.domain, len(workload.outputs)
     outputs = (*workload.outputs, workload.everyone)
     widths = [workload.width(output) * workload.weight for output in outputs]
-    rows = outputs.index(workload.everyone)
+    rows = next(at for at, output in enumerate(outputs) if output.is_everyone)
+    counted = [output.weight for output in workload.outputs]
 
     def of_table(own: Sequence[float]) -> float:
         squares = [(error / width) ** 2 for error, width in zip(own, widths, strict=False)]
-        return sum(squares[:size]) + workload.rows_weight * sum(squares[rows : rows + 1])
+        weighted = math.fsum(map(operator.mul, counted, squares[:size]))
+        return weighted + workload.rows_weight * sum(squares[rows : rows + 1])
 
     if domain.margins:
         weights = domain.weights or (1.0,) * len(domain.margins)

@@ -1,24 +1,24 @@
 """The frozen, data-free plan of a release: measurements, noise, cost and error.
 
-All tables of a release share one allowance. Noise scales are the designs' relative scales times one
-common factor, at most a few ulps above the smallest for which
+Every query gets its part of what is allowed, by its weight. Queries that fit one measurement pool
+their parts where none errs more than alone. Noise of one law, pure or Gaussian, is taken for all:
+that for which `sum of weight times log of error` is least. It costs
 
-    sum over tables of max over neighbors of sum_k (|Delta w_k| / sigma_k)^p <= allowance
+    sum over measurements of max over neighbors of sum_k (|Delta w_k| / sigma_k)^p <= allowance ,
 
-holds in exact rational arithmetic, with p = 2 and mu^2 for Gaussian noise, p = 1 and epsilon for
-Laplace noise.
+which holds in exact rational arithmetic, with p = 2 and mu^2 for Gaussian noise, p = 1 and epsilon
+for pure noise.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
-import numpy as np
-
 from dpframe.declaration.facts import Declaration
-from dpframe.errors import CalibrationError, DPFrameError, of_query
+from dpframe.errors import CalibrationError, DPFrameError
+from dpframe.forks import cached_property
 from dpframe.plan.allowances import (
     allowance_of,
     allowance_of_look,
@@ -27,25 +27,20 @@ from dpframe.plan.allowances import (
     nothing_allowed,
     used_up,
 )
-from dpframe.plan.designs import Designs, NoisyDesign, calibrate, narrowest
-from dpframe.plan.tables import Table, dimension_of, table_of, tables_of
+from dpframe.plan.designs import NoisyDesign, calibrate, fitting, narrowest, sketch
+from dpframe.plan.joining import Joining, NamedTables, Pool
+from dpframe.plan.tables import Table, name_of
 from dpframe.privacy.amounts import PrivacyLoss, Spend, rho_of_laplace
+from dpframe.privacy.gaussian import gaussian_epsilon, mu_of_pure
 from dpframe.privacy.laplace import laplace_of_rho
-from dpframe.privacy.law import Allowance
-from dpframe.privacy.laws import LAPLACE
-from dpframe.privacy.sensitivity import Reach
-from dpframe.queries.aggregate import Joint
+from dpframe.privacy.law import Allowance, Law
 from dpframe.queries.query import Query
-from dpframe.queries.tasks import Axis, Cells
-from dpframe.strategies import MECHANISMS, Mechanism
-from dpframe.strategies.base import Prediction, Workload
-from dpframe.strategies.characters import worth_joining
-from dpframe.strategies.domain import Domain, largest_sets
+from dpframe.strategies import MECHANISMS
+from dpframe.strategies.base import Prediction
 
 _LOOK_ERROR = 2  # times that of other noise, at most, for pure noise of a look
-
-NamedTables: TypeAlias = Mapping[Hashable, Table]
-"""Tables by name, each with what is measured for it."""
+_NO_VARIANCE = 2.0**-1074  # the least float: noise that is always 0 errs less than any other
+_SAME = 1.002  # times the error alone, at most, that a query has where parts are pooled
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,45 +53,45 @@ class Plan:
         The tables by the name of the query; a single query has the name `None`.
     designs
         What is measured, with its noise: perhaps for several tables at once.
-    mechanism
-        Name of the mechanism chosen.
+    parts
+        Which part of the whole each query has; those that nothing moves have none.
     spend
         How the amount was given.
     loss
         What the release costs.
-    others
-        Plans of the same release with the other mechanisms that were compared.
     """
 
     tables: NamedTables
     designs: Mapping[Table, NoisyDesign]
-    mechanism: str
+    parts: Mapping[Hashable, Fraction]
     spend: Spend
     loss: PrivacyLoss
-    others: tuple["Plan", ...] = ()
 
     @property
     def words(self) -> str:
         """What is asked, in words."""
         return "; ".join(dict.fromkeys(table.asked.words for table in self.tables.values()))
 
+    @property
+    def mechanism(self) -> str:
+        """The names of the mechanisms, each once."""
+        return ", ".join(dict.fromkeys(noisy.mechanism for noisy in self.designs.values()))
+
     def of(self, table: Table) -> NoisyDesign:
         """Return what is measured for a table."""
         return self.designs[table.measured]
+
+    def part_of(self, key: Hashable) -> float:
+        """Return the part of the query of a table; 0 where nothing is spent on it."""
+        return float(self.parts.get(name_of(key), 0))
 
     def predictions(self, table: Table) -> tuple[Prediction, ...]:
         """Return the error of every column of a table."""
         return self.of(table).predictions[table.own]
 
-    @property
-    def variance(self) -> float:
-        """The predicted variance of all outputs, relative to the ranges of what a row adds."""
-        return sum(noisy.variance for noisy in self.designs.values())
 
-    def error_relative_to(self, other: "Plan") -> float:
-        """Return the root mean square of all relative errors, as a multiple of another plan's."""
-        mine, theirs = self.variance, other.variance
-        return math.sqrt(mine / theirs) if theirs else (1.0 if mine == 0 else math.inf)
+Excess: TypeAlias = Callable[[NamedTables, NoisyDesign], float | None]
+"""How large errors of tables measured as one are, in units of those wanted; `None`: none are."""
 
 
 def plan_release(
@@ -104,7 +99,6 @@ def plan_release(
     queries: Mapping[Hashable, Query],
     spend: Spend,
     mechanism: str = "auto",
-    ways: Sequence[NamedTables] = (),
     *,
     look: bool = False,
     apart: bool = False,
@@ -120,15 +114,13 @@ def plan_release(
     spend
         How much the release may use.
     mechanism
-        A name in `MECHANISMS`, or "auto": the one with the smallest predicted error at that spend,
+        A name in `MECHANISMS`, or "auto": those with the smallest predicted error at that spend,
         among those that the budget allows.
-    ways
-        What `resolve` makes of the queries, if that is known already.
     look
         Whether others are to follow. "auto" then makes a small share cost what `Pots.for_look`
         says, and takes pure noise unless that more than doubles the error.
     apart
-        As in `resolve`, where they are not.
+        Whether errors of cells are to be independent, so that no noise is shared by tables.
 
     Raises
     ------
@@ -137,33 +129,56 @@ def plan_release(
     DeclarationError, QueryError
         If the queries do not fit what is declared.
     """
-    names = candidates(mechanism)
-    ways = ways or resolve(declaration, queries, apart=apart)
+    joining = Joining.of(declaration, queries, apart=apart)
+    return plan_joined(joining, spend, mechanism, look=look)
+
+
+def plan_joined(
+    joining: Joining,
+    spend: Spend,
+    mechanism: str = "auto",
+    *,
+    excess: Excess | None = None,
+    look: bool = False,
+) -> Plan:
+    """Plan the joint release of queries that were resolved; see `plan_release`.
+
+    Queries with errors that are wanted get the least part that reaches them.
+    """
+    names, declaration = candidates(mechanism), joining.declaration
     allowance = allowance_of(spend, declaration)
     sparing = allowance_of_look(spend, declaration) if look and mechanism == "auto" else None
-    allowance = sparing or allowance
-    if mechanism == "auto":
-        names = [name for name in names if allowance.epsilon >= MECHANISMS[name].least_epsilon]
-    found: dict[str, Plan] = {}
+    is_free = mechanism == "auto"
+    planning = _Planning(joining, spend, sparing or allowance, excess, is_free=is_free)
+    shared: list[_Sharing] = []
     refusals: list[DPFrameError] = []
-    for name in names:
-        for tables in ways if MECHANISMS[name].across else ways[:1]:
-            try:
-                plan = _plan_with(name, tables, spend, allowance)
-            except CalibrationError as error:  # another mechanism may still do
-                refusals.append(error)
-                continue
-            if plan is not None and (name not in found or plan.variance < found[name].variance):
-                found[name] = plan
-    if not found:
-        reasons = refusals or [used_up(spend, declaration) or nothing_allowed(names[0], allowance)]
+    for own in _of_one_law(names, spend):
+        try:
+            sharing = planning.share(own)
+        except CalibrationError as error:  # another law may still do
+            refusals.append(error)
+        else:
+            shared += [] if sharing is None else [sharing]
+    if not shared:
+        reasons = refusals or [
+            used_up(spend, declaration) or nothing_allowed(names[0], planning.allowance)
+        ]
         raise reasons[0]
-    plans = list(found.values())
     if sparing is None:
-        best = min(that_fit(plans, declaration), key=lambda plan: plan.variance)
-    else:
-        best = _best_look(plans)
-    return replace(best, others=tuple(plan for plan in plans if plan is not best))
+        return _best_law(that_fit(shared, declaration)).plan()
+    return _best_look(shared).plan()
+
+
+def _of_one_law(names: Sequence[str], spend: Spend) -> list[list[str]]:
+    """Group the names of mechanisms whose noise adds up in one way."""
+    by_norm: dict[int, list[str]] = {}
+    for name in names:
+        by_norm.setdefault(MECHANISMS[name].law.norm, []).append(name)
+    groups = list(by_norm.values())
+    # for a rho, Laplace noise alone is allowed more than other pure noise
+    if spend.kind == "rho" and "laplace" in names:
+        groups.insert(0, ["laplace"])
+    return groups
 
 
 class _Charged(Protocol):
@@ -186,223 +201,325 @@ def that_fit(plans: Sequence[_Costly], declaration: Declaration) -> Sequence[_Co
     return [plan for plan in plans if fits[plan.loss]] or plans
 
 
-def _best_look(plans: list[Plan]) -> Plan:
-    """Return the best plan with pure noise, unless another one has less than half its error."""
-    best = min(plans, key=lambda plan: plan.variance)
-    pure = min(
-        (plan for plan in plans if not MECHANISMS[plan.mechanism].law.needs_delta),
-        key=lambda plan: plan.variance,
-        default=best,
-    )
-    return pure if pure.error_relative_to(best) <= _LOOK_ERROR else best
+def _best_law(shared: Sequence["_Sharing"]) -> "_Sharing":
+    """Return the best of those in which no query errs more than alone, with one law for all."""
+    if shared[0].planning.excess is not None:
+        return min(shared, key=lambda one: one.score(one.chosen))
+    reference = min(shared, key=lambda one: one.score(one.alone.values())).alone
+    safe = [one for one in shared if max(one.loss_beside(reference).values(), default=0) <= _SAME]
+    return min(safe, key=lambda one: one.score(one.chosen))
 
 
-def _plan_with(name: str, tables: NamedTables, spend: Spend, allowance: Allowance) -> Plan | None:
-    """Plan with one mechanism what is measured as one; `None` where it has no allowance.
-
-    Raises
-    ------
-    CalibrationError
-        If it cannot.
-    """
-    mechanism = MECHANISMS[name]
-    allowed = movement_allowed(mechanism, spend, allowance)
-    if not allowed:
-        return None
-    measured = dict.fromkeys(table.measured for table in tables.values())
-    works = [table.workload for table in measured]
-    designs = calibrate(mechanism, works, allowed)
-    if not designs:
-        reason = f'mechanism="{name}" does not apply to these queries; use mechanism="auto".'
-        raise CalibrationError(reason, parameter="mechanism", value=name)
-    if spend.kind == "rho" and mechanism.law is LAPLACE:
-        allowed, designs = _by_its_law(mechanism, works, spend.amount, allowed, designs)
-    noisy = any(scale for made in designs.values() for scale in made.scales)
-    loss = mechanism.law.charge(allowed if noisy else Fraction(0))
-    released = {key: table.released(designs) for key, table in tables.items()}
-    made = {table.measured: designs[table.measured.workload] for table in released.values()}
-    return Plan(released, made, name, spend, loss)
+def _best_look(shared: Sequence["_Sharing"]) -> "_Sharing":
+    """Return the best one with pure noise, unless another one has less than half its error."""
+    best, *others = sorted(shared, key=lambda one: one.score(one.chosen))
+    if not best.law.needs_delta or not others:
+        return best
+    ratio = math.exp(others[0].score(others[0].chosen) - best.score(best.chosen))
+    return others[0] if ratio <= _LOOK_ERROR else best
 
 
-def _by_its_law(
-    mechanism: Mechanism,
-    works: Sequence[Workload],
-    rho: Fraction,
-    allowed: Fraction,
-    designs: Designs,
-) -> tuple[Fraction, Designs]:
-    """Allow Laplace noise the epsilon at which its own law costs a rho, which is a larger one."""
-    steps = float(allowed) * _least_scale(designs)
-    if not 1 < steps < math.inf:
-        return allowed, designs
-    larger = Fraction(laplace_of_rho(rho, steps))
-    again = calibrate(mechanism, works, larger)
-    if not again:
-        return allowed, designs
-    step = math.nextafter(1 / _least_scale(again), math.inf)
-    return (larger, again) if rho_of_laplace(larger, step) <= rho else (allowed, designs)
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Tables that are measured as one, with noise for a part of what is allowed."""
+
+    tables: NamedTables
+    noisy: NoisyDesign
+    part: Fraction
+
+    @property
+    def measured(self) -> Table:
+        """The table that is measured."""
+        return next(iter(self.tables.values())).measured
+
+    @cached_property
+    def errors(self) -> Mapping[Hashable, list[float]]:
+        """The errors of each query, relative to the ranges of what a row adds."""
+        errors: dict[Hashable, list[float]] = {}
+        for key, table in self.tables.items():
+            errors.setdefault(name_of(key), []).extend(self.noisy.relative_errors[table.own])
+        return errors
+
+    @cached_property
+    def variances(self) -> Mapping[Hashable, float]:
+        """The relative variance of each query; its tables and outputs may have weights."""
+        if len(self.errors) == 1:
+            return dict.fromkeys(self.errors, self.noisy.variance)
+        return {name: sum(error * error for error in own) for name, own in self.errors.items()}
+
+    def loss_beside(self, alone: Mapping[Hashable, "_Measured"]) -> dict[Hashable, float]:
+        """Return by which factor some error of each query is larger than alone."""
+        return {
+            name: max(map(_ratio, errors, alone[name].errors[name]))
+            for name, errors in self.errors.items()
+            if name in alone
+        }
 
 
-def _least_scale(designs: Designs) -> float:
-    return min(narrowest(noisy.design, noisy.scales) for noisy in designs.values())
+def _ratio(error: float, alone: float) -> float:
+    if error == alone:
+        return 1.0
+    return error / alone if alone else math.inf
 
 
-def resolve(
-    declaration: Declaration, queries: Mapping[Hashable, Query], *, apart: bool = False
-) -> list[NamedTables]:
-    """Resolve queries, and find those that are measured as one.
+@dataclass(frozen=True, eq=False)
+class _Planning:
+    """What is planned for one law of noise after the other."""
 
-    Parameters
-    ----------
-    declaration
-        What is public about the frame.
-    queries
-        Queries by name.
-    apart
-        Whether errors of cells are to be independent, so that no noise is shared by tables.
+    joining: Joining
+    spend: Spend
+    allowance: Allowance
+    excess: Excess | None
+    is_free: bool
 
-    Returns
-    -------
-    list
-        Tables by name, each with what is measured for it. A second dict is for noise that counts by
-        different columns share, if that may be better.
+    def share(self, names: Sequence[str]) -> "_Sharing | None":
+        """Plan with noise of one law; `None` where it has no allowance.
 
-    Raises
-    ------
-    DeclarationError, QueryError
-        If the queries do not fit what is declared.
-    """
-    tables: dict[Hashable, Table] = {}
-    for name, query in queries.items():
-        with of_query(name):
-            tables |= tables_of(name, query, declaration)
-    ways: list[NamedTables] = [_join(tables, declaration)]
-    across = {} if apart else _join_across(ways[0])
-    return [*ways, across] if across else ways
+        Raises
+        ------
+        CalibrationError
+            If it cannot.
+        """
+        allowed = movement_allowed(MECHANISMS[names[0]], self.spend, self.allowance)
+        if not allowed:
+            return None
+        sharing = _Sharing(self, names, allowed)
+        if self.spend.kind == "rho" and [*names] == ["laplace"]:
+            sharing = self._by_its_law(sharing)
+        _ = sharing.chosen
+        return sharing
 
-
-def _join(tables: NamedTables, declaration: Declaration) -> dict[Hashable, Table]:
-    """Join tables that can be measured as one: those of the same groups of the same rows."""
-    groups: list[list[Hashable]] = []
-    for name, table in tables.items():
-        like = (group for group in groups if _can_join(tables[group[0]], table))
-        group = next(like, [])
-        if not group:
-            groups.append(group)
-        group.append(name)
-    linked: dict[Hashable, Table] = {}
-    for group in groups:
-        joint = _joint_of([tables[name] for name in group], declaration)
-        first = 0
-        for name in group:
-            linked[name] = replace(tables[name], joint=joint, first=first)
-            first += len(tables[name].outputs)
-    return {name: linked[name] for name in tables}
+    def _by_its_law(self, sharing: "_Sharing") -> "_Sharing":
+        """Allow Laplace noise the epsilon at which its own law costs a rho, which is larger."""
+        steps = float(sharing.allowed) * sharing.narrowest
+        if not 1 < steps < math.inf:
+            return sharing
+        larger = replace(sharing, allowed=Fraction(laplace_of_rho(self.spend.amount, steps)))
+        step = math.nextafter(1 / larger.narrowest, math.inf)
+        return larger if rho_of_laplace(larger.allowed, step) <= self.spend.amount else sharing
 
 
-def _join_across(tables: NamedTables) -> dict[Hashable, Table]:
-    """Join counts of the same rows by different columns, to be measured by sums of signs.
+@dataclass(frozen=True, eq=False)
+class _Sharing:
+    """Queries that share what is allowed for noise of one law."""
 
-    These are the smallest ones, as far as that is likely to gain something; none where it is not.
-    """
-    if len({table.measured for table in tables.values()}) < 2:  # noqa: PLR2004
-        return {}
-    groups: dict[Hashable, list[Hashable]] = {}
-    for name, table in tables.items():
-        if table.joint is None and _is_count_of_rows(table):
-            about = None if table.where is None else table.where.text
-            groups.setdefault(about, []).append(name)
-    largest = max(groups.values(), key=len, default=[])
-    gain = worth_joining([tables[name].workload.domain for name in largest])
-    names = [largest[k] for k in gain]
-    if len(names) < 2:  # noqa: PLR2004
-        return {}
-    joint = _across([tables[name] for name in names])
-    places = {name: at for at, name in enumerate(names)}
-    return {
-        name: replace(table, joint=joint, first=places[name]) if name in places else table
-        for name, table in tables.items()
-    }
+    planning: _Planning
+    names: Sequence[str]
+    allowed: Fraction
+
+    @property
+    def law(self) -> Law:
+        """The law of noise, or one like it."""
+        return MECHANISMS[self.names[0]].law
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What it costs."""
+        used = sum((one.part for one in self.chosen if any(one.noisy.scales)), start=Fraction(0))
+        return self.law.charge(self.allowed * used)
+
+    def plan(self) -> Plan:
+        """Calibrate the noise in fractions."""
+        found: dict[Hashable, tuple[Table, NoisyDesign]] = {}
+        for one in self.chosen:
+            noisy = calibrate(one.noisy, self.allowed * one.part)
+            found |= {key: (table.released(noisy), noisy) for key, table in one.tables.items()}
+        joining = self.planning.joining
+        keys = [key for own in joining.tables.values() for key in own]
+        tables = {key: found[key][0] for key in keys}
+        designs = {found[key][0].measured: found[key][1] for key in keys}
+        parts = {name: part for one in self.chosen for name, part in self.split(one).items()}
+        return Plan(tables, designs, parts, self.planning.spend, self.loss)
+
+    def split(self, measured: _Measured) -> dict[Hashable, Fraction]:
+        """Split what queries have together, by their weights."""
+        own = {name: self.parts[name] for name in measured.errors if name in self.parts}
+        whole = sum(own.values(), start=Fraction(0))
+        return {name: measured.part * part / whole for name, part in own.items()}
+
+    def loss_beside(self, alone: Mapping[Hashable, _Measured]) -> dict[Hashable, float]:
+        """Return by which factor some error of each query is larger than alone."""
+        losses: dict[Hashable, float] = {}
+        for one in self.chosen:
+            losses |= one.loss_beside(alone)
+        return losses
+
+    @cached_property
+    def free(self) -> Mapping[Hashable, _Measured]:
+        """Queries that nothing moves, which need no noise."""
+        tables = self.planning.joining.tables
+        whole = {name: self._best(own, Fraction(1)) for name, own in tables.items()}
+        return {name: one for name, one in whole.items() if not any(one.noisy.scales)}
+
+    @cached_property
+    def parts(self) -> Mapping[Hashable, Fraction]:
+        """The part of each query that is not free, by its weight."""
+        queries = self.planning.joining.queries
+        weights = {
+            name: Fraction(one.weight) for name, one in queries.items() if name not in self.free
+        }
+        whole = sum(weights.values())
+        return {name: weight / whole for name, weight in weights.items()}
+
+    @cached_property
+    def alone(self) -> Mapping[Hashable, _Measured]:
+        """Each of these queries, measured on its own."""
+        tables = self.planning.joining.tables
+        return {name: self._best(tables[name], part) for name, part in self.parts.items()}
+
+    @cached_property
+    def chosen(self) -> Sequence[_Measured]:
+        """All that is measured."""
+        chosen = list(self.free.values())
+        for pool in self.planning.joining.pools:
+            names = tuple(name for name in pool.names if name in self.parts)
+            chosen += self._pool(pool._replace(names=names))
+        if not self.planning.is_free:
+            self._require_use()
+        excess = self.planning.excess
+        return chosen if excess is None else self._reach(chosen, excess)
+
+    def _reach(self, chosen: Sequence[_Measured], excess: Excess) -> list[_Measured]:
+        """Give to what is to err no more than wanted the least part, and to others the rest."""
+        wanted = [one for one in chosen if excess(one.tables, one.noisy) is not None]
+        least = {one: self._least(one, excess) for one in wanted}
+        used = sum((one.part for one in least.values()), start=Fraction(0))
+        others = [one for one in chosen if one not in least and any(one.noisy.scales)]
+        if used > 1 or (used == 1 and others):
+            raise self._too_much(used, others)
+        weights = sum((one.part for one in others), start=Fraction(0))
+        rest = {one: self._best(one.tables, (1 - used) * one.part / weights) for one in others}
+        return [least.get(one) or rest.get(one) or one for one in chosen]
+
+    def _least(self, measured: _Measured, excess: Excess) -> _Measured:
+        """Measure tables with the least part that makes no error larger than wanted."""
+
+        def made_with(part: float) -> _Measured | None:
+            try:
+                made = self._best(measured.tables, Fraction(part))
+            except CalibrationError:  # too little for any noise
+                return None
+            return made if (excess(made.tables, made.noisy) or 0) <= 1 else None
+
+        part = smallest(lambda part: made_with(part) is not None)
+        made = None if part is None else made_with(part)
+        if made is None:
+            wrong = "no amount makes the errors as small as wanted: part of them does not come"
+            why = "from noise that is added, such as the error of n=."
+            raise CalibrationError(f"{wrong} {why} Allow a larger error.", parameter="within")
+        return made
+
+    def _too_much(self, used: Fraction, others: Sequence[_Measured]) -> CalibrationError:
+        """Say how much the errors that are wanted need."""
+        amount = self._needed(float(used))
+        kind, given = self.planning.spend.kind, float(self.planning.spend.amount)
+        wrong = f"the errors that are wanted need {kind}={amount:.4g}, and {given:.4g} is given."
+        way = "Spend as much, or a little more for the others" if others else "Spend as much"
+        return CalibrationError(
+            f"{wrong} {way}, or allow larger errors.", parameter="within", value=amount
+        )
+
+    def _needed(self, times: float) -> float:
+        """Return how much to spend for so many times what is allowed."""
+        spend, delta = self.planning.spend, self.planning.allowance.delta
+        match spend.kind, self.law.norm:
+            case "epsilon", 2 if delta:
+                return gaussian_epsilon(delta, math.sqrt(float(self.allowed) * times))
+            case "mu", 2:
+                return float(spend.amount) * math.sqrt(times)
+            case "mu", 1:
+                return mu_of_pure(self.allowed * Fraction(times))
+            case _:
+                return float(spend.amount) * times
+
+    def score(self, measured: Iterable[_Measured]) -> float:
+        """Return the sum of the logarithms of the errors of queries, by their weights."""
+        queries = self.planning.joining.queries
+        variances = {name: v for one in measured for name, v in one.variances.items()}
+        logs = {name: math.log(v or _NO_VARIANCE) / 2 for name, v in variances.items()}
+        return sum(queries[name].weight * log for name, log in logs.items())
+
+    @property
+    def narrowest(self) -> float:
+        """The smallest scale of noise."""
+        return min(narrowest(one.noisy.design, one.noisy.scales) for one in self.chosen)
+
+    def _pool(self, pool: Pool) -> list[_Measured]:
+        """Measure as one the queries of a pool that lose nothing by it; the others try again."""
+        measured, names, left = [], [*pool.names], list[Hashable]()
+        while names:
+            joined = self._joined(pool._replace(names=tuple(names)))
+            loss = {} if joined is None else joined.loss_beside(self.alone)
+            loser = max(names, key=lambda name: loss.get(name, math.inf))
+            if joined is not None and (len(names) == 1 or loss[loser] <= _SAME):
+                measured.append(joined)
+                names, left = left, []
+            else:
+                left.append(loser)
+                names.remove(loser)
+        return measured
+
+    def _joined(self, pool: Pool) -> _Measured | None:
+        """Measure queries as one, with what they have together; `None` where nothing does."""
+        if len(pool.names) == 1:
+            return self.alone[pool.names[0]]
+        part = sum((self.parts[name] for name in pool.names), start=Fraction(0))
+        try:
+            return self._best(self.planning.joining.joined(pool), part)
+        except CalibrationError:
+            return None
+
+    def _best(self, tables: NamedTables, part: Fraction) -> _Measured:
+        """Measure tables as one, in the way for which the mean logarithm of errors is least."""
+        measured = next(iter(tables.values())).measured
+        is_free, allowed = self.planning.is_free, self.allowed * part
+        beside = not is_free and len(self.planning.joining.tables) > 1
+        made, refusals = [], []
+        for name in self.names:
+            if is_free and self.planning.allowance.epsilon * part < MECHANISMS[name].least_epsilon:
+                continue
+            try:
+                noisy = sketch(name, measured.workload, allowed, beside=beside)
+            except CalibrationError as error:  # another mechanism may still do
+                refusals.append(error)
+            else:
+                made += [] if noisy is None else [_Measured(tables, noisy, part)]
+        if not made:
+            raise refusals[0] if refusals else self._unfit()
+        return made[0] if len(made) == 1 else min(made, key=lambda one: self.score([one]))
+
+    def _require_use(self) -> None:
+        """Refuse a mechanism that was asked for where none of its own designs applies."""
+        joining, name = self.planning.joining, self.names[0]
+        asked = [*joining.tables.values(), *map(joining.joined, joining.pools)]
+        works = [next(iter(tables.values())).measured.workload for tables in asked]
+        if not any(fitting(name, work, beside=False) for work in works):
+            raise self._unfit()
+
+    def _unfit(self) -> CalibrationError:
+        reason = (
+            f'mechanism="{self.names[0]}" does not apply to these queries; use mechanism="auto".'
+        )
+        return CalibrationError(reason, parameter="mechanism", value=self.names[0])
 
 
-def _is_count_of_rows(table: Table) -> bool:
-    """Whether a table counts rows that are units of their own, by columns or in all."""
-    plain = table.of is None and table.sizes is None and not table.workload.is_layered
-    return (
-        plain
-        and not table.unit
-        and table.outputs[0].weights is None
-        and table.cells.chosen is None
-        and table.workload.outputs == (table.workload.everyone,)
-        and not table.query.options.names_given
-    )
+_LEAST, _MOST = 2.0**-60, 2.0**60
+_NEAR = 1e-6  # how much more than the least part is taken
 
 
-def _across(tables: Sequence[Table]) -> Table:
-    """Resolve counts by several columns as tables of one measurement."""
-    first = tables[0]
-    axes: list[Axis] = []
-    margins = []
-    for table in tables:
-        places = [_place_axis(axes, axis) for axis in table.cells.axes]
-        margins.append(tuple(places))
-    hidden = tuple(replace(axis, hidden=True) for axis in axes)
-    dimensions = tuple(map(dimension_of, hidden))
-    workload = replace(
-        first.workload,
-        domain=Domain(dimensions, None, tuple(margins)),
-        # every row is in a cell of every table, released or not
-        reach=Reach(1, 1, 0, 1, always=first.where is None),
-    )
-    cells = Cells(hidden, margins=largest_sets(tuple(margins)))
-    return replace(first, cells=cells, workload=workload)
-
-
-def _place_axis(axes: list[Axis], axis: Axis) -> int:
-    """Return the position of a grouping column, added if it is new."""
-    for at, known in enumerate(axes):
-        if _same_axis(known, axis):
-            return at
-    axes.append(axis)
-    return len(axes) - 1
-
-
-def _joint_of(tables: Sequence[Table], declaration: Declaration) -> Table | None:
-    """Resolve the query that asks for several tables at once; `None` for one on its own."""
-    first = tables[0]
-    if first.of is not None:
-        return table_of(first.of, declaration)
-    if len(tables) == 1:
-        return None
-    parts = tuple(table.query for table in tables)
-    query = Joint(first.query.by, declaration.part_condition, first.query.keys, parts=parts)
-    return table_of(query, declaration, first.cells)
-
-
-def _can_join(one: Table, other: Table) -> bool:
-    """Whether two queries count the same rows in the same groups, or are asked for together."""
-    if one.of is not None or other.of is not None or one.query.ranges or other.query.ranges:
-        return one.of is not None and one.of is other.of
-    if one.query.options.names_given or other.query.options.names_given:
-        return False
-    apart = one.unit != () and one.where != other.where
-    alike = one.caps == other.caps and one.valued == other.valued
-    alike = alike and one.outputs[0].weights == other.outputs[0].weights
-    return not apart and alike and _same_cells(one.cells, other.cells)
-
-
-def _same_cells(one: Cells, other: Cells) -> bool:
-    """Whether groups are the same, in the same order."""
-    if len(one.axes) != len(other.axes) or not all(map(_same_axis, one.axes, other.axes)):
-        return False
-    if one.chosen is None or other.chosen is None:
-        return one.chosen is other.chosen
-    return np.array_equal(one.chosen, other.chosen)
-
-
-def _same_axis(one: Axis, other: Axis) -> bool:
-    """Whether two columns are grouped alike."""
-    if type(one) is not type(other) or one.column != other.column:
-        return False
-    mine, theirs = one.keys, other.keys
-    return bool(mine is theirs or (mine.dtype == theirs.dtype and mine.equals(theirs)))
+def smallest(reaches: Callable[[float], bool]) -> float | None:
+    """Find the smallest number that is enough, or a little more; `None` if none is."""
+    high = 1.0
+    while not reaches(high):
+        high *= 4
+        if high > _MOST:
+            return None
+    low = high / 4
+    while reaches(low):
+        low, high = low / 4, low
+        if low < _LEAST:
+            return high
+    while high > low * (1 + _NEAR):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return high

@@ -83,9 +83,9 @@ class Table:
         """Which of the tables that are measured it is."""
         return self.first // len(self.outputs)
 
-    def released(self, designs: Mapping[Workload, NoisyDesign]) -> "Table":
+    def released(self, noisy: NoisyDesign) -> "Table":
         """Add the number of rows, where its design gives that for free."""
-        if self.joint is not None or not designs[self.workload].design.extra:
+        if self.joint is not None or not noisy.design.extra:
             return self
         return replace(self, outputs=(*self.outputs, self.rows_column))
 
@@ -183,7 +183,7 @@ def table_of(
     workload = Workload(
         sources=tuple(map(_source, wanted)),
         outputs=tuple(
-            Output(statistic, places[source], out.sampled, out.of_rows)
+            Output(statistic, places[source], out.sampled, out.of_rows, out.weight)
             for (source, statistic), out in zip(read, outputs, strict=True)
         ),
         neighboring=declaration.neighboring,

@@ -19,7 +19,7 @@ from dpframe.plotting import frame
 from dpframe.plotting.frame import MOST_PANELS, Drawn, Places, Scale, pyplot, text
 from dpframe.public import did_you_mean, public_call
 from dpframe.steps.concat import concat
-from dpframe.steps.suggest_caps import best, best_suggestion
+from dpframe.steps.suggest_caps import best_suggestion
 
 Kind: TypeAlias = Literal["auto", "bar", "barh", "line", "points", "forest", "histogram"]
 
@@ -640,7 +640,9 @@ def _draw_suggestion(
     released: pd.DataFrame, ax: Any, figsize: tuple[float, float] | None, title: str | None
 ) -> Any:
     """Draw the errors that a suggestion predicts by candidate, and mark the best one."""
-    ((name, chosen),) = best(released).items()
+    suggestion = best_suggestion(released)[-1]
+    ((name, chosen),) = suggestion.best.items()
+    told = "best" if suggestion.seen >= suggestion.needed else "too few people to tell, maybe"
     if ax is None:
         axes = pyplot().subplots(layout="constrained", figsize=figsize)[1]
     else:
@@ -653,7 +655,7 @@ def _draw_suggestion(
             errors = pd.Series(released[column].to_numpy(), ends)
             errors = errors[np.isfinite(errors) & np.isfinite(errors.index)]
             axes.plot(errors.index, errors, color=color, label=label)
-            axes.plot([bound], [errors[bound]], "o", color=color, label=f"best: {bound:g}")
+            axes.plot([bound], [errors[bound]], "o", color=color, label=f"{told}: {bound:g}")
         inner = edges.left[1:].to_numpy(np.float64)
         if not np.allclose(np.diff(inner, 2), 0):  # no steps of one length
             least = float(np.abs(inner[inner != 0]).min())
@@ -665,16 +667,14 @@ def _draw_suggestion(
         lines = {"lost": ("cut off", "--"), "noise": ("noise", ":"), "error": ("both", "-")}
         for column, (label, style) in lines.items():
             axes.plot(released.index, released[column], style, color=PALETTE[0], label=label)
-        span = released.index, released["error"], released["error_high"]
-        axes.fill_between(*span, color=PALETTE[0], alpha=0.15, lw=0, label="both, up to 95 %")
-        mark = {"color": PALETTE[2], "label": f"best: {name}={chosen}"}
+        mark = {"color": PALETTE[2], "label": f"{told}: {name}={chosen}"}
         axes.plot([chosen], [released["error"].loc[chosen]], "o", **mark)
         axes.set_xscale("log")
         axes.set_ylim(bottom=max(released["noise"].min(), 1e-9) / 4)  # less is lost in the noise
     axes.set_yscale("log")
     axes.set_xlabel(name, **PLAIN)
     axes.set_ylabel(wrap("predicted mean absolute error of a group", length(axes.yaxis)))
-    above = wrap(title or best_suggestion(released)[-1].query, length(axes.xaxis))
+    above = wrap(title or suggestion.query, length(axes.xaxis))
     axes.set_title(above, fontsize="medium", **PLAIN)
     axes.legend(loc="best")
     return axes

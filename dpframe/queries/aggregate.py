@@ -65,7 +65,12 @@ class Aggregate(Query):
         """One column per query, under its own condition unless all have the same."""
         shared = self._shared_condition
         specs = [
-            replace(specs, name=name, where=None if shared is not None else part.where)
+            replace(
+                specs,
+                name=name,
+                where=None if shared is not None else part.where,
+                weight=part.weight,
+            )
             for name, part in self.queries.items()
             for specs in part.outputs
         ]
@@ -147,7 +152,7 @@ AggregatePart: TypeAlias = Count | Rate | OfColumns
 
 NOT_OUTPUTS = tuple(
     "by where keys max_rows max_groups max_rows_per_group epsilon delta mu rho share mechanism "
-    "denoise graph name note part privacy_unit n_weight objective".split()
+    "denoise graph name note part privacy_unit weight n_weight objective".split()
 )
 """Names that outputs of `aggregate` cannot have: its own keywords and those of a release."""
 
@@ -168,14 +173,14 @@ _NOT_NAMES = f"{', '.join(NOT_OUTPUTS)} are keywords and cannot be names"
 @public_call
 def aggregate(
     by: By = None, *, where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None, n_weight: float = 0.0,
-    objective: Objective = "total", **queries: AggregatePart,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
+    n_weight: float = 0.0, objective: Objective = "total", **queries: AggregatePart,
 ) -> Aggregate:  # fmt: skip
     """Describe several outputs by the same groups, one column each.
 
     Parameters
     ----------
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`; `where` holds for all of them, beside their own.
     n_weight, objective
         As in `sum`.
@@ -194,7 +199,7 @@ def aggregate(
     >>> sorted(aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare")).queries)
     ['fare', 'n']
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = reading.groups_of(by, rows)
     if not queries:
         raise QueryError(

@@ -140,7 +140,7 @@ class Histogram(Query):
 def histogram(
     column: Hashable, bins: object, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     weights: Hashable = None,
 ) -> Histogram:  # fmt: skip
     """Describe the number of rows per bin of a numeric column, by group.
@@ -153,7 +153,7 @@ def histogram(
         Increasing edges, with `-inf` and `inf` allowed at the ends, for bins closed on the right;
         the first edge belongs to the first bin, whose label begins a little below it, as in
         `pandas.cut(..., include_lowest=True)`. Or a `pandas.IntervalIndex` without overlaps.
-    by, where, keys, weights, max_rows, max_groups, max_rows_per_group
+    by, where, keys, weights, max_rows, max_groups, max_rows_per_group, weight
         As in `count`; with weights, bins hold weighted totals.
 
     Raises
@@ -170,7 +170,7 @@ def histogram(
     >>> [(str(bin), count) for bin, count in released["count"].items()]  # hardly any noise
     [('(-0.001, 10.0]', 2), ('(10.0, 100.0]', 1)]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = binned_groups_of(column, by, rows)
     return Histogram(**groups, bins=check_bins(column, bins), weights=weights_of(weights))
 
@@ -361,7 +361,7 @@ def _in_floats(bins: pd.IntervalIndex) -> pd.IntervalIndex:
 def ranges(
     column: Hashable, bins: object = None, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None,
 ) -> Ranges:  # fmt: skip
     """Describe the number of rows in ranges of a bounded column, by group.
@@ -381,7 +381,7 @@ def ranges(
         column that is declared to hold integers, and no more than that, has one for each: k is in
         `(k - 1, k]`. Or increasing finite edges, as in `histogram`, or a `pandas.IntervalIndex`
         without gaps; they hold all from bound to bound if bounds are declared.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`. Bins are no groups for the caps: caps limit the rows of a unit in each group
         of `by`, whatever their values.
     bounds
@@ -408,7 +408,7 @@ def ranges(
     >>> [(str(bin), round(count)) for bin, count in released["count"].items()]
     [('(-0.001, 10.0]', 2), ('(10.0, 20.0]', 1), ('(20.0, 30.0]', 1), ('(30.0, 40.0]', 0)]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = binned_groups_of(column, by, rows)
     bins = check_range_bins(column, bins)
     return Ranges(**groups, bins=bins, bounds=bounds_of((column,), bounds))

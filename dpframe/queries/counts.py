@@ -35,7 +35,7 @@ class Count(Query):
 def count(
     by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     weights: Hashable = None,
 ) -> Count:  # fmt: skip
     """Describe the number of rows per group.
@@ -48,7 +48,7 @@ def count(
         Column of survey weights w, with declared bounds (0, W): a row counts for w in place of 1,
         and the count is the weighted total, the sum of w. Weights are clipped to their bounds; a
         missing one counts for nothing. Noise is W times that of a count.
-    where, keys, max_rows, max_groups, max_rows_per_group
+    where, keys, max_rows, max_groups, max_rows_per_group, weight
         See `dpframe.options.ChosenRows`.
 
     Raises
@@ -63,7 +63,7 @@ def count(
     >>> count(by="region", weights="w").words
     'weighted total (weights w) by region'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     return Count(**reading.groups_of(by, rows), weights=reading.weights_of(weights))
 
 
@@ -92,7 +92,7 @@ class Rate(Query):
 def rate(
     condition: str, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     weights: Hashable = None, missing: Literal[False] | None = None,
 ) -> Rate:  # fmt: skip
     """Describe the share of the rows per group that satisfy a condition.
@@ -110,7 +110,7 @@ def rate(
         it, for columns that are ticked or blank. `None`: they are left out.
     weights
         As in `count`: A and C are the weighted totals of these rows.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`; rows that do not satisfy `where` count in neither number.
 
     Raises
@@ -127,7 +127,7 @@ def rate(
     >>> dpf.release(trips, query, epsilon=1e6)["rate"].round(3).tolist()  # hardly any noise
     [0.5, 1.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups, met = reading.groups_of(by, rows), Condition.parse(condition, "condition")
     weights = reading.weights_of(weights)
     if missing is not None and missing is not False:
@@ -161,7 +161,7 @@ class UnitCount(Query):
 def units(
     by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
 ) -> UnitCount:  # fmt: skip
     """Describe the number of distinct privacy units per group.
 
@@ -173,7 +173,7 @@ def units(
 
     Parameters
     ----------
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`; a unit is in a group if one of its rows there satisfies `where`.
         `max_rows_per_group` is refused: it would change nothing.
 
@@ -192,7 +192,7 @@ def units(
     >>> released["units"].tolist()
     [1, 1]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     groups = reading.groups_of(by, rows)
     if max_rows_per_group is not None:
         rule = "changes nothing for units, which count once in a group, whatever their rows"

@@ -101,7 +101,7 @@ def discover(
     or "auto": the one with the least T, then the least noise, that the budget allows; without
     counts, the one that finds the smallest groups of units with k labels in the last round.
 
-    `preview` has one row per mechanism, the one to be used first: `threshold`; `sigma`, the scale
+    `plan` has one row per mechanism, the one to be used first: `threshold`; `sigma`, the scale
     of the noise, and `std_error`; `found_5`, `found_50` and `found_95`, the smallest numbers of
     units with which a label is found with a probability of 5, 50 and 95 %; the cost as `mu`,
     `epsilon`, `delta` and `extra_delta`; `fits`. Without counts, noise and thresholds are those of
@@ -148,7 +148,7 @@ def discover(
     >>> found = dpf.release(trips, dpf.discover("zone"), **spend)
     >>> list(found.index), list(found.columns)
     (['A', 'B'], ['units'])
-    >>> shown = dpf.preview(trips, dpf.discover("zone"), **spend)
+    >>> shown = trips.dp.plan(dpf.discover("zone"), **spend).table
     >>> shown[["threshold", "found_5", "found_50", "found_95"]]
                threshold  found_5  found_50  found_95
     mechanism

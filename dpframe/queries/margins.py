@@ -23,6 +23,7 @@ from dpframe.queries.reading import (
     labels_of,
     limits_of,
     materialized_keys,
+    read_weight,
     refuse_unknown,
 )
 from dpframe.queries.tasks import Axis, BinAxis, KeyAxis
@@ -153,7 +154,7 @@ def margins(
     columns: Columns | Iterable[Sequence[Hashable]], ways: int | None = None, *,
     where: str | None = None, keys: Keys = None, bins: MarginBins = None,
     other: MarginOther = None, weights: MarginWeights = None, max_rows: int | None = None,
-    **queries: AggregatePart,
+    weight: float = 1.0, **queries: AggregatePart,
 ) -> Margins:  # fmt: skip
     """Describe tables by several sets of columns that agree with each other.
 
@@ -191,6 +192,8 @@ def margins(
         least possible, and errors differ between tables.
     max_rows
         Rows of a unit that are kept, the same for all tables, in place of the declared cap.
+    weight
+        As in `count`: of all tables together, beside other queries.
     **queries
         Output columns, as in `aggregate`: counts, sums, means and rates, all with the same survey
         weights or all without. Without any, `count=count()`.
@@ -229,6 +232,7 @@ def margins(
         bins=View(intervals),
         other=View(_other(by, intervals, other)),
         limits=limits_of(ChosenRows(max_rows=max_rows)),
+        weight=read_weight(weight),
     )
 
 

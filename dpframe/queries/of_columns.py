@@ -129,7 +129,7 @@ def _of_pair(
 def sum(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, weights: Hashable = None,
     max_true: int | None = None, n: KnownRows = None,
     n_weight: float = 0.0, objective: Objective = "total",
@@ -143,7 +143,7 @@ def sum(
     ----------
     columns
         Column or list of columns to add up.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`.
     weights
         Column of survey weights w, as in `count`: the sum is that of w x.
@@ -176,7 +176,7 @@ def sum(
     >>> released["fare"].round().tolist()
     [17.0, 20.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     weights = reading.weights_of(weights)
     for name, value in {"max_true": max_true, "n": n}.items():
         if weights is not None and value is not None:
@@ -189,7 +189,7 @@ def sum(
 def mean(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, sampling: bool = False, weights: Hashable = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the mean of one or several columns per group.
@@ -208,7 +208,7 @@ def mean(
         Column of survey weights w, as in `count`. The mean is `(l A + u B) / (A + B)`, where a row
         with x in [l, u] adds `a = w (u - x) / (u - l)` to A and `b = w (x - l) / (u - l)` to B:
         both are >= 0 and add up to w, so they cost what the weighted total alone costs.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `sum`.
 
     Raises
@@ -231,7 +231,7 @@ def mean(
     if sampling and weights is not None:
         rule = "is not known of weighted means, whose rows count for more or less than one draw"
         raise QueryError.about("sampling", rule, True, "Leave out sampling= or weights=.")
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     sampled = bool(sampling)
     return _of_columns("mean", columns, by, rows, bounds, sampling=sampled, weights=weights)
 
@@ -240,7 +240,7 @@ def mean(
 def var(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the variance of one or several columns per group.
@@ -253,7 +253,7 @@ def var(
     ----------
     columns
         Column or list of columns of numbers.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `sum`.
 
     Raises
@@ -271,7 +271,7 @@ def var(
     >>> (released["fare"].round(2) + 0).tolist()
     [1.0, 0.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     return _of_columns("var", columns, by, rows, bounds)
 
 
@@ -279,14 +279,14 @@ def var(
 def std(
     columns: Columns, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the standard deviation of one or several columns per group: the root of `var`.
 
     Parameters
     ----------
-    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    columns, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `var`.
 
     Raises
@@ -299,7 +299,7 @@ def std(
     >>> std("fare", by="zone").words
     'standard deviation of fare by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     return _of_columns("std", columns, by, rows, bounds)
 
 
@@ -307,7 +307,7 @@ def std(
 def cov(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None,
 ) -> OfColumns:  # fmt: skip
     """Describe the covariance of two columns of numbers per group.
@@ -321,7 +321,7 @@ def cov(
     ----------
     x, y
         Two columns of numbers.
-    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `mean`.
 
     Raises
@@ -339,7 +339,7 @@ def cov(
     >>> released["cov"].round(2).tolist()
     [11.0]
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     return _of_pair("cov", (x, y), by, rows, bounds)
 
 
@@ -347,14 +347,14 @@ def cov(
 def corr(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, sampling: bool = False,
 ) -> OfColumns:  # fmt: skip
     """Describe the correlation of two columns of numbers per group: Pearson's, in [-1, 1].
 
     Parameters
     ----------
-    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `cov`.
     sampling
         Whether to measure fourth moments, too, for `interval(sampling=True)`: how far off the
@@ -371,7 +371,7 @@ def corr(
     >>> corr("miles", "fare", by="zone").words
     'correlation of miles and fare by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     return _of_pair("corr", (x, y), by, rows, bounds, sampling=sampling)
 
 
@@ -379,7 +379,7 @@ def corr(
 def slope(
     x: Hashable, y: Hashable, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, sampling: bool = False,
 ) -> OfColumns:  # fmt: skip
     """Describe the slope of the line of least squares that gives y for x, per group.
@@ -388,7 +388,7 @@ def slope(
 
     Parameters
     ----------
-    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group
+    x, y, by, where, keys, bounds, max_rows, max_groups, max_rows_per_group, weight
         As in `cov`.
     sampling
         As in `corr`.
@@ -403,5 +403,5 @@ def slope(
     >>> slope("miles", "fare", by="zone").words
     'slope of fare on miles by zone'
     """
-    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+    rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
     return _of_pair("slope", (x, y), by, rows, bounds, sampling=sampling)

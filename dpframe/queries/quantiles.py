@@ -89,6 +89,7 @@ class Quantile(Query):
             bounds=self.bounds,
             read=read,
             limits=self.limits,
+            weight=self.weight,
         )
 
 

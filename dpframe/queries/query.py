@@ -47,6 +47,8 @@ class OutputSpec:
         The second private column, where it is about a pair of columns; `None` otherwise.
     weights
         The private column of what each row counts for; `None`: 1.
+    weight
+        How much its variance counts beside those of other outputs.
     """
 
     name: Hashable
@@ -59,6 +61,7 @@ class OutputSpec:
     sampled: bool = False
     other: Hashable = None
     weights: Hashable = None
+    weight: float = 1.0
     averaged: bool = False
     fine: bool = False
 
@@ -153,6 +156,7 @@ class Query(ABC):
     where: Condition | None = None
     keys: Keys = None
     limits: Caps = field(default=NO_CAPS, kw_only=True)
+    weight: float = field(default=1.0, kw_only=True)
 
     groups_named_by: ClassVar[str] = "by"
 

@@ -8,7 +8,7 @@ import pandas as pd
 from dpframe.arguments import is_label
 from dpframe.errors import DeclarationError, QueryError, a_type, is_data, quote
 from dpframe.options import By, ChosenRows, Columns, GivenBounds, Keys
-from dpframe.privacy.amounts import WRITTEN, as_number
+from dpframe.privacy.amounts import WRITTEN, as_float, as_number
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.query import Query, Search
 from dpframe.queries.where import Condition
@@ -16,6 +16,8 @@ from dpframe.queries.where import Condition
 _ANY_WHOLE = "must be a whole number >= 1"
 _GROUPERS: tuple[Any, ...] = (Callable, pd.Grouper)
 """What pandas groups by, and no column is called."""
+_MOST_WEIGHT = 1e6
+"""Of one query in units of another: with parts below a millionth, there is nothing to see."""
 
 
 def limits_of(rows: ChosenRows) -> Caps:
@@ -27,13 +29,23 @@ def limits_of(rows: ChosenRows) -> Caps:
 
 
 def groups_of(by: By, rows: ChosenRows) -> dict[str, Any]:
-    """Read what every query has: labels to group by, a condition, keys and caps, by field."""
+    """Read what every query has: labels to group by, a condition, keys, caps and a weight."""
     return {
         "by": labels_of("by", by),
         "where": None if rows.where is None else Condition.parse(rows.where),
         "keys": materialized_keys(rows.keys),
         "limits": limits_of(rows),
+        "weight": read_weight(rows.weight),
     }
+
+
+def read_weight(value: object) -> float:
+    """Read how much the error of something counts."""
+    number = as_float(value)
+    if 1 / _MOST_WEIGHT <= number <= _MOST_WEIGHT:
+        return number
+    rule = f"must be a number from {1 / _MOST_WEIGHT:g} to {_MOST_WEIGHT:g}"
+    raise QueryError.about("weight", rule, value, "Queries share an amount in proportion to it.")
 
 
 def binned_groups_of(

@@ -227,11 +227,12 @@ def suggest_caps(
     per candidate. `units`, released with noise: how many units need this cap and not the one
     before; the last row also holds all that need more. Computed from it, as mean absolute errors of
     a group in the units of the output (in rows for several outputs): `lost`, the median of all L;
-    `noise`; `error`; and `error_high`, which the error is below in 95 % of the histograms, however
-    a cap cuts off groups. If it is far above `error`, the look cannot tell a tail from noise.
-    `error` is the geometric mean of the least errors of all histograms, times the average ratio of
-    the cap's error to the least one. `.dp.best` is the cap with the least `error`. `preview` shows
-    `std_error` of the number of units, and `noise`.
+    `noise`; `error`; and `unseen`, how many units there are at most beyond the cap, each at 95 % by
+    the exact law of the noise: no look sees how many rows they have. `error` is the geometric mean
+    of the least errors of all histograms, times the average ratio of the cap's error to the least
+    one. `.dp.best` is the cap with the least `error`, or says that there are too few people to
+    tell: fewer than 30 times the mean size of the noise in a row, and 1.64 standard errors of their
+    number. `plan` shows `std_error` of the number of units, and `noise`.
 
     Parameters
     ----------
@@ -257,9 +258,9 @@ def suggest_caps(
     Notes
     -----
     Tails are taken to go on as before, and to end some time; draws are the same for the same noisy
-    numbers. In a bin, a size x is taken to be as frequent as 1 / x, and for `error_high` to be the
-    largest. All groups are taken to lose the same. A lost row of a sum counts with the mean of
-    `|x|` over the bounds. For "max_groups", units are counted by their number of groups; a lost
+    numbers. In a bin, a size x is taken to be as frequent as 1 / x. All groups are taken to lose
+    the same. A lost row of a sum counts with the mean of `|x|` over the bounds. For
+    "max_groups", units are counted by their number of groups; a lost
     group is taken to be `sqrt(c)` rows, with c the cap on rows in it, or 1. For
     "max_rows_per_group", they are counted by the rows in their fullest group; L is then a lower
     bound, since other groups are not seen.
@@ -272,8 +273,8 @@ def suggest_caps(
     >>> _ = rides.dp.declare(privacy_unit="rider", max_rows=20)
     >>> found = rides.dp.suggest_caps(largest=64, epsilon=0.1)
     >>> found.dp.best, list(found.columns)
-    ({'max_rows': 4}, ['units', 'lost', 'noise', 'error', 'error_high'])
-    >>> shown = rides.dp.preview(dpf.suggest_caps(largest=3), epsilon=0.1)
+    ({'max_rows': 4}, ['units', 'lost', 'noise', 'error', 'unseen'])
+    >>> shown = rides.dp.plan(dpf.suggest_caps(largest=3), epsilon=0.1).table
     >>> shown["noise"].round(2).to_dict()
     {1: 1.07, 2: 2.2, 3: 3.32}
     """
@@ -366,8 +367,9 @@ def suggest_bounds(
     per bin. `count`, released with noise: the number of values in it. Computed from it: `as_low`
     and `as_high`, the predicted errors with the left end of the bin as the lower bound, and with
     its right end as the upper one, each beside the best other one; infinite if that is no bound.
-    `.dp.best` is the pair with the least error. `preview` shows `std_error` of the number of
-    values, and `as_low` and `as_high` for the noise alone; for a mean, in a group of one row.
+    `.dp.best` is the pair with the least error, or says that too few rows are seen to tell, as for
+    caps. `plan` shows `std_error` of the number of values, and `as_low` and `as_high` for the noise
+    alone; for a mean, in a group of one row.
 
     Parameters
     ----------
@@ -408,7 +410,7 @@ def suggest_bounds(
     >>> list(found.columns), list(found.dp.best)  # most often {"bounds": (0.0, 64.0)}
     (['count', 'as_low', 'as_high'], ['bounds'])
     >>> search = dpf.suggest_bounds("fare", smallest=1, largest=2)
-    >>> dpf.preview(trips, search, **spend)["std_error"].round(2).tolist()
+    >>> trips.dp.plan(search, **spend).table["std_error"].round(2).tolist()
     [28.28, 28.28, 28.28, 28.28, 28.28, 28.28]
     """
     if not isinstance(query, str) or query not in _MAKERS:

@@ -48,7 +48,7 @@ def quantile(
 def quantile(
     column: Hashable, q: Quantiles = QUARTILES, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
     bins: object = None, candidates: object = None,
 ) -> Quantile: ...  # fmt: skip
@@ -58,7 +58,7 @@ def quantile(
 def quantile(
     column: Any, q: Quantiles = QUARTILES, by: By = None, *,
     where: str | None = None, keys: Keys = None, max_rows: int | None = None,
-    max_groups: int | None = None, max_rows_per_group: int | None = None,
+    max_groups: int | None = None, max_rows_per_group: int | None = None, weight: float = 1.0,
     bounds: GivenBounds = None, level: float = 0.95, simultaneous: bool = False,
     bins: object = None, candidates: object = None,
 ) -> Any:  # fmt: skip
@@ -92,7 +92,7 @@ def quantile(
     q
         A quantile, or several in increasing order, above 0 and below 1: 0.5 is the median. With
         "select", up to nine with at most six decimals.
-    by, where, keys, max_rows, max_groups, max_rows_per_group
+    by, where, keys, max_rows, max_groups, max_rows_per_group, weight
         As in `count`.
     bounds
         `(lower, upper)`, if not declared.
@@ -145,7 +145,7 @@ def quantile(
     [39.5]
     """
     if not hasattr(column, "dp"):
-        rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group)
+        rows = ChosenRows(where, keys, max_rows, max_groups, max_rows_per_group, weight)
         return describe_quantiles(
             column, q, by, rows, bounds,
             level=level, simultaneous=simultaneous, bins=bins, candidates=candidates,

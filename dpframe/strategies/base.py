@@ -118,12 +118,15 @@ class Output:
     of_rows
         How many times the rows are added to a sum of values. With weights, values are counted from
         the lower bound where their mean is an output, too.
+    weight
+        How much its variance counts beside those of other outputs.
     """
 
     name: StatisticName
     source: int
     sampled: bool = False
     of_rows: float = 0.0
+    weight: float = 1.0
 
     @property
     def kind(self) -> type[Statistic]:
@@ -134,6 +137,11 @@ class Output:
     def is_sum(self) -> bool:
         """Whether it is a sum of values."""
         return self.kind.is_total and not self.kind.is_whole
+
+    @property
+    def is_everyone(self) -> bool:
+        """Whether it is the number of all rows of the cell."""
+        return self.kind.is_whole and self.source == EVERYONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,8 +234,13 @@ class Workload:
     @property
     def outputs_and_rows(self) -> tuple[Output, ...]:
         """The outputs wanted, and the number of rows where it only matters."""
-        added = self.rows_weight and self.everyone not in self.outputs
+        added = self.rows_weight and not self.counts_everyone
         return (*self.outputs, self.everyone) if added else self.outputs
+
+    @property
+    def counts_everyone(self) -> bool:
+        """Whether the number of all rows of the cell is an output."""
+        return any(output.is_everyone for output in self.outputs)
 
     @property
     def rows_public(self) -> bool:

@@ -88,7 +88,7 @@ def lift_totals(workload: Workload, *, as_asked: bool) -> Layout:
     blocks: _Blocks = {} if workload.known_rows else {Block(EVERYONE, 0, 1): 0}
     readings = [_lift_output(workload, output, blocks) for output in workload.outputs]
     free = not as_asked or workload.rows_weight
-    if free and not workload.known_rows and workload.everyone not in workload.outputs:
+    if free and not workload.known_rows and not workload.counts_everyone:
         readings.append(_everyone(workload))
     return Layout(tuple(blocks), tuple(readings))
 
@@ -177,9 +177,9 @@ def parts(workload: Workload, layout: Layout) -> Iterator[tuple[Reading, float]]
             case QuotientReading():
                 importance = reading.statistic.importance
                 for feature, total in reading.features.items():
-                    yield total, importance[feature]
+                    yield total, output.weight * importance[feature]
             case Reading():
-                yield reading, 1 / workload.width(output) ** 2
+                yield reading, output.weight / workload.width(output) ** 2
             case _:
                 assert_never(reading)
 
@@ -196,7 +196,8 @@ def weights(workload: Workload, layout: Layout) -> dict[int, float]:
 def _number_of_rows(workload: Workload, layout: Layout) -> list[tuple[Reading, float]]:
     """Return how the number of rows is read, if it is, with its own weight."""
     outputs = (*workload.outputs, workload.everyone)
-    reading = dict(zip(outputs, layout.readings, strict=False)).get(workload.everyone)
+    pairs = zip(outputs, layout.readings, strict=False)
+    reading = next((reading for output, reading in pairs if output.is_everyone), None)
     match reading:
         case Reading():
             return [(reading, workload.rows_weight)]

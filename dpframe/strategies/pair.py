@@ -30,7 +30,7 @@ Two columns with their squares and their product (`plan_tensor`)
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from dpframe.privacy.law import Law
@@ -54,11 +54,15 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     """
     outputs, at = workload.outputs_and_rows, _only_column(workload)
     # a sum alone has nothing to share: it is measured as it is
-    if at is None or outputs == (Output("sum", at),) or _squared(workload):
+    if at is None or _is_sum_alone(outputs) or _squared(workload):
         return None
     source = workload.sources[at]
     blocks = [Block(at, 1, -source.lower), Block(at, -1, source.upper)]
     return _plan(workload, blocks, float(source.upper - source.lower), _read_pair)
+
+
+def _is_sum_alone(outputs: Sequence[Output]) -> bool:
+    return len(outputs) == 1 and outputs[0].is_sum and not outputs[0].of_rows
 
 
 def plan_bernstein(workload: Workload, law: Law) -> LinearDesign | None:
@@ -96,7 +100,7 @@ def plan_tensor(workload: Workload, law: Law) -> LinearDesign | None:
     """
     outputs = workload.outputs_and_rows
     about = {output.source for output in outputs if output.kind.of_pair}
-    rows = all(output.kind.of_pair or output == workload.everyone for output in outputs)
+    rows = all(output.kind.of_pair or output.is_everyone for output in outputs)
     if len(about) != 1 or not rows or workload.known_rows:
         return None
     (at,) = about
@@ -134,7 +138,7 @@ def _plan(workload: Workload, blocks: list[Block], scale: float, read: _Read) ->
     """Measure blocks of one scale, and M where all rows are wanted."""
     outputs, at = workload.outputs_and_rows, blocks[0].source
     source, scales = workload.sources[at], [scale] * len(blocks)
-    if source.optional and workload.everyone in outputs:
+    if source.optional and any(output.is_everyone for output in outputs):
         blocks.append(Block(at, 0, -1, everyone=1))
         scales.append(1.0)
     readings = tuple(read(source, out, workload.statistic(out)) for out in outputs)

@@ -42,7 +42,7 @@ def design(workload: Workload, law: Law) -> LinearDesign | None:
     d, k = len(asked), workload.most
     if law.norm != 2 or k is None or workload.neighboring != "add_remove":  # noqa: PLR2004
         return None
-    if any(output != workload.everyone for output in others) or d < 2:  # noqa: PLR2004
+    if any(not output.is_everyone for output in others) or d < 2:  # noqa: PLR2004
         return None
     radius, shift = lift(d, k)
     if shift == 0:
@@ -84,7 +84,7 @@ def lift(d: int, k: int) -> tuple[float, Fraction]:
 def plan_bins(workload: Workload, law: Law) -> "SpreadDesign | None":
     """Plan counts over bins; `None` where a unit is in one bin only, or nothing is gained."""
     reach = workload.reach
-    counted = workload.outputs == (workload.everyone,)
+    counted = len(workload.outputs) == 1 and workload.counts_everyone
     if not counted or workload.neighboring != "add_remove" or not workload.has_units:
         return None
     if law.inside == "max":

@@ -76,7 +76,7 @@ def private_frame(d: int, cells: int) -> pd.DataFrame:
 
 def predicted(frame: pd.DataFrame, query: dpf.Query, mechanism: str = "auto") -> pd.Series:
     """Variance of each released column times mu^2, from the preview."""
-    return (frame.dp.preview(query, mu=MU, mechanism=mechanism)["std_error"] * MU) ** 2
+    return (frame.dp.plan(query, mu=MU, mechanism=mechanism).table["std_error"] * MU) ** 2
 
 
 def simulated(

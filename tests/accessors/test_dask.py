@@ -96,7 +96,7 @@ def test_nothing_is_computed_before_the_ledger_is_charged():
     accessor = watched.frame.dp.declare(
         keys={"k": [1, 2]}, privacy_unit="u", max_rows=1, budget=dpf.Budget(epsilon=1)
     )
-    accessor.preview(dpf.count(by="k"), epsilon=1, compare=True)
+    accessor.plan(dpf.count(by="k"), epsilon=1)
     with pytest.raises(BudgetExceededError):
         accessor.count(by="k", epsilon=2)
     with pytest.raises(UnknownColumnError):

@@ -65,7 +65,7 @@ CALLS = {
     "units": lambda dp: dp.units("zone", where="fare > 1", **EXACT),
     "aggregate": lambda dp: dp.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), **EXACT),
     "denoised": lambda dp: dp.count("zone", denoise="auto", **EXACT),
-    "preview": lambda dp: dp.preview(dpf.sum("fare", "zone"), compare=True, **EXACT),
+    "preview": lambda dp: dp.plan(dpf.sum("fare", "zone"), **EXACT).table,
     "several": lambda dp: pd.concat(
         dp.release({"n": dpf.count("zone"), "m": dpf.mean("fare")}, **EXACT)
     ),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.boxes import chances, deviations, joint_test, neighbors_test
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import BOX
 

@@ -13,9 +13,9 @@ from support.feature_tables import declared, options_of, request_of
 from support.feature_units import adversaries, frame_of, random_unit
 from support.features import random_case
 from support.law_costs import charged_of, costs_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 
 pytestmark = pytest.mark.audit
 SHARDS, PAIRS = 20, 5000  # 100,000 pairs in all

@@ -167,7 +167,7 @@ def test_a_unit_with_more_labels_than_its_cap_is_caught_without_it(monkeypatch):
 def test_groups_are_found_as_often_as_the_preview_says(mechanism):
     facts = {"epsilon": 1, "delta": 1e-3, "mechanism": mechanism, "privacy_unit": dpf.EACH_ROW}
     small = pd.DataFrame({"label": [0]})
-    shown = small.dp.preview(dpf.discover("label", dtype="int64"), **facts).iloc[0]
+    shown = small.dp.plan(dpf.discover("label", dtype="int64"), **facts).table.iloc[0]
     for percent in (5, 50, 95):
         size = int(shown[f"found_{percent}"])
         groups = 20_000

@@ -8,9 +8,9 @@ import pytest
 from support.auditing import LEAST_RATIO, lower_bounds
 from support.designing import keep_no_plans
 from support.plans import noises_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.operations.tables import plan_tables
 from dpframe.plan import columns

@@ -15,12 +15,12 @@ from collections import Counter
 import pytest
 from support.interrupting import Traced, places
 from support.planning import TRIPS, planned
+from support.terminal import main
 
 import dpframe as dpf
 from dpframe import __main__ as process
 from dpframe.engines import scans
 from dpframe.jobs import commands as jobs
-from dpframe.jobs.commands import main
 
 pytestmark = [
     pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no such outputs"),

@@ -15,12 +15,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.planning import PLAN, TRIPS, planned
+from support.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND, main
 
 import dpframe as dpf
 from dpframe import Ledger
 from dpframe.jobs import commands as jobs
-from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
-from dpframe.jobs.commands import main
 from dpframe.ledger.runs import MOST_AGAIN
 from dpframe.operations.tables import PlannedTables
 

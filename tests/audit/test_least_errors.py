@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.plans import noises_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend

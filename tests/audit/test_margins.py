@@ -52,7 +52,7 @@ def test_releases_are_as_far_off_as_they_say(mechanism):
     found = [
         rows.dp.release(query, epsilon=1, delta=1e-6, mechanism=mechanism) for _ in range(2_000)
     ]
-    planned = rows.dp.preview(query, epsilon=1, delta=1e-6, mechanism=mechanism)["std_error"]
+    planned = rows.dp.plan(query, epsilon=1, delta=1e-6, mechanism=mechanism).table["std_error"]
     for table in found[0]:
         values = np.stack([tables[table].to_numpy() for tables in found])
         errors = values.std(axis=0).mean(axis=0)

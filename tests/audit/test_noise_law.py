@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import special, stats
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.noise import strip_table

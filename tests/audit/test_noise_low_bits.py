@@ -6,8 +6,8 @@ Sums of floats fail this test: see the control. False alarms have probability `F
 import numpy as np
 import pytest
 from scipy import special, stats
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE, STAIRCASE
 from dpframe.privacy.staircase import scale_for

@@ -11,8 +11,8 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import special
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise import strip_table

@@ -20,15 +20,15 @@ import pandas as pd
 import pytest
 from support.charging import entry, pure
 from support.plans import parts_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.ledger import copy_in_memory
-from dpframe.operations.release import in_part, plan_operation
+from dpframe.operations.planning import in_part, plan_operation
 from dpframe.plan.plan import Plan
 from dpframe.privacy.amounts import Budget, PrivacyLoss, Spend, exact
 from dpframe.privacy.pots import settle_pots

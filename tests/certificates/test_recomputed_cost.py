@@ -120,17 +120,17 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGED)
-def test_a_witness_that_costs_more_than_is_promised_is_refused(name, script):
-    found = released("laplace", "add_remove")
-    record = record_of(found)
-    (release,) = record["releases"]
-    CHANGED[name](release["witness"][0])
-    assert any("MORE" in line for line in script.compare(release))
-    found.attrs.clear()
-    attach(found, read_certificate(record).releases, salt=secrets.token_hex(16))
-    with pytest.raises(CertificateError, match="more than it promises"):
-        dpf.verify(found)
+def test_a_witness_that_costs_more_than_is_promised_is_refused(script):
+    for change in CHANGED.values():
+        found = released("laplace", "add_remove")
+        record = record_of(found)
+        (release,) = record["releases"]
+        change(release["witness"][0])
+        assert any("MORE" in line for line in script.compare(release))
+        found.attrs.clear()
+        attach(found, read_certificate(record).releases, salt=secrets.token_hex(16))
+        with pytest.raises(CertificateError, match="more than it promises"):
+            dpf.verify(found)
 
 
 def test_the_worst_unit_is_said_in_words():

@@ -65,6 +65,18 @@ def released(name="aggregate", **spend):
     return dpf.release(trips(), QUERIES[name], **(spend or LOTS))
 
 
+def test_groups_that_were_not_released_or_come_twice_are_refused():
+    frame = released("pairs")
+    pairs = pd.MultiIndex.from_tuples([("A", False), ("A", True)], names=frame.index.names)
+    others = frame.set_axis(pairs)
+    with pytest.raises(CertificateError, match="groups that were not released"):
+        dpf.verify(others)
+    twice = pd.concat([frame, frame.head(1)])
+    twice.attrs = dict(frame.attrs)
+    with pytest.raises(CertificateError, match="a cell twice"):
+        dpf.verify(twice)
+
+
 def from_parquet(frame, folder):
     frame.to_parquet(folder / "released.parquet")
     return pd.read_parquet(folder / "released.parquet")

@@ -53,13 +53,12 @@ def one_row_less(patch):
 
 
 def scales_three_percent_too_small(patch):
-    scale_designs = designs.scale_designs
+    scale_design = designs.scale_design
 
-    def scaled(*given):
-        found = scale_designs(*given)
-        return {work: tuple(0.97 * scale for scale in own) for work, own in found.items()}
+    def scaled(*given, **how):
+        return tuple(0.97 * scale for scale in scale_design(*given, **how))
 
-    patch.setattr(designs, "scale_designs", scaled)
+    patch.setattr(designs, "scale_design", scaled)
 
 
 def a_source_is_dropped(patch):
@@ -90,14 +89,13 @@ def units_are_added_in_place_of_replaced(patch):
     )
 
 
-def all_tables_have_the_design_of_the_last(patch):
-    choose = designs.choose_designs
+def all_tables_have_the_design_of_the_first(patch):
+    fitting, known = designs.fitting, {}
 
-    def last(how, works, allowed):
-        found = choose(how, works, allowed)
-        return found and dict.fromkeys(found, list(found.values())[-1])
+    def first(mechanism, work, **how):
+        return known.setdefault(mechanism, fitting(mechanism, work, **how))
 
-    patch.setattr(designs, "choose_designs", last)
+    patch.setattr(designs, "fitting", first)
 
 
 def all_conditions_exclude_each_other(patch):
@@ -180,9 +178,9 @@ FAULTS = [
     (groups_are_capped_at_one, {}, dpf.count("g"), LAPLACE),
     (units_are_added_in_place_of_replaced, {"neighboring": "replace"}, dpf.sum("x", "g"), LAPLACE),
     (
-        all_tables_have_the_design_of_the_last,
+        all_tables_have_the_design_of_the_first,
         {"bounds": {"x": (-5, 5), "y": (0, 2.2)}},
-        {"a": dpf.sum("x", "g"), "b": dpf.sum("y", "h")},
+        {"a": dpf.sum("y", "h"), "b": dpf.sum("x", "g")},
         LAPLACE,
     ),
     (all_conditions_exclude_each_other, {}, OVERLAPPING, LAPLACE),
@@ -205,7 +203,7 @@ FAULTS = [
     ),
 ]
 BY_SIGN = dpf.margins(["g", "h"], 1, up=dpf.count(where="x > 0"), down=dpf.count(where="x <= 0"))
-OF_TWO_SIZES = {"a": dpf.count("g"), "b": dpf.count()}
+OF_TWO_SIZES = {"a": dpf.count(), "b": dpf.count("g")}
 KNOWN = [
     (FOUND_BEFORE[0].plant, ROWS_ALONE, BY_SIGN, {"epsilon": 0.01}),
     (FOUND_BEFORE[1].plant, ROWS_ALONE, OF_TWO_SIZES, {"epsilon": 3, "mechanism": "staircase"}),
@@ -218,11 +216,11 @@ def test_a_planted_fault_is_refused_and_the_plan_without_it_is_not(case):
     frame = declared(**facts)
     with pytest.MonkeyPatch.context() as patch:
         keep_no_plans(patch)
-        frame.dp.preview(queries, **spend)
+        frame.dp.plan(queries, **spend)
         plant(patch)
         keep_no_plans(patch)
         with pytest.raises(PlanCheckError, match="report it") as refused:
-            frame.dp.preview(queries, **spend)
+            frame.dp.plan(queries, **spend)
     assert "Nothing was charged or released" in str(refused.value)
 
 

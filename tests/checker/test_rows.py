@@ -4,16 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.random_plans import random_plan, seeded
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.checker import check
 from dpframe.checker.check import KeptVerdicts
 from dpframe.checker.rows import row_vectors
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import PlanCheckError
+from dpframe.operations.planning import plan_operation
 from dpframe.operations.probing import recognized
-from dpframe.operations.release import plan_operation
 from dpframe.privacy.amounts import Spend
 
 

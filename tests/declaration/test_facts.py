@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import declare
 from dpframe.arguments import is_label
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import check_bounds, check_keys, check_missing
 from dpframe.engines.declared import declaration_of

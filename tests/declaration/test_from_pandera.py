@@ -13,9 +13,9 @@ import pytest
 from pandera.errors import SchemaErrors
 from pandera.typing import Series
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column
 from dpframe.declaration.from_pandera import facts
 from dpframe.engines.declared import declaration_of
@@ -148,9 +148,9 @@ def test_bounds_of_integers_hold_one():
             frame.dp.declare(schema, bounds={"x": (low, high)})
     frame.dp.declare(schema, privacy_unit=dpf.EACH_ROW)
     with raises(DeclarationError, rule, parameter="bounds", label="x"):
-        frame.dp.preview(dpf.mean("x", bounds=(0.25, 0.75)), epsilon=1)
+        frame.dp.plan(dpf.mean("x", bounds=(0.25, 0.75)), epsilon=1)
     for bounds in ((0.5, 1), (1, 1), (-0.5, 0.5)):
-        frame.dp.preview(dpf.mean("x", bounds=bounds), epsilon=1)
+        frame.dp.plan(dpf.mean("x", bounds=bounds), epsilon=1)
 
 
 def test_integer_columns_are_known():

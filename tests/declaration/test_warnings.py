@@ -121,8 +121,8 @@ def test_declared_units_are_not_warned_of(kind):
 
 def test_previews_take_each_row_and_warn_of_nothing():
     frame = rows()
-    dpf.preview(frame, QUERY, epsilon=100, delta=0.5)
-    frame.dp.preview(QUERY, epsilon=1, **ROW)
+    frame.dp.plan(QUERY, epsilon=100, delta=0.5)
+    frame.dp.plan(QUERY, epsilon=1, **ROW)
 
 
 @pytest.mark.parametrize("given", ["driver", 7, "each row", True])
@@ -267,7 +267,7 @@ def test_released_frames_are_refused(way, released):
     ways = {
         "declare": lambda frame, **_: frame.dp.declare(),
         "declare by function": lambda frame, **_: dpf.declare(frame),
-        "preview": lambda frame, **spend: frame.dp.preview(dpf.count(), **spend),
+        "preview": lambda frame, **spend: frame.dp.plan(dpf.count(), **spend).table,
         **WAYS,
     }
     with pytest.raises(DeclarationError, match="was released by dpframe") as caught:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import capping
 from dpframe.engines.units import Units
 from dpframe.privacy import noise

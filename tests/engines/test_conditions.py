@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.blocks import _MOST_KEPT
 from dpframe.queries.tasks import Cells, KeyAxis, Task, Term

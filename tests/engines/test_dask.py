@@ -28,9 +28,9 @@ from support.dasking import (
     survey,
     totals,
 )
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import dask as engine_module
 from dpframe.privacy.neighbors import Caps
 from dpframe.queries.grid import Grid

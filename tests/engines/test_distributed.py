@@ -6,9 +6,9 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
 from dpframe.privacy.law import Law

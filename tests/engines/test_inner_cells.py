@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import capping
 from dpframe.engines.pandas import totals_of
 from dpframe.engines.units import Units

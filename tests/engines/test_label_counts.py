@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from support.dasking import split
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for, scans
 from dpframe.engines.labels import label_counts
 from dpframe.errors import UnknownColumnError

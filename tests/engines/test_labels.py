@@ -29,7 +29,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_labels_that_are_no_unicode_are_refused_before_the_charge(frame, query):
-    for ask in (frame.dp.release, frame.dp.preview):
+    for ask in (frame.dp.release, frame.dp.plan):
         with raises(QueryError, "valid Unicode text"):
             ask(query, epsilon=0.1)
     assert not frame.dp.ledger.entries

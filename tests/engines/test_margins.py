@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for, sums
 from dpframe.engines import pandas as engine
 from dpframe.engines.pandas import totals_of

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hostile import objects
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.columns.buckets import unit_buckets
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
 from dpframe.columns.lookup import finder
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines import units as grouping
 from dpframe.engines.units import unit_codes

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.raising import raises
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import ENGINES, engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.pandas import totals_of

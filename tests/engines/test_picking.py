@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines import pandas as engine_module
 from dpframe.engines.sums import keep_few

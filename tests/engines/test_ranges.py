@@ -72,7 +72,7 @@ def test_the_error_follows_the_caps_of_groups(mechanism, neighboring):
 
     def error(**caps):
         frame.dp.declare(privacy_unit="who", neighboring=neighboring, **caps)
-        table = frame.dp.preview(QUERY, mechanism=mechanism, **spend)
+        table = frame.dp.plan(QUERY, mechanism=mechanism, **spend).table
         return table["std_error"].iloc[0]
 
     one = error(max_rows=1)
@@ -83,13 +83,12 @@ def test_the_error_follows_the_caps_of_groups(mechanism, neighboring):
     assert error(max_rows=4, max_groups=1, max_rows_per_group=9) == error(max_rows=4)
 
 
-def test_a_preview_compares_and_says_what_an_error_needs():
+def test_a_plan_says_what_an_error_needs():
     frame = trips()
     frame.dp.declare(privacy_unit=dpf.EACH_ROW)
-    compared = frame.dp.preview(QUERY, epsilon=1, delta=1e-6, compare=True)
-    assert set(compared.index) == {"laplace", "gaussian"}
-    needed = frame.dp.preview(QUERY, std_error=5, delta=1e-6)
-    assert needed["count"].between(4.9, 5.0001).all()
+    needed = frame.dp.plan(QUERY, within=10, epsilon=9, delta=1e-6).table
+    assert needed["half_width_95"].between(9.9, 10).all()
+    assert (needed["epsilon"] < 9).all()
     shown = frame.dp.diagnose(QUERY)
     assert "Not for publication" in repr(shown)
 

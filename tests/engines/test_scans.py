@@ -16,9 +16,9 @@ import pytest
 from support.hostile import ARROW
 from support.plans import parts_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import keep_declaration
 from dpframe.engines import engine_for, scans
 from dpframe.engines.declared import declaration_of
@@ -335,7 +335,7 @@ def test_nothing_is_charged_where_a_file_lacks_what_is_needed(lost, tmp_path):
     declare()
     rows.drop(columns=lost).to_parquet(tmp_path / "0.parquet")
     query = dpf.mean("fare", by="zone", where="paid == 1")
-    for ask in (late.dp.preview, late.dp.release):
+    for ask in (late.dp.plan, late.dp.release):
         with pytest.raises(UnknownColumnError, match=f"no column '{lost}'"):
             ask(query, share=0.5)
     assert not ledger.entries

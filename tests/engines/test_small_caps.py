@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.capping import kept_rows
 from dpframe.engines.units import Units, unit_codes

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, orc
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import batches, engine_for, scans
 from dpframe.engines.batches import common_type
 from dpframe.errors import DeclarationError, ReleaseError, UnknownColumnError
@@ -198,7 +198,7 @@ def test_a_column_that_a_file_lacks_is_refused_by_preview(tmp_path):
     scan.dp.declare(keys={"zone": ["A"]}, bounds={"zone": (0, 1)})
     assert counts(scan)[0] == 36
     with raises(UnknownColumnError, "1.feather has no column 'fare'"):
-        scan.dp.preview(dpf.sum("fare", bounds=(0, 9)), epsilon=1)
+        scan.dp.plan(dpf.sum("fare", bounds=(0, 9)), epsilon=1)
 
 
 @pytest.mark.parametrize("form", ["parquet", "feather", "orc"])

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import compute
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import batches, engine_for, parquet_files, scans
 from dpframe.engines.scans import ScannedFrame
 from dpframe.errors import DeclarationError, TemporaryError

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import units as grouping
 from dpframe.engines.units import Units, unit_codes
 from dpframe.privacy import noise

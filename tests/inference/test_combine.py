@@ -177,18 +177,6 @@ def test_only_what_was_released_is_combined(trips):
         dpf.combine(trips.dp.release(dpf.count(by="zone"), mu=0.5) + 1000, {"A": 1})
 
 
-def test_previews_compare_mechanisms(trips):
-    query = dpf.aggregate(by="zone", n=dpf.count(), fare=dpf.sum("fare"))
-    table = trips.dp.preview(query, mu=0.2, compare=True)
-    assert set(table.index) == {"correlated", "gaussian", "laplace", "box"}
-    assert table["relative_error"].iloc[0] == 1.0
-    assert table["relative_error"].is_monotonic_increasing
-    alone = trips.dp.preview(query, mu=0.2, mechanism="gaussian")
-    assert list(table.loc["gaussian", ["n", "fare"]]) == list(alone["std_error"])
-    both = trips.dp.preview({"x": query, "y": dpf.count()}, mu=0.2, compare=True)
-    assert ("y", "count") in both.columns
-
-
 @pytest.mark.parametrize("weights", [{}, pd.Series(dtype=float), pd.DataFrame()])
 def test_no_weights_are_no_combination(trips, weights):
     released = dpf.release(trips, dpf.count("zone"), epsilon=1)

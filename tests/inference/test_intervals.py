@@ -184,7 +184,7 @@ def test_intervals_of_sums_scale_with_the_unit_of_the_column(mechanism, unit):
     spend = {"epsilon": 1, "delta": 1e-6, "mechanism": mechanism}
     made = frame.dp.release(query, **spend)
     bars, errors = made.dp.interval().iloc[0], made.dp.std_error.iloc[0]
-    expected = frame.dp.preview(query, **spend)["half_width_95"]
+    expected = frame.dp.plan(query, **spend).table["half_width_95"]
     for column in "xy":
         half = (bars[f"{column}_high"] - bars[f"{column}_low"]) / 2
         assert 1.7 < half / errors[column] < 2.6

@@ -378,7 +378,7 @@ def test_what_takes_one_row_of_a_unit_is_refused_before_it_is_charged():
     facts = {"bounds": {"x": (0, 1), "y": (0, 1)}, "privacy_unit": "who", "max_rows": 3}
     frame.dp.declare(**facts, budget=dpf.Budget(epsilon=1))
     for query in (dpf.mean("x", sampling=True), dpf.corr("x", "y", sampling=True)):
-        for call in (frame.dp.preview, frame.dp.release):
+        for call in (frame.dp.plan, frame.dp.release):
             with raises(QueryError, "max_rows_per_group=1", parameter="sampling"):
                 call(query, epsilon=0.5)
     assert frame.dp.ledger.entries == ()

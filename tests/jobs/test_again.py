@@ -2,10 +2,9 @@
 
 import pytest
 from support.planning import TRIPS, planned
+from support.terminal import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.operations.tables import PlannedTables
 
 MARCH = ("--set", "month=2024-03")

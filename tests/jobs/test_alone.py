@@ -3,10 +3,9 @@
 import pandas as pd
 import pytest
 from support.planning import QUERIES, TRIPS, planned
+from support.terminal import DONE_BEFORE, SOUND, TOO_MUCH, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import DONE_BEFORE, SOUND, TOO_MUCH, UNREADABLE
-from dpframe.jobs.commands import main
 
 MARCH = ("--set", "month=2024-03")
 FOUND = """\

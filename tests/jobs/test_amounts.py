@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from support.planning import planned
 from support.raising import raises
+from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import CalibrationError
-from dpframe.jobs.answers import SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
 from dpframe.privacy.amounts import Spend
@@ -48,8 +47,7 @@ def test_a_share_means_in_python_what_it_means_in_a_plan(tmp_path, text):
 
 CALLS = {
     "release": lambda dp, amount: dp.count(by="zone", epsilon=amount, delta="1e-8"),
-    "preview": lambda dp, amount: dp.preview(dpf.count(by="zone"), epsilon=amount),
-    "errors": lambda dp, amount: dp.preview(dpf.count(by="zone"), std_error=9, delta=amount),
+    "preview": lambda dp, amount: dp.plan(dpf.count(by="zone"), epsilon=amount).table,
     "discover": lambda dp, amount: dp.release(
         dpf.discover("zone", discovery="1/20000000"), mu=amount
     ),
@@ -72,11 +70,6 @@ def test_all_calls_read_texts(call):
     for wrong in ("1e999999999", "1/0", "nan"):
         with raises(CalibrationError, "or a text such as"):
             CALLS[call](declared().dp, wrong)
-
-
-def test_a_delta_of_zero_as_a_text_is_no_delta():
-    table = declared(delta=0, discovery=0).dp.preview(dpf.count(by="zone"), std_error=9, delta="0")
-    assert "laplace" in table.index
 
 
 def test_a_ledger_is_made_with_texts(tmp_path, capsys):

@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
 from support.raising import raises
+from support.terminal import SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError, QueryError
-from dpframe.jobs.answers import SOUND
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
 from dpframe.privacy.law import Law
@@ -228,4 +227,4 @@ def test_conditions_that_some_declared_key_can_meet_are_not_refused() -> None:
     keys = {"zone": ["A", 1], "flag": [True, False]}
     frame.dp.declare(privacy_unit=dpf.EACH_ROW, keys=keys)
     for condition in ("zone == 1", "zone == 'A'", "flag == 1", "fare == 'A'"):
-        assert frame.dp.preview(dpf.count(where=condition), epsilon=1) is not None
+        assert frame.dp.plan(dpf.count(where=condition), epsilon=1).table is not None

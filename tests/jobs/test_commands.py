@@ -6,10 +6,9 @@ import stat
 
 import pytest
 from support.planning import BUDGET, TRIPS, planned
+from support.terminal import ALTERED, DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import ALTERED, DONE_BEFORE, LEFT_OVER, SOUND, TOO_MUCH, UNREADABLE
-from dpframe.jobs.commands import main
 
 MARCH = ("--set", "month=2024-03")
 

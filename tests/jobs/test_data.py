@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
 from support.raising import raises
+from support.terminal import UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.engines.parquet_files import ParquetFiles
 from dpframe.errors import DPFrameError, PlanFileError
-from dpframe.jobs.answers import UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
 

@@ -6,10 +6,9 @@ import sys
 import pandas as pd
 import pytest
 from support.planning import TRIPS, planned
+from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 
 MARCH = ("--set", "month=2024-03")
 HEADING = "NOT FOR PUBLICATION"

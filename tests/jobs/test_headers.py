@@ -3,10 +3,9 @@
 import pytest
 from support.planning import planned
 from support.raising import raises
+from support.terminal import UNREADABLE, main
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs.answers import UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job
 

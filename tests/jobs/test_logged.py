@@ -4,9 +4,7 @@ import io
 import sys
 
 from support.planning import planned
-
-from dpframe.jobs.answers import SOUND
-from dpframe.jobs.commands import main
+from support.terminal import SOUND, main
 
 MARCH = ("--set", "month=2024-03")
 

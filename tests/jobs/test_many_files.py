@@ -2,9 +2,7 @@
 
 import pandas as pd
 from support.planning import planned
-
-from dpframe.jobs.answers import ALTERED, SOUND, UNREADABLE
-from dpframe.jobs.commands import main
+from support.terminal import ALTERED, SOUND, UNREADABLE, main
 
 
 def test_certificates_are_read_with_their_files(tmp_path, capsys):

@@ -5,10 +5,10 @@ import json
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.terminal import main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 
 PLAN = """

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support.planning import TRIPS, planned
 from support.raising import raises
+from support.terminal import main
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError, ReleaseError, TemporaryError
 from dpframe.jobs import output_files
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
 from dpframe.jobs.starts import digest_of, pack

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.terminal import main
 
 import dpframe as dpf
-from dpframe.jobs.commands import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "jobs.md").read_text(encoding="utf-8")

@@ -6,11 +6,10 @@ import pandas as pd
 import pandera.pandas as pa
 import pytest
 from support.raising import raises
+from support.terminal import SOUND, TOO_MUCH, main
 
 import dpframe as dpf
 from dpframe.errors import AlreadyReleasedError, PlanFileError
-from dpframe.jobs.answers import SOUND, TOO_MUCH
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job, release_job
 

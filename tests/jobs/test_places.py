@@ -5,11 +5,10 @@ import os
 import pytest
 from support.planning import planned
 from support.raising import raises
+from support.terminal import SOUND, UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.answers import SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = {"month": "2024-03"}

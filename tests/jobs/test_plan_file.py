@@ -5,11 +5,10 @@ import random
 import pytest
 from support.planning import PLAN, planned
 from support.raising import raises
+from support.terminal import UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.answers import UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 
 MARCH = Overrides({"month": "2024-03"})

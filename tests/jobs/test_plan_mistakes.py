@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import pytest
 from support.planning import planned
 from support.raising import MOST_WORDS
-
-from dpframe.jobs.commands import main
+from support.terminal import main
 
 
 @dataclass(frozen=True, repr=False)

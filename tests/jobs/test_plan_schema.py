@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from support.planning import PLAN
+from support.terminal import SOUND, main
 
 from dpframe.jobs import job
-from dpframe.jobs.answers import SOUND
-from dpframe.jobs.commands import main
 from dpframe.jobs.plan_models import plan_schema
 from dpframe.privacy.amounts import AMOUNTS
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 from support.planning import planned
+from support.terminal import SOUND, UNREADABLE, main
 
-from dpframe.jobs.answers import SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.output_paths import folded, why_not_portable
 
 MARCH = ("--set", "month=2024-03", "--quiet")

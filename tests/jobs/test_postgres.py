@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from support.databases import KEEPERS_PASSWORD, URL_OF_KEEPER, table_of
 from support.planning import SMALL_PLAN
+from support.terminal import main
 
 import dpframe as dpf
-from dpframe.jobs.commands import main
 from dpframe.ledger.leases import Beats, Owner
 from dpframe.operations.tables import PlannedTables
 

@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
+from support.terminal import main
 
 import dpframe as dpf
 from dpframe.errors import PlanFileError
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 
 PLAN = """

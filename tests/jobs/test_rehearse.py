@@ -7,12 +7,11 @@ import sys
 import pandas as pd
 import pytest
 from support.planning import planned
+from support.terminal import ALTERED, SOUND, TOO_MUCH, UNREADABLE, main
 
 import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import CertificateError
-from dpframe.jobs.answers import ALTERED, SOUND, TOO_MUCH, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.stopping import Stage, stoppable
 from dpframe.testing.rehearsal import MOST_ROWS
 

@@ -10,10 +10,9 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 
 from pyarrow import parquet  # noqa: E402
+from support.terminal import UNREADABLE, main  # noqa: E402
 
 import dpframe as dpf  # noqa: E402
-from dpframe.jobs.answers import UNREADABLE  # noqa: E402
-from dpframe.jobs.commands import main  # noqa: E402
 from dpframe.jobs.released_files import read_released  # noqa: E402
 
 ROWS = 50_000_000

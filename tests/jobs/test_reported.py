@@ -5,10 +5,9 @@ import json
 import pandas as pd
 import pytest
 from support.planning import planned
+from support.terminal import ALTERED, SOUND, UNREADABLE, main
 
 import dpframe as dpf
-from dpframe.jobs.answers import ALTERED, SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 
 pytest.importorskip("jinja2")
 

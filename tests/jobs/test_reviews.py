@@ -5,11 +5,10 @@ import shutil
 
 from support.planning import planned
 from support.raising import raises
+from support.terminal import SOUND, UNREADABLE, main
 
 from dpframe.errors import PlanFileError
 from dpframe.jobs import released_files
-from dpframe.jobs.answers import SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job
 

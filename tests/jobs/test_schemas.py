@@ -6,9 +6,9 @@ import pandera.pandas as pa
 import pytest
 from support.planning import planned
 from support.raising import raises
+from support.terminal import main
 
 from dpframe.errors import PlanFileError
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import preview_job
 

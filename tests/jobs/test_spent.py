@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 from support.disks import failing, small_disk
 from support.planning import planned
+from support.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND, main
 
 import dpframe as dpf
 from dpframe.errors import LedgerBusyError
 from dpframe.jobs import answers, file_commands, output_files, run_job, starts
 from dpframe.jobs import commands as jobs
-from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND
-from dpframe.jobs.commands import main
 from dpframe.ledger import file as ledger_file
 from dpframe.ledger.log import Protected
 from dpframe.operations import pipeline

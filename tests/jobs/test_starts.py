@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 from support.planning import planned
+from support.terminal import DONE_BEFORE, LATER, LEFT_OVER, SOUND, UNREADABLE, main
 
 import dpframe as dpf
 from dpframe.jobs import run_job, starts
-from dpframe.jobs.answers import DONE_BEFORE, LATER, LEFT_OVER, SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.ledger import leases
 from dpframe.ledger.leases import Lease, Life, Owner
 from dpframe.ledger.runs import RowRefusal, Spool, StartStep, allowed, next_step

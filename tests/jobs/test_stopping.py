@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from support.planning import planned
+from support.terminal import DONE_BEFORE, LEFT_OVER, SOUND, main
 
 import dpframe as dpf
 from dpframe.jobs import output_files, run_job, stopping
-from dpframe.jobs.answers import DONE_BEFORE, LEFT_OVER, SOUND
-from dpframe.jobs.commands import main
 from dpframe.jobs.stopping import Stage, Stopped, set_stage, stoppable
 
 MARCH = ("--set", "month=2024-03")

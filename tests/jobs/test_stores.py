@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 from support.planning import TRIPS, planned
+from support.terminal import LATER, SOUND, UNREADABLE, main
 
 from dpframe import Ledger
-from dpframe.jobs.answers import LATER, SOUND, UNREADABLE
-from dpframe.jobs.commands import main
 from dpframe.jobs.data import stored_matches
 from dpframe.jobs.job import Overrides, read_plan
 

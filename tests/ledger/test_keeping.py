@@ -5,10 +5,10 @@ import json
 import pytest
 from support.charging import ONE, entry, pure
 from support.raising import raises
+from support.terminal import main
 
 from dpframe import Ledger
 from dpframe.errors import DeclarationError, LedgerError
-from dpframe.jobs.commands import main
 from dpframe.ledger.chain import Row, _hash
 from dpframe.ledger.store import store_at
 from dpframe.ledger.transactions import void_row

@@ -78,7 +78,7 @@ def test_a_refused_release_draws_and_charges_nothing(trips):
     with pytest.raises(BudgetExceededError):
         trips.dp.count(epsilon=1.1)
     assert trips.dp.budget.remaining_share == 1
-    assert not trips.dp.preview(dpf.count(), epsilon=1.1)["fits"].any()
+    assert not trips.dp.plan(dpf.count(), epsilon=1.1).table["fits"].any()
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])

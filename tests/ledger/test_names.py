@@ -188,7 +188,7 @@ def test_a_system_that_knows_no_user_is_no_reason_to_fail(error, monkeypatch):
 def test_a_preview_names_nothing():
     frame = trips(budget=ONE)
     with pytest.raises(TypeError):
-        frame.dp.preview(dpf.count(), epsilon=0.1, name="march")
+        frame.dp.plan(dpf.count(), epsilon=0.1, name="march")
 
 
 def test_the_status_shows_names():

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from support.charging import ONE, PURE, entry, pure
 from support.planning import planned
+from support.terminal import main
 from support.windows import rules_of_windows
 
 import dpframe as dpf
 from dpframe import Ledger
 from dpframe.engines.temporary import remove_leftovers, temporary_folder
-from dpframe.jobs.commands import main
 from dpframe.ledger import platform
 from dpframe.ledger.platform import Platform
 

@@ -16,6 +16,7 @@ import pytest
 from support.charging import ONE, PURE, entry, gaussian, in_processes, pure
 from support.databases import KEEPER, KEEPERS_PASSWORD, URL_OF_KEEPER, Proxy, table_of
 from support.raising import raises
+from support.terminal import main
 
 import dpframe as dpf
 from dpframe import Ledger
@@ -29,7 +30,6 @@ from dpframe.errors import (
     LedgerError,
     ReleaseError,
 )
-from dpframe.jobs.commands import main
 from dpframe.ledger.chain import Row
 from dpframe.ledger.deadline import patience
 from dpframe.ledger.postgres import LedgerTable
@@ -95,7 +95,7 @@ def test_frames_are_released_on_it(server, url):
     frame = trips(ledger)
     released = frame.dp.count(by="zone", epsilon=0.25, mechanism="laplace", name="zones")
     assert dpf.verify(released, ledger=Ledger(url)).ledger.id == ledger.ledger_id
-    assert not frame.dp.preview(dpf.count(), epsilon=0.9)["fits"].any()
+    assert not frame.dp.plan(dpf.count(), epsilon=0.9).table["fits"].any()
     with raises(DeclarationError, "protects each row"):
         frame.dp.declare(privacy_unit="zone", max_rows=2, ledger=Ledger(url))
     shown = [

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from support.charging import ONE, PURE, entry, in_processes, pure
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, LedgerError
 from dpframe.ledger.log import Protected

@@ -81,7 +81,7 @@ def test_three_thirds_as_floats_leave_nothing():
     for _ in range(3):
         frame.dp.count("zone", epsilon=1 / 3)
     assert frame.dp.budget.remaining_epsilon == 0
-    for way in (frame.dp.count, lambda *by, **more: frame.dp.preview(dpf.count(*by), **more)):
+    for way in (frame.dp.count, lambda *by, **more: frame.dp.plan(dpf.count(*by), **more).table):
         with raises(BudgetExceededError, "Nothing is left", parameter="share"):
             way("zone", share=1)
     assert "5.5" not in frame.dp.budget._repr_html_()

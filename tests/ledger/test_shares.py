@@ -157,7 +157,7 @@ def test_releases_by_share_through_frames(mechanism):
     with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
         dpf.release(frame, dpf.count("zone"), share=1e-3, mechanism=mechanism)
     with raises(BudgetExceededError, "Left: 0.0%", parameter="share"):
-        frame.dp.preview(dpf.count("zone"), share=1e-3)
+        frame.dp.plan(dpf.count("zone"), share=1e-3)
     assert len(frame.dp.ledger.entries) == 12
 
 
@@ -174,7 +174,7 @@ def test_a_share_of_a_kind_that_is_used_up_names_the_other():
 def test_a_preview_costs_what_the_release_then_does():
     frame = trips(budget=ONE)
     frame.dp.count("zone", epsilon=0.2, mechanism="laplace")
-    shown = frame.dp.preview(dpf.count("zone"), share=0.4, mechanism="gaussian")
+    shown = frame.dp.plan(dpf.count("zone"), share=0.4, mechanism="gaussian").table
     released = frame.dp.count("zone", share=0.4, mechanism="gaussian")
     assert shown["mu"].tolist() == [released.dp.certificate.privacy_loss.mu]
     assert shown["fits"].all()

@@ -81,7 +81,7 @@ def test_frames_are_released_on_a_file(path):
     record = released.dp.certificate
     assert record.ledger.id == Ledger(path).ledger_id
     assert record.ledger.part == record.ledger.used > 0.2
-    assert not one.dp.preview(dpf.count(), epsilon=0.9)["fits"].any()
+    assert not one.dp.plan(dpf.count(), epsilon=0.9).table["fits"].any()
     with pytest.raises(BudgetExceededError):
         one.dp.count(epsilon=0.9)
     assert len(Ledger(path).entries) == 2

@@ -10,10 +10,10 @@ import pytest
 from support.charging import ONE, entry, pure
 from support.databases import URL_OF_KEEPER, table_of
 from support.raising import raises
+from support.terminal import main
 
 from dpframe import Ledger
 from dpframe.errors import LedgerError
-from dpframe.jobs.commands import main
 from dpframe.ledger.store import store_at
 
 pytestmark = [pytest.mark.full, pytest.mark.server]

@@ -127,7 +127,7 @@ def test_it_is_refused_where_a_release_is_wanted(trips, use, tmp_path, monkeypat
     [
         lambda frame: frame.dp.declare(),
         lambda frame: frame.dp.count(epsilon=1),
-        lambda frame: frame.dp.preview(dpf.count(), epsilon=1),
+        lambda frame: frame.dp.plan(dpf.count(), epsilon=1).table,
         lambda frame: frame.dp.diagnose(),
     ],
 )

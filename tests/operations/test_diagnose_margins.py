@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.engines.declared import declaration_of
 from dpframe.operations import diagnose

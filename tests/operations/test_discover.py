@@ -174,7 +174,7 @@ def test_thresholds_of_a_first_and_only_charge(most):
     assert shown["found_50"].iloc[0] == BEST[most]
     assert (shown["found_5"] < shown["found_50"]).all()
     assert (shown["found_50"] < shown["found_95"]).all()
-    pd.testing.assert_frame_equal(shown, dpf.preview(frame, dpf.discover("zone"), **SPEND))
+    pd.testing.assert_frame_equal(shown, frame.dp.plan(dpf.discover("zone"), **SPEND).table)
 
 
 @pytest.mark.parametrize("most", TENTH)
@@ -340,7 +340,7 @@ def test_what_is_wrong_is_refused(change, error, match):
 def test_what_is_too_small_for_laplace_noise_buys_gaussian_noise(counts):
     asked = {**ROWS, "epsilon": 1e-300}
     frame = of_sizes(A=3)
-    shown = frame.dp.preview(dpf.discover("zone", counts=counts), **asked)
+    shown = frame.dp.plan(dpf.discover("zone", counts=counts), **asked).table
     assert list(shown.index) == ["gaussian"]
     dpf.verify(frame.dp.discover("zone", **asked, counts=counts))
 

@@ -9,17 +9,17 @@ import pandera.pandas as pa
 import pytest
 from support.charging import PURE
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
 from dpframe.columns.filters import keep
 from dpframe.columns.identity import key_of
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import BudgetExceededError, DeclarationError, ReleaseError, UnknownColumnError
 from dpframe.ledger.parts import check_part, number_of
 from dpframe.operations.pipeline import Operation
-from dpframe.operations.release import in_part, plan_operation
+from dpframe.operations.planning import in_part, plan_operation
 from dpframe.privacy.amounts import Spend
 from dpframe.queries.where import Condition
 
@@ -148,8 +148,8 @@ def test_each_call_spends_of_its_part_alone():
         assert ledger.entries[-1].part == str(part)
         assert [ledger.status(part=one).used > 0 for one in asked] == [one <= part for one in asked]
     assert "where week == 7" in ledger.entries[-1].what
-    assert list(frame.dp.preview(dpf.count(), part=1, epsilon=0.6)["fits"]) == [False]
-    assert list(frame.dp.preview(dpf.count(), part=9, epsilon=0.6)["fits"]) == [True]
+    assert list(frame.dp.plan(dpf.count(), part=1, epsilon=0.6).table["fits"]) == [False]
+    assert list(frame.dp.plan(dpf.count(), part=9, epsilon=0.6).table["fits"]) == [True]
     with raises(BudgetExceededError, "for part='1'") as caught:
         frame.dp.count(part=1.0, epsilon=0.6)
     assert "Released last: count by zone where week == 1, 20" in str(caught.value)

@@ -23,7 +23,7 @@ from dpframe.errors import (
 from dpframe.operations.tables import PlannedTables
 from dpframe.privacy.law import Law
 
-COLUMNS = ["units", "lost", "noise", "error", "error_high"]
+COLUMNS = ["units", "lost", "noise", "error", "unseen"]
 DAYS = pd.Timedelta("1D")
 
 
@@ -58,8 +58,8 @@ def test_function_and_accessor_count_units_by_rows():
     frame = rides()
     with quiet():
         for found in (
-            dpf.release(frame, dpf.suggest_caps("zone", largest=64), epsilon=0.1),
-            frame.dp.suggest_caps("zone", epsilon=0.1, largest=64),
+            dpf.release(frame, dpf.suggest_caps("zone", largest=64), epsilon=1),
+            frame.dp.suggest_caps("zone", epsilon=1, largest=64),
         ):
             assert found["units"].loc[[1, 2, 3, 4, 32, 48]].tolist() == [60, 60, 60, 60, 0, 60]
             assert found["units"].sum() == 300 and found["units"].dtype == np.int64
@@ -165,7 +165,7 @@ def test_noise_is_what_the_later_release_says():
     for cap, noise in preview_of(frame, dpf.suggest_caps, "zone", largest=6, epsilon=0.1)[
         "noise"
     ].items():
-        later = frame.dp.preview(dpf.count("zone", max_rows=cap), epsilon=0.9)
+        later = frame.dp.plan(dpf.count("zone", max_rows=cap), epsilon=0.9).table
         assert noise == pytest.approx(later["std_error"].iloc[0] * np.sqrt(0.5))
 
 
@@ -177,7 +177,7 @@ def test_a_preview_says_what_comes_out_but_for_the_units():
     pd.testing.assert_series_equal(shown["noise"], found["noise"])
     assert shown["std_error"].tolist() == found.dp.std_error["units"].tolist()
     pd.testing.assert_frame_equal(
-        shown, dpf.preview(rides(**BUDGET), dpf.suggest_caps("zone", largest=16), share=0.1)
+        shown, rides(**BUDGET).dp.plan(dpf.suggest_caps("zone", largest=16), share=0.1).table
     )
 
 

@@ -16,7 +16,7 @@ import dpframe as dpf
 from dpframe.errors import BudgetExceededError, CalibrationError, QueryError, UnknownColumnError
 from dpframe.privacy.law import Law
 from dpframe.queries.suggestions import power_ends
-from dpframe.steps.suggest_caps import expected_error
+from dpframe.steps.suggest_caps import best_suggestion, expected_error
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt  # the backend comes first
@@ -103,9 +103,9 @@ def test_noise_of_all_bounds_is_what_the_planner_says():
         ends = power_ends(2, 8)
         make = getattr(dpf, query)
         noise = {
-            (low, high): frame.dp.preview(make("fare", "zone", bounds=(low, high)), **spend)[
-                "std_error"
-            ].iloc[0]
+            (low, high): frame.dp.plan(make("fare", "zone", bounds=(low, high)), **spend)
+            .table["std_error"]
+            .iloc[0]
             for low in ends
             for high in ends
             if low < high
@@ -123,7 +123,7 @@ def test_errors_are_those_of_typical_values_and_noise():
         found = frame.dp.suggest_bounds("fare", "zone", epsilon=1, **SMALL)
     (low, high), counts = found.dp.best["bounds"], found["count"].to_numpy()
     assert (low, high) == (-4.0, 64.0)  # lower ones do not make less noise
-    later = frame.dp.preview(dpf.sum("fare", "zone", bounds=(low, high)), epsilon=9)
+    later = frame.dp.plan(dpf.sum("fare", "zone", bounds=(low, high)), epsilon=9).table
     # what is beyond 64 counts as 64 / log 2
     beyond = counts[-1] * (64 / np.log(2) - 64) / 2
     noise = later["std_error"].iloc[0] * np.sqrt(0.5)
@@ -187,7 +187,7 @@ def test_shape_and_dtypes_do_not_depend_on_the_data(rows):
     found = trips(rows).dp.suggest_bounds("fare", "zone", epsilon=1, **SMALL)
     assert found.shape == (16, 3) and found["count"].dtype == np.int64
     assert found[["as_low", "as_high"]].notna().all(axis=None)
-    assert np.isfinite(found.dp.best["bounds"]).all()
+    assert np.isfinite(best_suggestion(found)[-1].best["bounds"]).all()
 
 
 REFUSED = [

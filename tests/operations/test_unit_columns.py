@@ -102,7 +102,7 @@ def test_a_list_of_one_column_is_the_same_as_its_name():
 def test_certificate_and_ledger_say_one_aircraft_in_one_week():
     frame = flights()
     frame.dp.declare(**PUBLIC, privacy_unit=PAIR, max_rows=2, budget=BUDGET)
-    preview = frame.dp.preview(dpf.count("origin"), epsilon=0.1)
+    preview = frame.dp.plan(dpf.count("origin"), epsilon=0.1).table
     assert len(preview) == 1
     released = frame.dp.count("origin", epsilon=0.1)
     certificate = dpf.verify(released)

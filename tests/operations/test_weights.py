@@ -8,9 +8,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.blocks import weigh_integers
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
@@ -145,16 +145,16 @@ def test_noise_is_that_of_a_count_times_the_largest_weight():
     for mechanism in ("laplace", "gaussian"):
         spend = {"epsilon": 0.5, "delta": 1e-6, "mechanism": mechanism}
         asked = {"a": dpf.count("region"), "b": dpf.count("region", weights="w")}
-        alone = [frame.dp.preview(one, **spend)["std_error"].item() for one in asked.values()]
+        alone = [frame.dp.plan(one, **spend).table["std_error"].item() for one in asked.values()]
         assert alone[1] / alone[0] == pytest.approx(3.7, rel=0.02)  # that of rows is rounded
-        both = frame.dp.preview(asked, **spend)["std_error"]
+        both = frame.dp.plan(asked, **spend).table["std_error"]
         assert both.iloc[1] / both.iloc[0] == pytest.approx(3.7, rel=0.02)
     mean, total = (
-        frame.dp.preview(one, epsilon=0.5, mechanism="laplace")["std_error"].item()
+        frame.dp.plan(one, epsilon=0.5, mechanism="laplace").table["std_error"].item()
         for one in (dpf.mean("age", weights="w"), dpf.mean("age"))
     )
     assert mean / total == pytest.approx(3.7, rel=0.02)
-    shown = frame.dp.preview(OUTPUTS["income"], epsilon=1, rows=1000)
+    shown = frame.dp.plan(OUTPUTS["income"], epsilon=1, rows=1000).table
     assert shown["per"].item() == "cell of weighted total 1,000"
     certificate = frame.dp.count(weights="w", epsilon=0.5, mechanism="laplace").dp.certificate
     noise = certificate.columns[0].noise
@@ -169,8 +169,8 @@ def test_parts_cost_what_the_weighted_total_costs():
     frame = people(missing={"income": 1.0})
     spend = {"epsilon": 0.5, "mechanism": "laplace"}
     both = dpf.aggregate(n=dpf.count(weights="w"), m=dpf.mean("income", weights="w"))
-    total = frame.dp.preview(both, **spend).loc["n", "std_error"]
-    alone = frame.dp.preview(dpf.count(weights="w"), **spend)["std_error"].item()
+    total = frame.dp.plan(both, **spend).table.loc["n", "std_error"]
+    alone = frame.dp.plan(dpf.count(weights="w"), **spend).table["std_error"].item()
     assert total == pytest.approx(math.sqrt(2) * alone, rel=1e-3)  # the sum of two parts
 
 
@@ -276,7 +276,9 @@ def test_a_weighted_mean_is_better_than_two_sums_at_half_the_privacy(bounds, mea
     frame, (mechanism, delta) = pd.DataFrame({"x": [mean] * 9_000, "w": [2.0] * 9_000}), noise
     dpf.declare(frame, bounds={"x": bounds, "w": (0, 5)}, privacy_unit=dpf.EACH_ROW)
     top, bottom = (
-        frame.dp.preview(one, epsilon=0.5, delta=delta / 2, mechanism=mechanism)["std_error"].item()
+        frame.dp.plan(one, epsilon=0.5, delta=delta / 2, mechanism=mechanism)
+        .table["std_error"]
+        .item()
         for one in (dpf.sum("x", weights="w"), dpf.count(weights="w"))
     )
     made = frame.dp.mean("x", weights="w", epsilon=1, delta=delta, mechanism=mechanism)
@@ -315,7 +317,9 @@ def test_a_total_beside_its_mean_costs_no_more_than_the_mean():
     frame = people(missing={"age": 40})
     parts = {"total": dpf.sum("age", weights="w"), "mean": dpf.mean("age", weights="w")}
     how = {"epsilon": 1, "mechanism": "laplace"}
-    both = frame.dp.preview(dpf.aggregate(**parts), **how)["std_error"]
-    assert both["mean"] == pytest.approx(frame.dp.preview(parts["mean"], **how)["std_error"].item())
+    both = frame.dp.plan(dpf.aggregate(**parts), **how).table["std_error"]
+    assert both["mean"] == pytest.approx(
+        frame.dp.plan(parts["mean"], **how).table["std_error"].item()
+    )
     scale = math.sqrt(2) * 3.7
     assert both["total"] == pytest.approx(scale * math.hypot(18, 90), rel=1e-3)

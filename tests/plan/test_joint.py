@@ -9,7 +9,8 @@ import dpframe as dpf
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import capping
 from dpframe.errors import QueryError
-from dpframe.plan.plan import plan_release, resolve
+from dpframe.plan.joining import Joining
+from dpframe.plan.plan import plan_release
 from dpframe.privacy.amounts import Spend
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import LAWS
@@ -203,7 +204,8 @@ def test_only_the_number_of_all_rows_is_public(where, public):
     # and of units that may have several rows, tables are measured apart
     units = Declaration(few, privacy_unit=("who",), caps=Caps(rows=1))
     assert len(parts_of(plan(tables, units, "laplace"))) == 3
-    assert len(resolve(units, tables)) == 1
+    pools = Joining.of(units, tables, apart=False).pools
+    assert not any(pool.across for pool in pools)
 
 
 def test_counts_that_share_noise_are_right(monkeypatch):

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.raising import raises
+from support.randomness import SYSTEM
 from support.streams import Stream
 
-from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import BOX, LAPLACE

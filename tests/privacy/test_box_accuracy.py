@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import special
 from support.boxes import chances, deviations
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy import box
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.noise_sum import NoiseSum

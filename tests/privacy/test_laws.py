@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 from support.raising import raises
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy.amounts import PrivacyLoss
 from dpframe.privacy.law import Allowance

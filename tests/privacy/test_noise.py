@@ -9,9 +9,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 from support.raising import raises
+from support.randomness import SYSTEM
 from support.streams import Stream
 
-from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE

@@ -5,8 +5,8 @@ import random
 import mpmath as mp
 import numpy as np
 import pytest
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy import noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.noise import MARGIN, NARROW, ROWS, strip_table

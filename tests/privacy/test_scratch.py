@@ -8,9 +8,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from support.randomness import SYSTEM
 from support.streams import Stream
 
-from dpframe.context import SYSTEM, _system_bytes
+from dpframe.context import _system_bytes
 from dpframe.privacy import noise
 from dpframe.privacy import noise as noise_room
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.raising import raises
+from support.randomness import SYSTEM
 from support.selecting import Ratios, added, flipped, law_of, tables, utilities
 
-from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.privacy import selection
 from dpframe.privacy.neighbors import Caps

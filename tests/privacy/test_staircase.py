@@ -9,8 +9,8 @@ import pytest
 from mpmath import mp
 from scipy import stats
 from support.raising import raises
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.errors import CalibrationError
 from dpframe.inference.sums import IndependentSum
 from dpframe.privacy import staircase

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from support.dasking import split
 from support.hostile import DAY, HOSTILE, KINDS, NOON, OBJECTS
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
 from dpframe.operations import release

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED
 from support.plans import parts_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Declaration
 from dpframe.engines import engine_for, scans, units
 from dpframe.engines import pandas as engine

@@ -21,9 +21,9 @@ from support.boxing import boxed, boxed_column
 from support.hostile import KINDS, MIDNIGHT, NEW_YORK, NOON, ZONED, objects
 from support.neighbors import allowed, cost_of
 from support.plans import parts_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration, keep_declaration
 from dpframe.declaration.kinds import check_bounds, check_keys
 from dpframe.engines import engine_for, pandas

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, allowed, apart, by_g, farthest, reached, within
 from support.plans import law_of, parts_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.plan import tables
@@ -504,9 +504,12 @@ SIGNS = {
         "h": dpf.count(by="h"),
         "bins": dpf.histogram("k", [-3, 0, 5]),
     },
-    "counts of some": {name: dpf.count(by=name, where="f == 1") for name in "gh"},
+    "counts of some": {
+        "g": dpf.count(by="g", where="f == 1", weight=1.8),
+        "h": dpf.count(by="h", where="f == 1"),
+    },
     "counts beside others": {
-        "g": dpf.count(by="g"),
+        "g": dpf.count(by="g", weight=1.8),
         "h": dpf.count(by="h"),
         "s": dpf.sum(["x", "k"]),
     },

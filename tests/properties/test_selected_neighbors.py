@@ -12,10 +12,10 @@ from functools import cache
 
 import pandas as pd
 import pytest
+from support.randomness import SYSTEM
 from support.selecting import Ratios
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations.select import plan_quantiles
 from dpframe.privacy.amounts import Spend

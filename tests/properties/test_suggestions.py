@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.neighbors import allowed, farthest, reached
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe import Ledger
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import units as grouping
 from dpframe.engines.pandas import PandasEngine

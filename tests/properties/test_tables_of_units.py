@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hostile import KINDS, MIDNIGHT, NOON
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.engines import pandas as engine
 from dpframe.engines import units
 from dpframe.engines.pandas import totals_of

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.neighbors import ALL_CAPS, allowed, farthest, reached
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import units as grouping
 from dpframe.engines.pandas import PandasEngine

@@ -15,9 +15,9 @@ import pytest
 from support.designing import keep_no_plans
 from support.neighbors import ALL_CAPS, apart, by_g, farthest, reached, within
 from support.plans import parts_of
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines import sums
 from dpframe.engines.blocks import RowBlock

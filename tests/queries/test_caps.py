@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import DeclarationError, QueryError
 from dpframe.plan.plan import plan_release
@@ -107,7 +107,7 @@ def test_caps_without_a_unit_are_refused(unit):
         with raises(DeclarationError, "privacy_unit"):
             frame.dp.release(query, epsilon=1)
         with raises(DeclarationError, "privacy_unit"):
-            frame.dp.preview(query, epsilon=1)
+            frame.dp.plan(query, epsilon=1)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "2"])

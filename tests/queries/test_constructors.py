@@ -302,7 +302,7 @@ def test_bounds_of_no_column_are_the_declared_ones(kind):
 def test_names_that_cannot_be_outputs_are_the_keywords_of_the_accessor():
     taken = inspect.signature(dpf.DPAccessor.aggregate).parameters.values()
     ordinary = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    elsewhere = {"mu", "rho", "graph", "n_weight", "objective"}
+    elsewhere = {"mu", "rho", "graph", "weight", "n_weight", "objective"}
     own = {taken.name for taken in taken if taken.kind in ordinary}
     assert set(NOT_OUTPUTS) == own | elsewhere
 

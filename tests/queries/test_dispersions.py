@@ -7,9 +7,9 @@ import pandera.pandas as pa
 import pytest
 from support.plans import parts_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError
 from dpframe.plan.plan import plan_release
@@ -98,7 +98,7 @@ def test_several_columns_have_variances_together(mechanism):
 def test_previews_say_what_to_divide_by_the_rows():
     frame = trips()
     query = dpf.aggregate("zone", v=dpf.var("fare"), s=dpf.std("fare"))
-    table = frame.dp.preview(query, epsilon=1, mechanism="laplace")
+    table = frame.dp.plan(query, epsilon=1, mechanism="laplace").table
     assert table["per"].tolist() == ["1 / rows"] * 2
     assert table["sigma"].isna().all()
     # at the ends of the bounds, in squared widths
@@ -106,7 +106,7 @@ def test_previews_say_what_to_divide_by_the_rows():
     assert table.loc["s", "std_error"] == pytest.approx(120 * 2**0.5, rel=1e-6)
     released = frame.dp.release(query, epsilon=1, mechanism="laplace")
     assert (released.dp.std_error["v"] <= 900 * (1 + 1e-12)).all()
-    cell = frame.dp.preview(query, epsilon=1, mechanism="laplace", rows=100)
+    cell = frame.dp.plan(query, epsilon=1, mechanism="laplace", rows=100).table
     assert cell["std_error"].tolist() == pytest.approx(table["std_error"] / 100)
 
 
@@ -199,5 +199,5 @@ def test_a_mean_beside_a_variance_of_whole_numbers_costs_nothing():
         frame = pd.DataFrame({"x": [1]})
         frame.dp.declare(given, **facts)
         query = dpf.aggregate(n=dpf.count(), mean=dpf.mean("x"), std=dpf.std("x"))
-        errors.append(frame.dp.preview(query, epsilon=1, rows=100)["std_error"].tolist())
+        errors.append(frame.dp.plan(query, epsilon=1, rows=100).table["std_error"].tolist())
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)

@@ -176,4 +176,4 @@ def test_a_new_kind_is_released_without_being_known_anywhere():
     kinds_of = [column.kind for column in released.dp.certificate.columns]
     assert kinds_of == ["count", "mean"]
     assert released.dp.certificate.query.words == "rows and their mean fare by zone"
-    assert list(frame.dp.preview(query, **spend)["per"]) == ["cell", "1 / rows"]
+    assert list(frame.dp.plan(query, **spend).table["per"]) == ["cell", "1 / rows"]

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from support.plans import parts_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
 from dpframe.errors import QueryError, UnknownColumnError
 from dpframe.plan.plan import plan_release
@@ -102,11 +102,11 @@ def test_other_rows_are_measured_apart():
 
 def test_previews_say_what_to_divide_by_the_rows():
     frame = flights()
-    table = frame.dp.preview(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace")
+    table = frame.dp.plan(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace").table
     assert table["per"].item() == "1 / rows"
     made = frame.dp.rate(LATE, "zone", epsilon=1, mechanism="laplace")
     assert (made.dp.std_error["rate"] <= max(1, table["std_error"].item())).all()
-    cell = frame.dp.preview(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace", rows=1000)
+    cell = frame.dp.plan(dpf.rate(LATE, "zone"), epsilon=1, mechanism="laplace", rows=1000).table
     assert cell["std_error"].item() == pytest.approx(table["std_error"].item() / 1000)
 
 

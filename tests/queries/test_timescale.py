@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from support.certifying import record_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 from dpframe.columns.times import durations
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.declaration.kinds import check_bounds
 from dpframe.engines import engine_for

@@ -74,7 +74,7 @@ def test_rows_without_a_unit_count_nowhere():
 )
 def test_the_noise_hides_the_groups_that_a_unit_can_be_in(facts, groups):
     frame = trips(**facts)
-    preview = frame.dp.preview(dpf.units("zone"), epsilon=0.5, mechanism="laplace")
+    preview = frame.dp.plan(dpf.units("zone"), epsilon=0.5, mechanism="laplace").table
     assert preview.index.tolist() == ["units"]
     assert preview["sigma"].item() == pytest.approx(groups / 0.5, rel=1e-9)
     assert preview["per"].item() == "cell"
@@ -86,7 +86,7 @@ def test_correlated_noise_is_of_use():
     frame = trips(max_rows=9, max_groups=5)
     keys = list("ABCDEFGHIJ")
     asked = {"mu": 0.3, "compare": True}
-    table = frame.dp.preview(dpf.units("zone", keys=keys), **asked)
+    table = frame.dp.plan(dpf.units("zone", keys=keys), **asked).table
     assert table.index[0] == "correlated"
     assert table["units"].iloc[0] < 0.9 * table["units"].loc["gaussian"]
 

@@ -96,7 +96,7 @@ def published(mechanism):
     """
     spend = {"privacy_unit": dpf.EACH_ROW, "delta": 1e-6, "epsilon": 1}
     asked = dpf.discover("zone")
-    shown = dpf.preview(pd.DataFrame({"zone": ["A"]}), asked, mechanism=mechanism, **spend)
+    shown = pd.DataFrame({"zone": ["A"]}).dp.plan(asked, mechanism=mechanism, **spend).table
     least, scale = shown["threshold"].iloc[0], shown["sigma"].iloc[0]
     units = least + np.resize(np.arange(-6, 7), LABELS)
     zones = np.repeat([f"{at}" for at in range(LABELS)], units)

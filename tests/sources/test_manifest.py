@@ -199,7 +199,7 @@ def test_a_part_has_one_name(tmp_path):
     texts = ds.partitioning(pa.schema([("month", pa.string())]), flavor="hive")
     other = dpf.scan(ds.dataset(files, partitioning=texts))
     other.dp.declare(ledger=ledger, **EACH)
-    for ask in (other.dp.count, lambda **spend: other.dp.preview(dpf.count(), **spend)):
+    for ask in (other.dp.count, lambda **spend: other.dp.plan(dpf.count(), **spend).table):
         with raises(DeclarationError, "parts of month are", parameter="ledger"):
             ask(part="01", epsilon=1)
     assert len(ledger.entries) == 1

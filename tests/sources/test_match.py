@@ -127,7 +127,7 @@ def test_keys_of_another_kind_are_refused_where_the_type_is_public(holds, dtype,
             query = dpf.count("zone", keys=[0, 1])
         assert len(frame.dp.release(query, epsilon=1)) == len(query.keys)
         return
-    for ask in (frame.dp.preview, frame.dp.release):
+    for ask in (frame.dp.plan, frame.dp.release):
         with pytest.raises(
             QueryError, match=f"'zone' holds {holds} .* its keys are {keys}: no row can match"
         ) as said:
@@ -155,8 +155,10 @@ def asked(keys):
         "select": lambda dp: dp.quantile(
             "fare", 0.5, "zone", keys=keys, epsilon=1, mechanism="select"
         ),
-        "preview of select": lambda dp: dp.preview(
-            dpf.quantile("fare", 0.5, "zone", keys=keys), epsilon=1, mechanism="select"
+        "preview of select": lambda dp: (
+            dp.plan(
+                dpf.quantile("fare", 0.5, "zone", keys=keys), epsilon=1, mechanism="select"
+            ).table
         ),
         "aggregate": lambda dp: dp.aggregate("zone", keys=keys, n=dpf.count(), epsilon=1),
         "margins": lambda dp: dp.margins(["zone"], keys=given, n=dpf.count(), epsilon=1),
@@ -166,13 +168,15 @@ def asked(keys):
         "release of a dict": lambda dp: dp.release(
             {"all": dpf.count(), "by": dpf.count("zone", keys=keys)}, epsilon=1
         ),
-        "preview": lambda dp: dp.preview(dpf.count("zone", keys=keys), epsilon=1),
-        "preview of errors": lambda dp: dp.preview(dpf.count("zone", keys=keys), std_error=5),
+        "preview": lambda dp: dp.plan(dpf.count("zone", keys=keys), epsilon=1).table,
+        "preview of errors": lambda dp: dp.plan(dpf.count("zone", keys=keys), epsilon=9, within=5),
         "suggest_caps": lambda dp: dp.suggest_caps(
             query=dpf.count("zone", keys=keys), largest=4, epsilon=1
         ),
-        "preview of caps": lambda dp: dp.preview(
-            dpf.suggest_caps(query=dpf.count("zone", keys=keys), largest=4), epsilon=1
+        "preview of caps": lambda dp: (
+            dp.plan(
+                dpf.suggest_caps(query=dpf.count("zone", keys=keys), largest=4), epsilon=1
+            ).table
         ),
         "suggest_bounds": lambda dp: dp.suggest_bounds(
             "fare", "zone", keys=keys, smallest=1, largest=8, epsilon=1
@@ -236,7 +240,7 @@ def test_every_source_of_a_scan_refuses_them(form, tmp_path):
     scan = declared(dpf.scan(SOURCES[form](table, tmp_path)), privacy_unit=dpf.EACH_ROW)
     for label, others in OTHER_KINDS.items():
         for keys in others:
-            for ask in (scan.dp.preview, scan.dp.release):
+            for ask in (scan.dp.plan, scan.dp.release):
                 with raises(QueryError, "no row can match", parameter="keys", label=label):
                     ask(dpf.count(label, keys=keys), epsilon=1)
     assert not scan.dp.ledger.entries
@@ -297,7 +301,7 @@ def test_no_cell_changes_a_public_type_or_matches_what_is_refused(kind):
         axis = KeyAxis("zone", check_keys("zone", [key]))
         refused = False
         try:
-            frame.dp.preview(dpf.count("zone", keys=axis.keys), epsilon=1)
+            frame.dp.plan(dpf.count("zone", keys=axis.keys), epsilon=1)
         except QueryError:
             refused = True
         with np.errstate(all="ignore"):
@@ -470,8 +474,8 @@ def test_what_can_match_is_released(typed):
 def test_previews_and_diagnoses_refuse_the_same(typed):
     query = dpf.mean("text", where="i > 0")
     for ask in (
-        lambda: typed.dp.preview(query, epsilon=1),
-        lambda: typed.dp.preview(query, std_error=1, rows=10),
+        lambda: typed.dp.plan(query, epsilon=1).table,
+        lambda: typed.dp.plan(query, epsilon=9, within=1, rows=10),
         lambda: typed.dp.diagnose(query),
     ):
         with raises(QueryError, "its mean is asked for", parameter="columns", label="text"):

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.raising import raises
+from support.randomness import SYSTEM
 from support.trees import contrast_tree, node_tree
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.errors import CertificateError, DeclarationError, QueryError
 from dpframe.inference.distribution import (
     below_edges,

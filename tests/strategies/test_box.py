@@ -9,8 +9,8 @@ import pytest
 from support.designing import EVERYONE, columns, counting, errors, workload
 from support.moving import farthest
 from support.plans import deviations_of, members_of, noise_of
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import MECHANISMS, box, correlated, independent

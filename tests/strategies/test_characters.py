@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from support.marginal import COUNT, EVERYONE, counted, each_cell, marginal, table_of, up_to
 from support.plans import deviations_of, noise_of
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy.box import spread
 from dpframe.privacy.laws import BOX
 from dpframe.strategies import characters

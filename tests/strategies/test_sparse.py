@@ -10,9 +10,9 @@ import pytest
 from support.designing import columns, counting, covariances, variances, workload
 from support.plans import parts_of
 from support.raising import raises
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.declaration.facts import Column, Declaration
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import QueryError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.designing import EVERYONE, columns, deviations, variances, workload
 from support.moving import farthest
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.strategies import independent, sparse

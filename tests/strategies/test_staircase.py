@@ -12,11 +12,11 @@ from support.moving import blocks_of, units_of
 import dpframe as dpf
 import dpframe.testing as dpt
 from dpframe.errors import CalibrationError
-from dpframe.plan.designs import calibrate, scale_designs
+from dpframe.plan.designs import scale_design, sketch
 from dpframe.privacy.laws import LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.staircase import stairs_of
-from dpframe.strategies import MECHANISMS, independent, staircase
+from dpframe.strategies import independent, staircase
 from dpframe.strategies.base import Output, Source
 
 COUNT = (Output("count", 0),)
@@ -79,11 +79,10 @@ def test_where_a_row_never_leaves_the_farthest_replacement_is_one_stair():
 def test_stairs_of_one_integer_are_for_other_tables_of_a_release():
     count = workload((EVERYONE,), COUNT, cells=4)
     sums = workload(columns((0, 20)))
-    how = MECHANISMS["staircase"]
     assert staircase.design(count, STAIRCASE) is None  # the discrete Laplace law
     assert staircase.design(workload(columns((0, 1))), STAIRCASE) is None
-    assert not calibrate(how, [count], Fraction(3))
-    made = calibrate(how, [count, sums], Fraction(3)).values()
+    assert sketch("staircase", count, Fraction(3), beside=False) is None
+    made = [sketch("staircase", work, Fraction(3), beside=True) for work in (count, sums)]
     assert [int(one.scales[0]) for one in made] == [1, 20]
 
 
@@ -109,31 +108,28 @@ def test_groups_count_where_rows_can_be_spread():
 )
 def test_where_several_totals_move_there_is_no_design(work):
     assert staircase.design_beside(work, STAIRCASE) is None
-    assert not calibrate(MECHANISMS["staircase"], [work], Fraction(3))
+    assert sketch("staircase", work, Fraction(3), beside=False) is None
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(3, 2), Fraction(3), Fraction(5)])
-def test_several_tables_share_the_epsilon_and_no_more(epsilon):
+def test_a_table_uses_the_epsilon_and_no_more(epsilon):
     works = [workload(columns((0, 20))), workload((EVERYONE,), COUNT, cells=4, caps=Caps(6, 1))]
-    designs = {work: staircase.design(work, STAIRCASE) for work in works}
-    times = dict.fromkeys(works, 1)
-    scales = scale_designs(designs, times, STAIRCASE, epsilon)
-    costs = [
-        design.stairs * STAIRCASE.loss(int(design.scales[0]), scales[work][0])
-        for work, design in designs.items()
-    ]
-    assert epsilon * (1 - Fraction(1, 10**9)) < sum(costs) <= epsilon
-    assert [stairs_of(own[0]).period for own in scales.values()] == [20, 6]
+    for work, period in zip(works, (20, 6), strict=True):
+        design = staircase.design(work, STAIRCASE)
+        (scale,) = scale_design(design, STAIRCASE, epsilon, exact=True)
+        cost = design.stairs * STAIRCASE.loss(int(design.scales[0]), scale)
+        assert epsilon * (1 - Fraction(1, 10**9)) < cost <= epsilon
+        assert stairs_of(scale).period == period
     with pytest.raises(CalibrationError, match="Laplace"):
-        scale_designs(designs, times, STAIRCASE, Fraction(1, 100))
+        scale_design(design, STAIRCASE, Fraction(1, 100), exact=True)
 
 
 def test_a_sum_is_as_near_as_it_can_be():
     # standard deviations in widths at epsilon 3 and 5, of the continuous law .391 and .172
     work = workload(columns((0, 1000)))
     for epsilon, ours, theirs in ((3, 0.391, 0.471), (5, 0.172, 0.283)):
-        for how, expected in ((MECHANISMS["staircase"], ours), (MECHANISMS["laplace"], theirs)):
-            (made,) = calibrate(how, [work], Fraction(epsilon)).values()
+        for name, expected in (("staircase", ours), ("laplace", theirs)):
+            made = sketch(name, work, Fraction(epsilon), beside=False)
             assert made.deviations[0] / 1000 == pytest.approx(expected, abs=6e-4)
 
 
@@ -196,6 +192,6 @@ def test_integers_that_move_together_get_none(query):
     frame = pd.DataFrame({"x": [1.0], "y": [1.0]}).assign(g="a")
     facts = {"bounds": {"x": (0, 1), "y": (0, 1)}, "keys": {"g": ["a", "b"]}}
     frame.dp.declare(**facts, privacy_unit=dpf.EACH_ROW)
-    assert "staircase" not in set(frame.dp.preview(query, epsilon=5)["mechanism"])
+    assert "staircase" not in set(frame.dp.plan(query, epsilon=5).table["mechanism"])
     with pytest.raises(CalibrationError, match="does not apply"):
-        frame.dp.preview(query, epsilon=5, mechanism="staircase")
+        frame.dp.plan(query, epsilon=5, mechanism="staircase")

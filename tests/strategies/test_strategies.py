@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.designing import row_of
 from support.plans import deviations_of, noise_of
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy import box, noise
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.randomness import SYSTEM
 from support.trees import contrast_tree, kernel_of, measuring, node_tree, units
 
-from dpframe.context import SYSTEM
 from dpframe.privacy.laws import BOX, GAUSSIAN, LAPLACE
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.sensitivity import Footprint, movement, reach_of

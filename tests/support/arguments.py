@@ -199,7 +199,7 @@ def methods(frame):
     """All methods of a private frame with what they need, by name."""
     release = {name: {**good, **SPEND} for name, good in {**QUERIES, **SEARCHES}.items()}
     asked = {"queries": dpf.count("zone"), "query": dpf.count("zone"), **SPEND}
-    own = {name: {key: asked[key] for key in ("query", *SPEND)} for name in ("release", "preview")}
+    own = {name: {key: asked[key] for key in ("query", *SPEND)} for name in ("release", "plan")}
     needed = {**release, **own, "diagnose": {}, "declare": {"privacy_unit": "who"}}
     return {
         name: (getattr(frame.dp, name), good)
@@ -217,7 +217,7 @@ def functions(frame, made):
             continue
         names = [*inspect.signature(call).parameters]
         good = {**QUERIES, **SEARCHES, **AFTER}.get(name, {})
-        if name in ("release", "preview"):
+        if name in ("release", "plan"):
             good = {"queries": dpf.count("zone"), **SPEND}
         if "frame" in names and name != "verify":
             good = {"frame": frame, **good}

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 from scipy import stats
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy.box import box_noise
 from dpframe.privacy.laws import BOX
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines import engine_for
 from dpframe.privacy.law import Law
 from dpframe.privacy.neighbors import Caps

@@ -16,11 +16,11 @@ from support.covering import RefusedError
 from support.feature_tables import declared, options_of, request_of, tables_of, true_tables
 from support.feature_units import adversaries, beside, beyond, frame_of
 from support.law_costs import charged_of, costs_of, is_within
+from support.randomness import SYSTEM
 
 import dpframe as dpf
 import dpframe.dask
 from dpframe.checker.witness import Found, Witness
-from dpframe.context import SYSTEM
 from dpframe.engines.pandas import PandasEngine
 from dpframe.operations import pipeline
 from dpframe.testing.block import TestBlock
@@ -140,7 +140,7 @@ def refusal_of(case):
     """What is said where a case cannot be asked; nothing where it can."""
     try:
         frame = declared(case, frame_of([]))
-        dpf.preview(frame, request_of(case), **options_of(case))
+        frame.dp.plan(request_of(case), **options_of(case))
     except dpf.errors.DPFrameError as error:
         return str(error)
     return ""

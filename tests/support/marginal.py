@@ -4,8 +4,8 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+from support.randomness import SYSTEM
 
-from dpframe.context import SYSTEM
 from dpframe.privacy.neighbors import Caps
 from dpframe.privacy.sensitivity import reach_of
 from dpframe.strategies.base import Output, Source, Workload

@@ -51,15 +51,14 @@ def _in_one_cell(work):
 
 
 def _share_designs(patch, key):
-    """Give workloads of one key the design of the last of them."""
-    choose = planning.choose_designs
+    """Give workloads of one key the designs of the first of them."""
+    fitting, known = planning.fitting, {}
 
-    def shared(how, works, allowed):
-        designs = choose(how, works, allowed)
-        last = {key(work): design for work, design in designs.items()}
-        return {work: last[key(work)] for work in designs}
+    def shared(mechanism, work, *, beside):
+        designs = fitting(mechanism, work, beside=beside)
+        return known.setdefault((mechanism, key(work)), designs)
 
-    patch.setattr(planning, "choose_designs", shared)
+    patch.setattr(planning, "fitting", shared)
 
 
 def one_design_for_tables_of_other_caps(patch):
@@ -73,15 +72,15 @@ def one_design_for_tables_of_other_caps(patch):
 
 def _narrower(patch, law, where):
     """Make noise of a law a hundredth too narrow where workloads and what is allowed say so."""
-    scale_designs = planning.scale_designs
+    scale_design = planning.scale_design
 
-    def scaled(designs, times, own, allowed):
-        found = scale_designs(designs, times, own, allowed)
-        if own is not law or not where(next(iter(designs)), allowed):
-            return found
-        return {work: tuple(0.99 * scale for scale in scales) for work, scales in found.items()}
+    def scaled(design, own, allowed, *, exact):
+        found = scale_design(design, own, allowed, exact=exact)
+        work = design.design.workload if isinstance(design, WeightedDesign) else design.workload
+        narrow = own is law and where(work, allowed)
+        return tuple(0.99 * scale for scale in found) if narrow else found
 
-    patch.setattr(planning, "scale_designs", scaled)
+    patch.setattr(planning, "scale_design", scaled)
 
 
 def laplace_noise_of_replaced_units_too_narrow(patch):

@@ -6,11 +6,11 @@ import random
 
 import pandas as pd
 import pandera.pandas as pa
+from support.randomness import SYSTEM
 
 import dpframe as dpf
-from dpframe.context import SYSTEM
 from dpframe.engines.declared import declaration_of
-from dpframe.operations.release import plan_operation
+from dpframe.operations.planning import plan_operation
 from dpframe.privacy.amounts import Spend
 
 MECHANISMS = ["auto", "laplace", "gaussian", "box", "staircase", "correlated", "classical"]

@@ -169,7 +169,7 @@ CALLS = {
 }
 """All methods that release, in several forms."""
 
-NO_RELEASES = {"declare", "declaration", "ledger", "budget", "preview", "diagnose"}
+NO_RELEASES = {"declare", "declaration", "ledger", "budget", "plan", "diagnose"}
 """What looks at no row, and the one door that releases nothing and is marked private."""
 
 ENGINES = ["pandas", "parquet", "spilled", "dask", "scan"]
@@ -262,7 +262,7 @@ class Case(NamedTuple):
         """Ask the library whether it refuses such a release."""
         frame = self.declared(self.frame([], path))
         try:
-            dpf.preview(frame, CALLS[self.call].query(), **self.spend())
+            frame.dp.plan(CALLS[self.call].query(), **self.spend())
         except dpf.errors.DPFrameError:
             return True
         return False

@@ -8,4 +8,4 @@ def preview_of(frame, make, *about, **options):
     own = {
         name: options.pop(name) for name in inspect.signature(make).parameters if name in options
     }
-    return frame.dp.preview(make(*about, **own), **options)
+    return frame.dp.plan(make(*about, **own), **options).table

@@ -1,6 +1,7 @@
 """Ways to break a release on purpose, in the real code."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from support.games import ADD, GAMES, REPLACE
 import dpframe as dpf
 from dpframe.engines import blocks, capping, sums, units
 from dpframe.plan import allowances, tables
-from dpframe.plan import designs as planning
+from dpframe.plan.plan import _Sharing
 from dpframe.privacy import noise, sensitivity
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
@@ -165,15 +166,8 @@ def parts_of_more_than_one(patch):
 
 
 def the_whole_amount_for_each_table(patch):
-    scale_designs = planning.scale_designs
-
-    def generous(designs, times, law, allowed):
-        found = {}
-        for work, design in designs.items():
-            found |= scale_designs({work: design}, {work: 1}, law, allowed)
-        return found
-
-    patch.setattr(planning, "scale_designs", generous)
+    whole = property(lambda sharing: dict.fromkeys(sharing.planning.joining.queries, Fraction(1)))
+    patch.setattr(_Sharing, "parts", whole)
 
 
 def the_largest_output_alone(patch):

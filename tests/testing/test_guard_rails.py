@@ -18,12 +18,13 @@ import pandas as pd
 import pytest
 from support.certifying import carry_text, text_of
 from support.planning import planned
+from support.randomness import SYSTEM
+from support.terminal import main
 
 import dpframe as dpf
 import dpframe.testing as dpt
-from dpframe.context import SYSTEM, at_the_door
+from dpframe.context import at_the_door
 from dpframe.errors import CertificateError, DeclarationError, LedgerError
-from dpframe.jobs.commands import main
 from dpframe.jobs.job import Overrides, read_plan
 from dpframe.jobs.run_job import release_job
 from dpframe.ledger.log import Protected

@@ -225,7 +225,7 @@ def test_made_up_rows_are_released_inside_of_tests_alone():
     for call in (
         lambda frame: frame.dp.declare(**facts),
         lambda frame: frame[frame["fare"] > 3].dp.count("zone", keys=["A"], epsilon=1),
-        lambda frame: dpf.preview(frame, dpf.count(), epsilon=1),
+        lambda frame: frame.dp.plan(dpf.count(), epsilon=1).table,
     ):
         with pytest.raises(DeclarationError, match="made up"):
             call(made)

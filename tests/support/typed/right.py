@@ -44,12 +44,12 @@ assert_type(private.sum(["fare"], by=["zone"], bounds=(0, 100), epsilon=0.1), pd
 assert_type(private.aggregate("zone", n=dpf.count(), m=dpf.mean("fare"), epsilon=0.1), pd.DataFrame)
 assert_type(private.release(dpf.count("zone"), epsilon=0.5), pd.DataFrame)
 assert_type(private.discover("zone", epsilon=1, delta=1e-6, dtype="string"), pd.DataFrame)
-assert_type(private.preview(dpf.mean("fare"), epsilon=1, rows=2_000), pd.DataFrame)
+assert_type(private.plan(dpf.mean("fare"), epsilon=1, rows=2_000).table, pd.DataFrame)
 
 queries: dict[str, dpf.Query] = {"n": dpf.count(), "units": dpf.units("zone")}
 assert_type(dpf.release(trips, queries, epsilon=1, denoise="auto"), dict[str, pd.DataFrame])
 assert_type(dpf.release(trips, dpf.units(), epsilon=1, delta=None), pd.DataFrame)
-assert_type(dpf.preview(trips, queries, std_error={("n", "count"): 3.0}), pd.DataFrame)
+assert_type(trips.dp.plan(queries, epsilon=9, within={("n", "count"): 3.0}).table, pd.DataFrame)
 
 released = dpf.DPAccessor(by_zone)
 assert_type(released.certificate, dpf.Certificate)

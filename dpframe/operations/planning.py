@@ -1,0 +1,325 @@
+"""A release that is planned and shown before anything is spent, and then made as it was shown."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpframe.certificates.diagnosis import ShownFrame
+from dpframe.checker.check import check_charge
+from dpframe.context import Context, at_the_door
+from dpframe.declaration.facts import Declaration, kept_declaration
+from dpframe.denoising.methods import DenoiserName
+from dpframe.engines import Frame
+from dpframe.engines.declared import SINGLE, check_matches, declaration_of
+from dpframe.errors import CalibrationError, DeclarationError, DPFrameError, QueryError
+from dpframe.forks import cached_property
+from dpframe.operations.discover import plan_labels
+from dpframe.operations.pipeline import Operation, check_recorded, entry_of, make_release
+from dpframe.operations.select import plan_quantiles
+from dpframe.operations.suggest import plan_suggestion
+from dpframe.operations.tables import PlannedTables, check_aim, plan_tables
+from dpframe.options import NO_AIM, Aim, Usefulness, Within
+from dpframe.privacy.amounts import Amount, Spend
+from dpframe.privacy.neighbors import EachRow
+from dpframe.privacy.selection import SELECT
+from dpframe.public import public_call
+from dpframe.queries.discovery import Discovery
+from dpframe.queries.quantiles import Quantile
+from dpframe.queries.query import Query, Request, Search
+from dpframe.queries.suggestions import BoundSearch, CapSearch
+from dpframe.queries.where import Condition
+from dpframe.strategies import MechanismName
+
+_WORTH_TELLING = 0.8
+"""Of the error as planned: what leaves more than that is no advice."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What is asked of a frame, as it was given."""
+
+    queries: Any
+    spend: Spend
+    part: object
+    mechanism: str
+    privacy_unit: EachRow | None
+    aim: Aim
+    denoise: DenoiserName | None = None
+    graph: object = None
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasePlan:
+    """A release that was planned and checked: what it costs, and how accurate it will be.
+
+    Nothing is spent, and no rows are read, until `release()`; that charges exactly what is shown.
+
+    Attributes
+    ----------
+    table
+        One row per output column (for margins per table and column):
+
+        - `mechanism`, and `sigma`, the scale of the noise in the units of the column;
+        - `std_error` and `half_width_95` of one cell. If `per` says "1 / rows" (means, at their
+          worst), divide them by the number of rows in the cell, or give `rows`;
+        - `useful`, if `rows` is given: "nothing" if the half-width is at least half of what the
+          output can be, "rough" from a tenth, or "good"; `part`: that of its query in the amount;
+        - `mu`, `epsilon`, `delta`: the cost of the whole release; `fits`: whether the budget allows
+          it; `remaining_epsilon`, `remaining_mu`: the largest pure and Gaussian release that fits
+          afterwards.
+
+        Selected quantiles have one row each, with `rank_error_95`: at most so many rows lie between
+        the quantile and the selected bin, with a probability of 95 % or more. Searches by
+        `discover`, `suggest_caps` and `suggest_bounds` have tables of their own, described there.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
+    >>> query = dpf.count(by="zone", keys=["A", "B", "C"])
+    >>> plan = trips.dp.plan(query, epsilon=2, within=5, rows=100, privacy_unit=dpf.EACH_ROW)
+    >>> plan.table[["mechanism", "epsilon", "half_width_95", "useful"]].round(2).to_dict("list")
+    {'mechanism': ['laplace'], 'epsilon': [0.54], 'half_width_95': [5.0], 'useful': ['good']}
+    >>> len(plan.release())
+    3
+    """
+
+    _frame: Any
+    _asked: PlanRequest
+    _declared: Declaration | None
+    _operation: Operation
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """What to expect of every output."""
+        return ShownFrame(self._operation.outlook_table())
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism, or several where queries are measured in several ways."""
+        return self._operation.mechanism
+
+    @property
+    def cost(self) -> dict[str, Any]:
+        """The mu, epsilon and delta of the whole release."""
+        return dict(self._operation.cost)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the budget allows it."""
+        return self._operation.declaration.allows(self._operation.loss)
+
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """Public facts that would lessen errors to less than 0.8 of these, with what they cost."""
+        return tuple(_advice(self))
+
+    def release(self, name: str | None = None, note: str | None = None) -> Any:
+        """Charge what is shown, and release.
+
+        Parameters
+        ----------
+        name, note
+            See `dpframe.options.Memo`.
+
+        Returns
+        -------
+        DataFrame or dict of DataFrame
+            As `dpframe.release`.
+
+        Raises
+        ------
+        DeclarationError
+            If the declaration, or what is left of the budget, is not what it was.
+        """
+        context = at_the_door()
+        again = plan_asked(self._frame, self._asked, context, name, note)
+        if again._declared is not self._declared or not again._is_like(self):
+            why = "the declaration, or what is left of the budget, has changed since it was made."
+            raise DeclarationError(f"this plan is not what it would be now: {why} Plan again.")
+        return again.make(context, name, note)
+
+    def make(self, context: Context, name: str | None, note: str | None) -> Any:
+        """Charge and release in a context."""
+        useless = self._operation.useless()
+        if useless is not None:
+            raise useless
+        entry = entry_of(self._operation, context, name, note)
+        return make_release(self._frame, self._operation, entry, context)
+
+    def _is_like(self, other: "ReleasePlan") -> bool:
+        """Whether it promises the same: what is left afterwards may differ."""
+        left = ["fits", "remaining_epsilon", "remaining_mu"]
+        mine, theirs = (one.table.drop(columns=left, errors="ignore") for one in (self, other))
+        return self._operation.loss == other._operation.loss and mine.equals(theirs)
+
+    def __repr__(self) -> str:
+        lines = [f"Plan of {self._operation.words}", repr(self.table), *self.advice]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str | None:
+        made: str | None = self.table._repr_html_()  # type: ignore[operator]
+        return made
+
+
+def plan_asked(
+    frame: Frame,
+    asked: PlanRequest,
+    context: Context,
+    name: str | None = None,
+    note: str | None = None,
+) -> ReleasePlan:
+    """Check everything that is asked, and plan it."""
+    declaration = declaration_of(frame, context).within(context)
+    declaration = declaration.with_unit(asked.privacy_unit).in_part(asked.part)
+    queries = in_part(declaration, asked.queries)
+    check_recorded(declaration.ledger, name, note)
+    apart = asked.denoise is not None
+    operation = plan_operation(
+        frame, declaration, queries, asked.spend, asked.mechanism, aim=asked.aim, apart=apart
+    )
+    if apart or asked.graph is not None:
+        operation = operation.denoised(asked.denoise, asked.graph)
+    return ReleasePlan(frame, asked, kept_declaration(frame), operation)
+
+
+@public_call
+def plan(
+    frame: Frame, queries: Request, *,
+    epsilon: Amount | None = None, delta: Amount | None = None, mu: Amount | None = None,
+    rho: Amount | None = None, share: Amount | None = None, part: object = None,
+    mechanism: MechanismName = "auto", privacy_unit: EachRow | None = None,
+    within: Within = None, rows: float | None = None, useful: Usefulness = "rough",
+    denoise: DenoiserName | None = None, graph: object = None,
+) -> ReleasePlan:  # fmt: skip
+    """Plan a release without making it; see `DPAccessor.plan`."""
+    aim = check_aim(within, rows, useful)
+    spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
+    asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
+    planned = plan_asked(frame, asked, at_the_door(looking=True))
+    check_charge(planned._operation, planned._operation.loss)
+    return planned
+
+
+def _advice(planned: ReleasePlan) -> Iterable[str]:
+    """Yield what would make errors smaller."""
+    asked, declaration = planned._asked, planned._operation.declaration
+    if not isinstance(planned._operation, PlannedTables):
+        return
+    caps, spend = declaration.caps, asked.spend
+    changes: list[tuple[str, Declaration, Spend]] = []
+    if declaration.unit_columns and caps.rows_per_group is None and caps.rows != 1:
+        once = replace(declaration, caps=replace(caps, rows_per_group=1))
+        what = "max_rows_per_group=1 (further rows of a unit in a group are left out)"
+        changes.append((what, once, spend))
+    if caps.rows is not None and caps.rows > 2:  # noqa: PLR2004
+        half = caps.rows // 2
+        fewer = replace(declaration, caps=replace(caps, rows=half))
+        changes.append((f"max_rows={half} (further rows of a unit are left out)", fewer, spend))
+    if spend.kind != "share":
+        twice = replace(spend, amount=2 * spend.amount)
+        changes.append((f"{spend.kind}={float(twice.amount):g}", declaration, twice))
+    for what, changed, amount in changes:
+        try:
+            other = plan_operation(
+                planned._frame, changed, asked.queries, amount, asked.mechanism,
+                aim=replace(asked.aim, within=None),
+            )  # fmt: skip
+        except DPFrameError:
+            continue
+        ratio = _mean_ratio(other.outlook_table(), planned.table)
+        if ratio < _WORTH_TELLING:
+            yield f"{ratio:.2f} of the error with {what}"
+
+
+def _mean_ratio(table: pd.DataFrame, other: pd.DataFrame) -> float:
+    """Return the geometric mean of ratios of errors."""
+    with np.errstate(all="ignore"):
+        logs = np.log(table["std_error"].to_numpy(float) / other["std_error"].to_numpy(float))
+    finite = logs[np.isfinite(logs)]
+    return float(np.exp(finite.mean())) if finite.size else 1.0
+
+
+def has_noise(asked: Request, mechanism: str) -> bool:
+    """Whether what is asked are outputs of queries, with noise of which errors are known."""
+    match asked:
+        case Search():
+            return False
+        case Quantile():
+            return mechanism != SELECT
+        case _:
+            return True
+
+
+def plan_operation(
+    frame: Frame,
+    declaration: Declaration,
+    asked: Request,
+    spend: Spend,
+    mechanism: str,
+    *,
+    aim: Aim = NO_AIM,
+    apart: bool = False,
+) -> Operation:
+    """Check everything public about a release and plan it, without reading data or spending.
+
+    Errors of cells are independent where tables are to be measured apart, to be denoised.
+    """
+    if (aim.within, aim.rows) != (None, None) and not has_noise(asked, mechanism):
+        raise CalibrationError(
+            "within= and rows= are for errors of noise in tables of queries, not for what is "
+            "selected or looked for: plan an amount, epsilon=..., and see what it says, "
+            "rank_error_95 of a quantile for instance.",
+            parameter="rows" if aim.within is None else "within",
+        )
+    if isinstance(mechanism, str) and mechanism != SELECT:
+        _refuse_candidates(asked)
+    operation: Operation
+    match asked:
+        case Discovery():
+            operation = plan_labels(frame, declaration, asked, spend, mechanism)
+        case CapSearch() | BoundSearch():
+            operation = plan_suggestion(frame, declaration, asked, spend, mechanism)
+        case Quantile() if mechanism == SELECT:
+            operation = plan_quantiles(frame, declaration, asked, spend)
+        case Query(counts_units=True, by=()):
+            operation = plan_tables(frame, declaration, asked, spend, mechanism, aim=aim, look=True)
+        case _:
+            operation = plan_tables(
+                frame, declaration, asked, spend, mechanism, aim=aim, apart=apart
+            )
+    named = asked if isinstance(asked, Mapping) else {SINGLE: asked}
+    manifest = operation.engine.manifest(frame)
+    check_matches(manifest, declaration, named, operation.axes)
+    return replace(operation, manifest=manifest)
+
+
+def _refuse_candidates(asked: Request) -> None:
+    """Refuse values to select among where nothing is selected."""
+    queries: Iterable[object] = asked.values() if isinstance(asked, Mapping) else (asked,)
+    if any(getattr(query, "candidates", None) is not None for query in queries):
+        why = 'candidates= are selected among: add mechanism="select".'
+        way = "Where quantiles are read off numbers of rows, give edges, bins=[...]."
+        raise QueryError(f"{why} {way}", parameter="candidates")
+
+
+def in_part(declaration: Declaration, asked: Request) -> Request:
+    """Ask of the rows of one part alone, where the call says which."""
+    condition = declaration.part_condition
+    among: Request = asked if condition is None else _among(condition, asked)
+    return among
+
+
+def _among(condition: Condition, asked: Any) -> Any:
+    match asked:
+        case Mapping():
+            return {name: _among(condition, query) for name, query in asked.items()}
+        case Query() | Discovery():
+            return replace(asked, where=Condition.all_of(condition, asked.where))
+        case CapSearch() | BoundSearch():
+            return replace(asked, query=_among(condition, asked.query))
+        case _:  # which is refused
+            return asked
