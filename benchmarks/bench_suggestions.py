@@ -7,7 +7,7 @@ a suggested cap, a part of the same epsilon spent on asking. With `--bounds`, th
 sums and means of rows, each of which is a unit.
 
 Errors are mean absolute errors of a group: suggestions are released, and what a cap or bounds then
-do to each group is computed from the data, with the noise that `preview` says.
+do to each group is computed from the data, with the noise that `plan` says.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Compared:
     def candidates(self) -> list[object]:
         """All fixed caps or bounds that may be best."""
         if self.query == "count":
-            shown = self.table.dp.preview(dpf.suggest_caps("group", largest=2**12), epsilon=1)
+            shown = self.table.dp.plan(dpf.suggest_caps("group", largest=2**12), epsilon=1).table
             return shown.index.tolist()
         return [(low, high) for low in ENDS for high in ENDS if low < high]
 
@@ -72,7 +72,7 @@ class Compared:
             asked = getattr(dpf, self.query)("value", "group", bounds=chosen)
             values = self.table["value"].to_numpy()
             lost = np.abs(self._added_up(values - np.clip(values, *chosen)))
-        shown = self.table.dp.preview(asked, epsilon=epsilon, delta=DELTA)
+        shown = self.table.dp.plan(asked, epsilon=epsilon, delta=DELTA).table
         noise = np.full(len(lost), mean_error(shown["std_error"].iloc[0]))
         per = self.rows if self.query == "mean" else 1
         return float(expected_error(lost / per, noise / per).mean())

@@ -69,7 +69,6 @@ _FOR_PRIVATE = _by_name(
     {
         "size value_counts len n rows": "Use .dp.count(by=..., epsilon=...).",
         "average avg": "Use .dp.mean(columns, by=..., epsilon=...).",
-        "total": "Use .dp.sum(columns, by=..., epsilon=...).",
         "nunique distinct unique": "Use .dp.units(by=..., epsilon=...) to count privacy units, or "
         ".dp.discover(by, epsilon=...) to find groups.",
         "variance": "Use .dp.var(columns, by=..., epsilon=...).",

@@ -88,8 +88,10 @@ def _rounded_to(
 ) -> float | None:
     """Return the finest unit to which numbers were rounded, if they were."""
     off = float(np.abs(shown - real).max())
+    # an end that was searched for may be next to a multiple, and is then a whole unit away
+    outside = 1 - _NEAR if (real == np.rint(real)).all() else 1 + _NEAR
     most = 2 * float(np.abs(real).max())  # beyond, all would be 0
-    reach = _HALF * (1 + _NEAR) if end is None else 1 - _NEAR  # to the outside: less than one
+    reach = _HALF * (1 + _NEAR) if end is None else outside
     for unit in units:
         if unit > most or off > unit * reach:
             continue

@@ -20,9 +20,10 @@ RESIDENTS = pd.Series(
 )
 RESIDENTS.index = pd.MultiIndex.from_product([KEYS["ward"], KEYS["age"]], names=["ward", "age"])
 STANDARD = {"young": 3, "old": 1}
-LEAST, MEAN = 0.93, 0.945
-# 600 releases at 0.955: a cell of 60 is below 0.93 in one of 150 cases, so that some may be
-FEW = 0.02
+LEVEL = 0.95
+# standard errors of a coverage below the level: some 300 cells and 40 means fall below by chance
+# less than once in 1,000,000 audits
+BELOW_OF_CELLS, BELOW_OF_MEANS = 6.5, 6.0
 
 
 def groups():
@@ -67,22 +68,35 @@ def release(frame, keys, **spend):
     return frame.dp.release(query, **spend)
 
 
+def coverage(found, right, label, narrower=1.0):
+    """Return how often the intervals of a column hold, by cell."""
+    levels = [level for level in right.index.names if level is not None]
+    wanted = right[label].reindex(found.index.droplevel("run")).to_numpy(float)
+    slack = 0.02 + 1e-3 * np.abs(wanted)  # of the truth, which has a little noise
+    value = found[label].to_numpy(float)
+    ends = (found[f"{label}{end}"].to_numpy(float) for end in ("_low", "_high"))
+    low, high = (value + narrower * (end - value) for end in ends)
+    held = (low <= wanted + slack) & (wanted - slack <= high)
+    return pd.Series(held, found.index).groupby(level=levels).mean()
+
+
+def holds(by_cell):
+    """Tell whether the coverage of cells, and their mean, are not below the level."""
+    error = np.sqrt(LEVEL * (1 - LEVEL) / RELEASES)
+    mean = by_cell.mean() >= LEVEL - BELOW_OF_MEANS * error / np.sqrt(len(by_cell))
+    return mean and by_cell.min() >= LEVEL - BELOW_OF_CELLS * error
+
+
 @pytest.mark.filterwarnings("ignore::dpframe.errors.DPFrameWarning")
 @pytest.mark.parametrize("spend", SPENDS)
 def test_derived_tables_hold_as_often_as_they_say(spend):
     one, frame = groups()
     made = release(frame, {"run": range(RELEASES), **KEYS}, **SPENDS[spend])
     truth = release(one, KEYS, mechanism="gaussian", mu=1e5)
-    told = []
     for name, make in TABLES.items():
         found, right = make(made, ["run"]), make(truth, [])
         for label in [label for label in found if f"{label}_low" in found]:
-            levels = [level for level in right.index.names if level is not None]
-            wanted = right[label].reindex(found.index.droplevel("run")).to_numpy(float)
-            slack = 0.02 + 1e-3 * np.abs(wanted)  # of the truth, which has a little noise
-            low, high = (found[f"{label}{end}"].to_numpy(float) for end in ("_low", "_high"))
-            held = (low <= wanted + slack) & (wanted - slack <= high)
-            by_cell = pd.Series(held, found.index).groupby(level=levels).mean()
-            told.append((name, label, by_cell.mean(), by_cell.min(), (by_cell < LEAST).mean()))
-    table = pd.DataFrame(told, columns=["table", "column", "mean", "least", "below"])
-    assert (table["mean"] >= MEAN).all() and (table["below"] <= FEW).all(), table.to_string()
+            by_cell = coverage(found, right, label)
+            assert holds(by_cell), (name, label, by_cell.to_dict())
+            if name in ("total", "change") and label == "s":  # planted: a fifth too narrow
+                assert not holds(coverage(found, right, label, 0.8))

@@ -196,12 +196,10 @@ def test_the_certificate_says_what_is_in_the_table():
     assert certificate == replace(certificate)
 
 
-@pytest.mark.parametrize(
-    "call", ["change", "ratio", "percent", "denoise", "covariance", "plot_map"]
-)
+@pytest.mark.parametrize("call", ["denoise", "covariance", "plot_map"])
 def test_what_is_about_one_release_is_refused(call):
     both = joined(years())
-    arguments = {"change": [both], "ratio": ["n", "n"], "plot_map": [{}]}.get(call, [])
+    arguments = {"plot_map": [{}]}.get(call, [])
     with pytest.raises(QueryError, match="2 releases, each with its own promise"):
         found = getattr(both.dp, call)
         found(*arguments)
