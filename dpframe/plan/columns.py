@@ -249,6 +249,25 @@ def output_of(asked: OutputSpec, declaration: Declaration, bits: int = BITS) -> 
     return OutputColumn(*own, sampled=asked.sampled, weight=asked.weight, **pair)  # type: ignore[arg-type]
 
 
+def orient_pairs(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
+    """Read what is symmetric off the pair that is measured for an earlier output, if one is."""
+    oriented: list[OutputColumn] = []
+    for out in outputs:
+        mirror = replace(
+            out,
+            column=out.other,
+            grid=out.other_grid,
+            bounds=out.other_bounds,
+            other=out.column,
+            other_grid=out.grid,
+            other_bounds=out.bounds,
+        )
+        known = {one.source for one in oriented}
+        turned = out.form.is_symmetric and mirror.source in known
+        oriented.append(mirror if turned else out)
+    return oriented
+
+
 def sample_together(outputs: Sequence[OutputColumn]) -> list[OutputColumn]:
     """Let all that is about a pair be read off the same parts: the finer ones, if any are."""
     finer = {(out.values, out.where) for out in outputs if out.of_pair and out.sampled}

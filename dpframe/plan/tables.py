@@ -9,7 +9,14 @@ from typing import TypedDict
 from dpframe.declaration.facts import Declaration, given_unit
 from dpframe.errors import DeclarationError, QueryError, quote
 from dpframe.plan.cells import cells_of, known_rows
-from dpframe.plan.columns import EVERYONE, OutputColumn, SourceKey, output_of, sample_together
+from dpframe.plan.columns import (
+    EVERYONE,
+    OutputColumn,
+    SourceKey,
+    orient_pairs,
+    output_of,
+    sample_together,
+)
 from dpframe.plan.designs import NoisyDesign
 from dpframe.privacy.neighbors import NO_CAPS, ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Reach, reach_of
@@ -171,7 +178,7 @@ def table_of(
     columns = [
         replace(output_of(asked, declaration, bits), layered=layered) for asked in query.outputs
     ]
-    outputs = tuple(sample_together(columns))
+    outputs = tuple(sample_together(orient_pairs(columns)))
     unit = declaration.unit_columns
     caps = caps_of(query, declaration)
     always = _always_counts(where, outputs)

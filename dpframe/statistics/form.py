@@ -157,6 +157,8 @@ class Statistic(ABC):
     """Whether it counts, so that it is a whole number."""
     of_pair: ClassVar[bool] = False
     """Whether it is about two columns together."""
+    is_symmetric: ClassVar[bool] = False
+    """Whether it says the same of a pair in either order."""
     is_fine: ClassVar[bool] = False
     """Whether whole numbers are too coarse: squares are rounded up to a part of the width."""
     of_numbers: ClassVar[bool] = True

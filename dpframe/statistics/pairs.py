@@ -283,6 +283,7 @@ def _square(terms: Mapping[Powers, Any]) -> dict[Powers, Any]:
 class PairCovariance(_Pair):
     """The covariance of two columns."""
 
+    is_symmetric = True
     name = "cov"
     called = "covariance"
     interval: ClassVar[IntervalMethod] = "first order"
@@ -308,6 +309,7 @@ class PairCovariance(_Pair):
 class PairCorrelation(_Pair):
     """The correlation of two columns."""
 
+    is_symmetric = True
     name = "corr"
     called = "correlation"
     interval: ClassVar[IntervalMethod] = "test by row"
