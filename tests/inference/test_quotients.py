@@ -379,7 +379,6 @@ def test_what_does_not_fit_is_refused(flights):
         (lambda: quotients_of(made.dp.ratio("n", "n")), "another column", "denominator"),
         (lambda: quotients_of(made.dp.ratio("m", "n")), "a count or a sum", "numerator"),
         (lambda: quotients_of(made.dp.percent("m")), "a count or a sum", "column"),
-        (made.dp.percent, "one of the columns", "column"),
         (lambda: quotients_of(made.dp.ratio("late", "n", 1)), "a number", "level"),
         (lambda: quotients_of(made.dp.percent("n", level=0)), "a number", "level"),
     ]
