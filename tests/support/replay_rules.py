@@ -17,7 +17,7 @@ from unittest import mock
 
 import mpmath
 import numpy as np
-from support.plans import law_of, parts_of
+from support.plans import parts_of
 
 from dpframe.errors import PrivacyTestError
 from dpframe.privacy import box, gaussian, laplace, laws, selection, staircase
@@ -229,7 +229,7 @@ class Tags:
         plan, found = draw._operation.plan, []
         triples = zip(parts_of(plan), draw._exact, draw._published, strict=True)
         for measured, exact, noisy in triples:
-            found += self._of_blocks(law_of(plan), measured, _apart(noisy, exact), used)
+            found += self._of_blocks(measured.law, measured, _apart(noisy, exact), used)
         return found
 
     def _of_blocks(self, law, measured, noise, used):
