@@ -243,8 +243,10 @@ class PlannedTables(Operation):
 
     def useless(self) -> CalibrationError | None:
         """Return the error about outputs that say nothing, if there are any and none is wanted."""
+        if self.aim.useful == "any" or self.aim.rows is None:
+            return None
         useless = [label for label, one in self.expected.items() if one["useful"] == "nothing"]
-        if self.aim.useful == "any" or not useless:
+        if not useless:
             return None
         one = self.expected[useless[0]]
         reach = f"95 % intervals reach {one['half_width_95']:.3g} to either side"

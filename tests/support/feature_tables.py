@@ -120,8 +120,10 @@ def tables_of(case):
         "three": {"b": other_sizes, "c": _plain(case, ())},
     }
     tables = {"a": first, **others[case["tables"]]}
-    smaller_first = case["by"] == "nothing" and case["tables"] != "of other caps"
-    return dict(reversed(tables.items())) if smaller_first else tables
+    # what moves less comes first: a plan that took it for the others would charge too little
+    others_less = case["by"] != "nothing" and case["kind"] != "margins"
+    reverse = others_less or case["tables"] == "of other caps"
+    return dict(reversed(tables.items())) if reverse else tables
 
 
 def _caps(table):

@@ -13,7 +13,7 @@ from support.designing import keep_no_plans
 
 from dpframe import Query
 from dpframe.engines.scans import ScanEngine
-from dpframe.operations import release
+from dpframe.operations import planning as requests
 from dpframe.plan import designs as planning
 from dpframe.plan import tables
 from dpframe.privacy.laws import BOX, LAPLACE, STAIRCASE
@@ -180,14 +180,14 @@ def units_of_two_columns_are_capped_by_the_first(patch):
 
 
 def conditions_of_queries_replace_that_of_the_part(patch):
-    among = release._among
+    among = requests._among
 
     def own_or_part(condition, asked):
         if isinstance(asked, Query) and asked.where is not None:
             return asked
         return among(condition, asked)
 
-    patch.setattr(release, "_among", own_or_part)
+    patch.setattr(requests, "_among", own_or_part)
 
 
 def units_of_known_rows_are_always_there(patch):
