@@ -70,7 +70,7 @@ def few_ones(frame: pd.DataFrame, most: int) -> None:
 
 
 def planning(columns: int, rounds: int) -> None:
-    """Print the time of `preview`."""
+    """Print the time of `plan`."""
     values, flags = [f"x{j}" for j in range(10)], [f"b{j}" for j in range(columns)]
     frame = pd.DataFrame(0, index=range(3), columns=["k", *values, *flags])
     bounds = {**dict.fromkeys(values, (0.0, 10.0)), **dict.fromkeys(flags, (0, 1))}
@@ -85,9 +85,7 @@ def planning(columns: int, rounds: int) -> None:
         f"plan {columns} means": dpf.mean(flags, where="k > 0"),
     }
     for name, query in queries.items():
-        (ours,) = medians(
-            {"": lambda query=query: frame.dp.preview(query, **SPEND)}, rounds
-        ).values()
+        (ours,) = medians({"": lambda query=query: frame.dp.plan(query, **SPEND)}, rounds).values()
         print(f"{name:34} ours {ours:6.3f} s (bar 1 s)")
 
 

@@ -176,11 +176,13 @@ def kinds_of_plans() -> dict[str, Callable[[], object]]:
     frame, queries = frame_and_queries()
     later = (k / 2**30 for k in itertools.count())
 
-    def preview(name: str) -> Callable[[], object]:
+    def planned(name: str) -> Callable[[], object]:
         least = 2.0 if name == "stairs" else 0.5
-        return lambda: frame.dp.preview(queries[name], epsilon=least + next(later), delta=1e-6)
+        # an older package, to compare with, has `preview` in place of `plan`
+        plan = getattr(frame.dp, "plan", None) or frame.dp.preview
+        return lambda: plan(queries[name], epsilon=least + next(later), delta=1e-6)
 
-    return {name: preview(name) for name in queries}
+    return {name: planned(name) for name in queries}
 
 
 def forget() -> None:
@@ -209,7 +211,7 @@ def serve() -> None:
 
 
 def compare_plans(tree: str) -> None:
-    """Print the times of previews here and by another package, and the median of their ratios.
+    """Print the times of plans here and by another package, and the median of their ratios.
 
     They are times of the processor: of a plan of which nothing is kept, and of one that differs in
     epsilon from the one before.
@@ -226,7 +228,7 @@ def compare_plans(tree: str) -> None:
         print(name, file=side.stdin, flush=True)
         return float(side.stdout.readline())
 
-    print(f"previews here and in {tree} (bar: 1.05)")
+    print(f"plans here and in {tree} (bar: 1.05)")
     for when, name in itertools.product(("first", "again"), kinds_of_plans()):
         pairs = [[ask(side, f"{when}: {name}") for side in sides] for _ in range(ROUNDS)][1:]
         mine, theirs = (statistics.median(one) for one in zip(*pairs, strict=True))

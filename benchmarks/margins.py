@@ -57,7 +57,7 @@ def compare(title, sizes, ways):
     query = dpf.margins(list(frame.columns), ways)
     number = len(query.tables)
     # so much noise that rounding does not show
-    planned = frame.dp.preview(query, mu=0.01, mechanism="gaussian")["std_error"]
+    planned = frame.dp.plan(query, mu=0.01, mechanism="gaussian").table["std_error"]
     tables = frame.dp.release(query, mu=0.01, mechanism="gaussian")
     print(
         f"{title}: {number} tables, one by one {math.sqrt(number):.2f}, planned "
@@ -72,13 +72,13 @@ def large():
     query = dpf.margins(list(frame.columns), 3)
     cells = sum(math.prod(one) for k in range(4) for one in itertools.combinations(LARGE, k))
     began = time.perf_counter()
-    frame.dp.preview(query, epsilon=1, delta=1e-6, mechanism="gaussian")
+    frame.dp.plan(query, epsilon=1, delta=1e-6, mechanism="gaussian")
     planned = time.perf_counter()
     tables = frame.dp.release(query, epsilon=1, delta=1e-6)
     done = time.perf_counter()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"{len(tables)} tables of {cells:,} cells, {ROWS:,} rows: preview {planned - began:.2f} s, "
+        f"{len(tables)} tables of {cells:,} cells, {ROWS:,} rows: plan {planned - began:.2f} s, "
         f"release {done - planned:.2f} s, largest memory of the process {peak:.2f} GiB"
     )
 

@@ -47,7 +47,7 @@ def read_survey(file: Path) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Declare, preview, release and compare."""
+    """Declare, plan, release and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--output", type=Path, default=Path("survey-release"))

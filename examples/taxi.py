@@ -22,7 +22,7 @@ HOUR = "minute >= 45 and minute < 105"
 
 
 def main() -> None:
-    """Declare, preview, release, denoise, compare and draw."""
+    """Declare, plan, release, denoise, compare and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--output", type=Path, default=Path("taxi-release"))

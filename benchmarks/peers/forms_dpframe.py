@@ -139,7 +139,7 @@ def law(form):
     """Return the standard error that is predicted, the root mean square over all cells."""
     query, facts, column = asked(form)
     frame = declared(facts)
-    shown = frame.dp.preview(query, epsilon=spent(form))["std_error"]
+    shown = frame.dp.plan(query, epsilon=spent(form)).table["std_error"]
     if form.startswith("all tables"):
         squares = sum(2 ** len(table) * error**2 for (table, _), error in shown.items())
         return math.sqrt(squares / sum(TABLES.values()))

@@ -53,7 +53,7 @@ def ratio(budget, look, query, first, second):
     looked = rides(budget)
     looked.dp.release(look, share=first)
     errors = [
-        frame.dp.preview(query, share=second)["std_error"].max()
+        frame.dp.plan(query, share=second).table["std_error"].max()
         for frame in (looked, rides(budget))
     ]
     return float(errors[0] / errors[1])

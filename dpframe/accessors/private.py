@@ -417,7 +417,7 @@ class PrivateAccessor:
         --------
         >>> import dpframe as dpf
         >>> trips = pd.DataFrame({"zone": ["A", "B", "A"]})
-        >>> trips.dp.declare(keys={"zone": ["A", "B", "C"]}, privacy_unit=dpf.EACH_ROW)
+        >>> _ = trips.dp.declare(keys={"zone": ["A", "B", "C"]}, privacy_unit=dpf.EACH_ROW)
         >>> plan = trips.dp.plan(dpf.count(by="zone"), epsilon=0.5, rows=10)
         >>> plan.table[["mechanism", "epsilon", "useful"]].to_dict("list")
         {'mechanism': ['laplace'], 'epsilon': [0.5], 'useful': ['nothing']}

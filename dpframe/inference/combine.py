@@ -121,7 +121,7 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
     if any(_has_quotients(table) for table in tables):
         cells = [own for table in tables for own in _ends_of_cells(table, level, sampling=sampling)]
     combined = _estimate_frame(independent_sources(tables), estimate, level, sampled, cells)
-    if np.isnan(estimate):  # a cell of which nothing is known
+    if any(map(_has_unknown, tables)):
         return combined * np.nan
     if not np.isfinite(combined[["estimate", "std_error"]].to_numpy()).all():
         rule = "weights are so large that the result is beyond the range of floats"
@@ -136,6 +136,11 @@ def _combined(tables: list[Weighed], level: float, *, sampling: bool) -> pd.Data
 def _sum_of_cells(table: Weighed) -> float:
     """Add up cells by their weights."""
     return float(sum(np.where(w == 0, 0.0, w * own.values).sum() for w, own in table.parts()))
+
+
+def _has_unknown(table: Weighed) -> bool:
+    """Whether nothing is known of a cell that has weight; too large weights are no such cell."""
+    return any(np.isnan(np.where(w == 0, 0.0, own.values)).any() for w, own in table.parts())
 
 
 def _possible(table: Weighed) -> np.ndarray:

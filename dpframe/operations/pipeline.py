@@ -138,6 +138,11 @@ class Operation(ABC):
         rule = f"is for noise in tables of known groups, not for {self.words!r:.80}"
         raise QueryError.about("denoise", rule, method, "Leave denoise= and graph= out.")
 
+    @property
+    def spends_all(self) -> bool:
+        """Whether it costs all that was given."""
+        return True
+
     @cached_property
     def columns(self) -> tuple[Hashable, ...]:
         """Private columns that are read."""
@@ -163,7 +168,9 @@ class Operation(ABC):
         # what was asked for as an epsilon is what was honored: the way back from mu may end an ulp
         # above it
         asked = self.spend.kind == "epsilon"
-        epsilon = float(self.spend.amount) if asked else gaussian_epsilon(delta, loss.mu)
+        given = float(self.spend.amount) if asked else math.inf
+        whole = asked and self.spends_all
+        epsilon = given if whole else min(given, gaussian_epsilon(delta, loss.mu))
         noise = {"mu": loss.mu, "epsilon": epsilon, "delta": delta}
         apart = loss.delta and self.spend.delta is None
         return noise | self._with_extra(delta) if apart else noise

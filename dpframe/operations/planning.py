@@ -196,10 +196,12 @@ def plan(
     denoise: DenoiserName | None = None, graph: object = None,
 ) -> ReleasePlan:  # fmt: skip
     """Plan a release without making it; see `DPAccessor.plan`."""
+    context = at_the_door(looking=True)
+    declaration_of(frame, context)  # a frame that is not private is refused first
     aim = check_aim(within, rows, useful)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)
-    planned = plan_asked(frame, asked, at_the_door(looking=True))
+    planned = plan_asked(frame, asked, context)
     check_charge(planned._operation, planned._operation.loss)
     return planned
 

@@ -8,6 +8,7 @@ import pandas as pd
 from dpframe.context import at_the_door
 from dpframe.denoising.methods import DenoiserName
 from dpframe.engines import Frame
+from dpframe.engines.declared import declaration_of
 from dpframe.operations.planning import PlanRequest, plan_asked
 from dpframe.operations.tables import check_aim
 from dpframe.options import Usefulness, Within
@@ -108,6 +109,7 @@ def release(
     (['A', 'B', 'C'], ['count'])
     """
     context = at_the_door()
+    declaration_of(frame, context)  # a frame that is not private is refused first
     aim = check_aim(within, rows, useful)
     spend = Spend.of(epsilon=epsilon, delta=delta, mu=mu, rho=rho, share=share)
     asked = PlanRequest(queries, spend, part, mechanism, privacy_unit, aim, denoise, graph)

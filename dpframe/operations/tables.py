@@ -210,6 +210,11 @@ class PlannedTables(Operation):
             axes.setdefault(name_of(key), {}).update(dict.fromkeys(table.groups.axes))
         return {name: list(shared) for name, shared in axes.items()}
 
+    @property
+    def spends_all(self) -> bool:
+        """Whether it costs all that was given: errors that are wanted may need less."""
+        return self.aim.within is None
+
     def denoised(self, method: str | None, graph: object) -> Self:
         """Denoise the tables, too."""
         return replace(self, denoisings=denoisings_of(self.plan, method, graph))

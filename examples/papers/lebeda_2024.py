@@ -6,7 +6,7 @@ Christian Janos Lebeda, "Better Gaussian Mechanism using Correlated Noise", arXi
 - Figure 3: the error of d counting queries of which a row has at most k, beside that of independent
   Gaussian noise and relative to it. Beyond the paper: what a k costs that is not declared.
 
-Every number is found three times: by a closed form, by `preview`, and from the errors of real
+Every number is found three times: by a closed form, by `plan`, and from the errors of real
 releases. Predictions must agree with the closed forms to 0.1 %, realized variances to 6 standard
 errors of their estimate; otherwise the exit code is 1.
 
@@ -75,7 +75,7 @@ def private_frame(d: int, cells: int) -> pd.DataFrame:
 
 
 def predicted(frame: pd.DataFrame, query: dpf.Query, mechanism: str = "auto") -> pd.Series:
-    """Variance of each released column times mu^2, from the preview."""
+    """Variance of each released column times mu^2, from the plan."""
     return (frame.dp.plan(query, mu=MU, mechanism=mechanism).table["std_error"] * MU) ** 2
 
 

@@ -57,6 +57,10 @@ UNCHARGED = {
 """Faults of what is read and decoded: what a plan charges is right."""
 
 
+CHARGED_TOO_LITTLE = {**DEEPER, "one design for tables of other caps": "stairs"}
+"""The arrays in which faults charge too little: in the pair, tables of larger caps come first."""
+
+
 def each_fault(*left_out):
     faults = (fault for fault in (*FOUND_BEFORE, *PLANTED) if fault.name not in left_out)
     for fault in faults:
@@ -71,7 +75,7 @@ def test_a_fault_between_features_is_found(fault):
 
 @pytest.mark.parametrize("fault", [*each_fault(*UNCHARGED)])
 def test_a_fault_between_features_is_refused_before_it_is_charged(fault):
-    shown = filter(fault.may_show, cases(DEEPER.get(fault.name, "pairs")))
+    shown = filter(fault.may_show, cases(CHARGED_TOO_LITTLE.get(fault.name, "pairs")))
     with fault.planted():
         assert any(map(_is_refused_by_the_check, shown))
 

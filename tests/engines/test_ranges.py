@@ -6,6 +6,7 @@ import pytest
 from support.raising import raises
 
 import dpframe as dpf
+from dpframe.privacy.gaussian import gaussian_epsilon
 
 KEYS = ["A", "B", "C"]
 QUERY = dpf.ranges("fare", 16, "zone", keys=KEYS, bounds=(0, 8))
@@ -86,9 +87,14 @@ def test_the_error_follows_the_caps_of_groups(mechanism, neighboring):
 def test_a_plan_says_what_an_error_needs():
     frame = trips()
     frame.dp.declare(privacy_unit=dpf.EACH_ROW)
-    needed = frame.dp.plan(QUERY, within=10, epsilon=9, delta=1e-6).table
+    plan = frame.dp.plan(QUERY, within=10, epsilon=9, delta=1e-6)
+    needed = plan.table
     assert needed["half_width_95"].between(9.9, 10).all()
     assert (needed["epsilon"] < 9).all()
+    # as much as is charged
+    assert plan.cost["epsilon"] == pytest.approx(gaussian_epsilon(1e-6, plan.cost["mu"]))
+    loss = plan.release().dp.certificate.privacy_loss
+    assert (loss.mu, loss.epsilon, loss.delta) == tuple(plan.cost.values())
     shown = frame.dp.diagnose(QUERY)
     assert "Not for publication" in repr(shown)
 

@@ -187,8 +187,9 @@ def test_no_weights_are_no_combination(trips, weights):
 def test_combinations_beyond_floats_are_refused(trips):
     released = dpf.release(trips, dpf.count("zone"), epsilon=1e-3)
     first, second = released.index[:2]
-    with raises(QueryError, "range of floats", parameter="weights"):
-        dpf.combine(released, {first: 1.7e308, second: -1.7e308})
+    for sign in (1, -1):  # with one of them, infinities cancel
+        with raises(QueryError, "range of floats", parameter="weights"):
+            dpf.combine(released, {first: 1.7e308, second: sign * 1.7e308})
     small = dpf.combine(released, {first: 1e300, second: -1e300})
     assert np.isfinite(small.to_numpy()).all()
 
@@ -275,4 +276,6 @@ def test_of_precise_rates_a_combination_is_that_of_the_cells():
 def test_a_combination_of_nothing_known_has_no_numbers():
     frame, _ = small_rates(1, 3, 1, 0.5, seed=3)
     made = frame.dp.rate("met", by=["g", "cell"], epsilon=0.01)
-    assert made.dp.combine(pd.Series([1.0, 0.0, 0.0], index=made.index)).isna().all(axis=None)
+    weights = pd.Series([1.0, 0.0, 0.0], index=made.index)
+    # at 95 %, noise alone rules out an end in one release of five
+    assert made.dp.combine(weights, 1 - 1e-9).isna().all(axis=None)

@@ -433,10 +433,7 @@ def test_preview_says_by_how_many_rows(trips):
     # n parts of bins and noise s: s log(n / 0.05) rows; of the others it depends on shared values
     wanted = [np.nan, 2 * np.log((4 * 16_382 + 2 * 1024) / 0.05), np.nan]
     assert table["rank_error_95"].tolist() == pytest.approx(wanted, nan_ok=True)
-    for wanted in ({"std_error": 1}, {"half_width": 1}):
-        with raises(CalibrationError, "rank_error_95"):
-            trips.dp.plan(dpf.quantile("fare", 0.5), mechanism="select", **wanted)
-    for wanted in ({"compare": True}, {"rows": 100}):
+    for wanted in ({"within": 1}, {"within": {"fare": 1}}, {"rows": 100}):
         with raises(CalibrationError, "rank_error_95"):
             trips.dp.plan(dpf.quantile("fare", 0.5), epsilon=1, mechanism="select", **wanted)
     found = trips.dp.plan(dpf.quantile("fare", 0.5), epsilon=1, mechanism="select").table

@@ -18,7 +18,7 @@ from support.randomness import SYSTEM
 import dpframe as dpf
 from dpframe.engines import engine_for
 from dpframe.errors import ReleaseError
-from dpframe.operations import release
+from dpframe.operations import planning
 from dpframe.privacy.law import Law
 from dpframe.privacy.laws import GAUSSIAN, LAPLACE
 from dpframe.privacy.threshold import UNIT_WEIGHT, weights_of
@@ -109,7 +109,7 @@ def test_a_row_counts_for_its_label_or_for_nothing(dtype, every):
 @every
 @pytest.mark.parametrize("dtype", LABELS)
 def test_columns_of_any_dtype_give_the_dtype_asked_for(dtype, every, monkeypatch):
-    monkeypatch.setattr(release, "check_matches", lambda *_: None)  # some dtypes are refused
+    monkeypatch.setattr(planning, "check_matches", lambda *_: None)  # some dtypes are refused
     expected = pd.DataFrame({"zone": []}).dp.discover("zone", dtype=dtype, **SPEND)
     for kind in KINDS[LABELS.index(dtype) % every :: every]:
         cells = kind.column(kind.chosen(np.random.default_rng(2).integers(0, 256, 300).tolist()))

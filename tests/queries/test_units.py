@@ -85,10 +85,12 @@ def test_the_noise_hides_the_groups_that_a_unit_can_be_in(facts, groups):
 def test_correlated_noise_is_of_use():
     frame = trips(max_rows=9, max_groups=5)
     keys = list("ABCDEFGHIJ")
-    asked = {"mu": 0.3, "compare": True}
-    table = frame.dp.plan(dpf.units("zone", keys=keys), **asked).table
-    assert table.index[0] == "correlated"
-    assert table["units"].iloc[0] < 0.9 * table["units"].loc["gaussian"]
+    query = dpf.units("zone", keys=keys)
+    chosen = frame.dp.plan(query, mu=0.3)
+    plain = frame.dp.plan(query, mu=0.3, mechanism="gaussian")
+    assert chosen.mechanism == "correlated"
+    assert chosen.cost == plain.cost
+    assert chosen.table["std_error"].item() < 0.9 * plain.table["std_error"].item()
 
 
 def test_certificates_say_what_was_counted(tmp_path):

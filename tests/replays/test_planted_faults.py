@@ -15,7 +15,7 @@ import dpframe as dpf
 from dpframe.checker.noise import BlockNoise
 from dpframe.engines import blocks, capping, labels
 from dpframe.engines.pandas import PandasEngine
-from dpframe.operations import release, tables
+from dpframe.operations import planning, tables
 from dpframe.operations.tables import PlannedTables
 from dpframe.privacy import threshold
 from dpframe.privacy.amounts import PrivacyLoss, Spend
@@ -107,23 +107,23 @@ def labels_added_where_replaced(patch):
 
 
 def a_scale_from_the_data(patch):
-    plan = release.plan_tables
+    plan = planning.plan_tables
 
     def planned(frame, declaration, queries, spend, mechanism, **more):
         spend = Spend.of(epsilon=1 / (1 + len(frame)))
         return plan(frame, declaration, queries, spend, mechanism, **more)
 
-    patch.setattr(release, "plan_tables", planned)
+    patch.setattr(planning, "plan_tables", planned)
 
 
 def rows_from_the_data(patch):
-    make = release.make_release
+    make = planning.make_release
 
     def made(frame, *given):
         released = make(frame, *given)
         return released[released.index.isin(frame["zone"].dropna())]
 
-    patch.setattr(release, "make_release", made)
+    patch.setattr(planning, "make_release", made)
 
 
 def totaling(watch):

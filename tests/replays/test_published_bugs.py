@@ -14,7 +14,7 @@ from support.replay_faults import CAPPED, Fault, asking, pair, row
 
 from dpframe.checker.noise import BlockNoise
 from dpframe.engines import blocks, units
-from dpframe.operations import release
+from dpframe.operations import planning
 from dpframe.privacy import selection, threshold
 from dpframe.queries import counts
 
@@ -29,13 +29,13 @@ def clipped_and_thrown_away(patch):
 
 
 def keys_of_the_data(patch):
-    plan = release.plan_tables
+    plan = planning.plan_tables
 
     def planned(frame, declaration, query, *given, **more):
         query = counts.count("zone", keys=sorted(frame["zone"].unique()))
         return plan(frame, declaration, query, *given, **more)
 
-    patch.setattr(release, "plan_tables", planned)
+    patch.setattr(planning, "plan_tables", planned)
 
 
 def means_by_true_numbers_of_rows(patch):

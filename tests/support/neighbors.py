@@ -4,7 +4,7 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
-from support.plans import law_of, parts_of
+from support.plans import parts_of
 
 from dpframe.privacy.laws import STAIRCASE
 from dpframe.privacy.neighbors import Caps
@@ -36,14 +36,14 @@ def cost_of(plan, steps):
     for part in parts_of(plan):
         own = steps[at : at + len(part.scales)]
         at += len(own)
-        law = law_of(plan)
+        law = part.law
         lengths = [
             stairs_of(law, *each) if law is STAIRCASE else lengths_of(*each, law.norm)
             for each in zip(own, part.scales, strict=True)
         ]
         for position, group in enumerate(part.design.groups):
             mine = [lengths[k] for k in group]
-            if law_of(plan).inside == "sum" or (len(group) == 1 and not part.design.joined):
+            if law.inside == "sum" or (len(group) == 1 and not part.design.joined):
                 cost += sum(map(sum, mine))
             elif part.design.joined and position == 0:
                 cost += max(map(max, mine))
@@ -65,7 +65,8 @@ def stairs_of(law, steps, scale):
 
 def farthest(plan, ones, others):
     """Largest cost of a movement over all pairs, exactly; the plan's claim bounds it."""
-    if law_of(plan).inside == "max" or law_of(plan) is STAIRCASE:
+    laws = [part.law for part in parts_of(plan)]
+    if any(law.inside == "max" or law is STAIRCASE for law in laws):
         worst = max(cost_of(plan, steps) for steps in _movements(ones, others))
     else:
         worst = _farthest_sum(plan, ones, others)
@@ -89,7 +90,7 @@ def _movements(ones, others):
 def _farthest_sum(plan, ones, others):
     """Do so where the costs of all integers add up."""
     scales = [scale for part in parts_of(plan) for scale in scales_of(part)]
-    norm = law_of(plan).norm
+    (norm,) = {part.law.norm for part in parts_of(plan)}  # laws of one plan add up alike
     moved = []
     for before, after in zip(zip(*ones, strict=True), zip(*others, strict=True), strict=True):
         steps = np.abs(np.array(before)[:, None] - np.array(after)[None])

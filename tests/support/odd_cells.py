@@ -17,7 +17,7 @@ import dpframe as dpf
 from dpframe.columns.values import is_absent
 from dpframe.engines.pandas import PandasEngine
 from dpframe.errors import DPFrameWarning
-from dpframe.operations import release
+from dpframe.operations import planning
 
 NOON = pd.Timestamp("2021-03-01 12:00")
 ZONED = NOON.tz_localize("America/New_York")
@@ -223,7 +223,7 @@ def totaled(frame, name, where, engine=PandasEngine):
             for method in ("totals", "labels"):
                 stack.enter_context(mock.patch.object(engine, method, noting(engine, method, seen)))
             # what is public about dtypes would refuse some
-            stack.enter_context(mock.patch.object(release, "check_matches"))
+            stack.enter_context(mock.patch.object(planning, "check_matches"))
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", DPFrameWarning)

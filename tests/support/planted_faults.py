@@ -13,9 +13,8 @@ from support.designing import keep_no_plans
 
 from dpframe import Query
 from dpframe.engines.scans import ScanEngine
-from dpframe.operations import planning as requests
-from dpframe.plan import designs as planning
-from dpframe.plan import tables
+from dpframe.operations import planning
+from dpframe.plan import designs, tables
 from dpframe.privacy.laws import BOX, LAPLACE, STAIRCASE
 from dpframe.privacy.neighbors import ROW_CAPS, Caps
 from dpframe.privacy.sensitivity import Footprint, Sparse, movement
@@ -52,13 +51,13 @@ def _in_one_cell(work):
 
 def _share_designs(patch, key):
     """Give workloads of one key the designs of the first of them."""
-    fitting, known = planning.fitting, {}
+    fitting, known = designs.fitting, {}
 
     def shared(mechanism, work, *, beside):
-        designs = fitting(mechanism, work, beside=beside)
-        return known.setdefault((mechanism, key(work)), designs)
+        made = fitting(mechanism, work, beside=beside)
+        return known.setdefault((mechanism, key(work)), made)
 
-    patch.setattr(planning, "fitting", shared)
+    patch.setattr(designs, "fitting", shared)
 
 
 def one_design_for_tables_of_other_caps(patch):
@@ -72,7 +71,7 @@ def one_design_for_tables_of_other_caps(patch):
 
 def _narrower(patch, law, where):
     """Make noise of a law a hundredth too narrow where workloads and what is allowed say so."""
-    scale_design = planning.scale_design
+    scale_design = designs.scale_design
 
     def scaled(design, own, allowed, *, exact):
         found = scale_design(design, own, allowed, exact=exact)
@@ -80,7 +79,7 @@ def _narrower(patch, law, where):
         narrow = own is law and where(work, allowed)
         return tuple(0.99 * scale for scale in found) if narrow else found
 
-    patch.setattr(planning, "scale_design", scaled)
+    patch.setattr(designs, "scale_design", scaled)
 
 
 def laplace_noise_of_replaced_units_too_narrow(patch):
@@ -180,14 +179,14 @@ def units_of_two_columns_are_capped_by_the_first(patch):
 
 
 def conditions_of_queries_replace_that_of_the_part(patch):
-    among = requests._among
+    among = planning._among
 
     def own_or_part(condition, asked):
         if isinstance(asked, Query) and asked.where is not None:
             return asked
         return among(condition, asked)
 
-    patch.setattr(requests, "_among", own_or_part)
+    patch.setattr(planning, "_among", own_or_part)
 
 
 def units_of_known_rows_are_always_there(patch):

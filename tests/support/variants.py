@@ -168,6 +168,8 @@ def parts_of_more_than_one(patch):
 def the_whole_amount_for_each_table(patch):
     whole = property(lambda sharing: dict.fromkeys(sharing.planning.joining.queries, Fraction(1)))
     patch.setattr(_Sharing, "parts", whole)
+    once = property(lambda sharing: sharing.law.charge(sharing.allowed))
+    patch.setattr(_Sharing, "loss", once)  # which adds up what is given
 
 
 def the_largest_output_alone(patch):
