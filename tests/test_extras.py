@@ -39,7 +39,7 @@ released = trips.dp.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare"), epsi
 """
 WORKS = """
 query = dpf.aggregate("zone", n=dpf.count(), fare=dpf.mean("fare"))
-assert trips.dp.plan(query, share=0.5)["fits"].all()
+assert trips.dp.plan(query, share=0.5).fits
 assert trips.dp.diagnose(query) is not None
 trips.dp.release({"a": query, "b": dpf.histogram("fare", [0, 10, 100])}, share=0.1, denoise="auto")
 released.dp.interval(0.9), released.dp.std_error, released.dp.covariance, released.dp.percent("n")

@@ -49,7 +49,7 @@ assert_type(private.plan(dpf.mean("fare"), epsilon=1, rows=2_000).table, pd.Data
 queries: dict[str, dpf.Query] = {"n": dpf.count(), "units": dpf.units("zone")}
 assert_type(dpf.release(trips, queries, epsilon=1, denoise="auto"), dict[str, pd.DataFrame])
 assert_type(dpf.release(trips, dpf.units(), epsilon=1, delta=None), pd.DataFrame)
-assert_type(trips.dp.plan(queries, epsilon=9, within={("n", "count"): 3.0}).table, pd.DataFrame)
+assert_type(private.plan(queries, epsilon=9, within={("n", "count"): 3.0}).table, pd.DataFrame)
 
 released = dpf.DPAccessor(by_zone)
 assert_type(released.certificate, dpf.Certificate)

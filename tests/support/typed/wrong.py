@@ -16,6 +16,6 @@ private.aggregate("zone", n=3, epsilon=1)  # wrong: no query
 dpf.count("zone", max_row=3)  # wrong: a keyword
 dpf.release(trips, dpf.count(), epsilom=0.5)  # wrong: a keyword
 dpf.release(trips, {"n": dpf.count()}, epsilon=0.5).to_parquet("n")  # wrong: a dict of frames
-trips.dp.plan(dpf.count(), epsilon=0.5, name="n")  # wrong: nothing is recorded
+private.plan(dpf.count(), epsilon=0.5, name="n")  # wrong: nothing is recorded
 dpf.interval(trips, levels=0.9)  # wrong: a keyword
 dpf.denoise(trips, "best")  # wrong: no denoiser
