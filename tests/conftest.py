@@ -5,11 +5,17 @@ Hypothesis runs without deadlines, and in the gate with the same examples every 
 
 Each run takes every test once and a third of its other cases, by the number of commits; with
 `--all-cases`, without git, or where a file is named, it takes all of them.
+
+Noise is the same in every run of a test that is no audit: it follows from the test's name.
+`--noise=WORD` draws other noise, `--noise=random` the real one.
 """
 
 import os
+import random
 import shlex
 from collections import Counter
+from contextlib import contextmanager
+from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -26,10 +32,13 @@ TURN = pytest.StashKey()
 
 def pytest_addoption(parser):
     parser.addoption("--all-cases", action="store_true", help="run all cases of every test")
+    parser.addoption("--noise", default="", help="`random`, or a word that noise follows from")
 
 
 def pytest_configure(config):
     config.stash[TURN] = rotation.turn_of(config)
+    if (word := config.getoption("noise")) != "random":
+        config.pluginmanager.register(FixedNoise(word))
 
 
 @pytest.hookimpl(optionalhook=True)  # of xdist
@@ -92,6 +101,41 @@ def pytest_collection_modifyitems(config, items):
     if (turn := config.stash[TURN]) is not None:
         items[:], left = rotation.part_cases(items, turn)
         config.hook.pytest_deselected(items=left)
+
+
+class FixedNoise:
+    """Noise that follows from the name of a test, or of a fixture that several tests share.
+
+    A process that is forked from this one draws other noise.
+    """
+
+    def __init__(self, word):
+        self.word = word
+        self.random = random.Random()
+        os.register_at_fork(after_in_child=lambda: self.random.seed(os.urandom(32)))
+
+    @contextmanager
+    def of(self, name):
+        before, self.random = self.random, random.Random(f"{self.word} {name}")
+        try:
+            with mock.patch("dpframe.context._generator", self.random.randbytes):
+                yield
+        finally:
+            self.random = before
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        if item.get_closest_marker("audit"):
+            return (yield)
+        with self.of(item.nodeid):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef, request):
+        if fixturedef.scope == "function" or request.node.get_closest_marker("audit"):
+            return (yield)
+        with self.of(f"{fixturedef.baseid} {fixturedef.argname} {request.param_index}"):
+            return (yield)
 
 
 @pytest.fixture(scope="session")

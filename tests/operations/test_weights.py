@@ -308,9 +308,9 @@ def test_a_total_beside_its_mean_is_read_off_the_same_parts(mechanism):
         expected |= {"mean": total / own["w"].sum(), "n": own["w"].sum()}
         for name, values in table.items():
             if name in expected:
-                assert values[region] == pytest.approx(expected[name], rel=1e-5)
+                assert values[region] == pytest.approx(expected[name], rel=1e-4)
         if mechanism != "correlated":
-            assert found["s"].loc[region, "age"] == pytest.approx(total, rel=1e-5)
+            assert found["s"].loc[region, "age"] == pytest.approx(total, rel=1e-4)
 
 
 def test_a_total_beside_its_mean_costs_no_more_than_the_mean():
